@@ -1,0 +1,91 @@
+"""The one tree of errors.
+
+    HubError
+    ├── RequestError    what a caller asked cannot be done; has a code of the public contract
+    └── OperatorError   what only the operator can mend; stops a command with exit status 1
+        └── ContentError    the content tree has faults; lists each with its file
+
+A message says what to do. ``STATUS`` is the only place where a code becomes an HTTP status.
+"""
+
+from typing import NamedTuple
+
+STATUS = {
+    "invalid_json": 400,
+    "invalid_name": 400,
+    "invalid_parameter": 400,
+    "invalid_version": 400,
+    "missing_token": 401,
+    "invalid_token": 401,
+    "token_expired": 401,
+    "insufficient_scope": 403,
+    "not_owner": 403,
+    "not_found": 404,
+    "page_not_found": 404,
+    "repo_not_found": 404,
+    "tag_not_found": 404,
+    "user_not_found": 404,
+    "version_not_found": 404,
+    "method_not_allowed": 405,
+    "version_conflict": 409,
+    "base_version_mismatch": 412,
+    "content_too_large": 413,
+    "unsupported_media_type": 415,
+    "range_not_satisfiable": 416,
+    "idempotency_key_reused": 422,
+    "name_reserved": 422,
+    "secret_detected": 422,
+    "validation_failed": 422,
+    "rate_limited": 429,
+    "internal_error": 500,
+    "storage_unavailable": 503,
+    "unavailable": 503,
+}
+
+
+class HubError(Exception):
+    """Base of all errors that the project raises on purpose; ``str()`` is the message."""
+
+
+class Detail(NamedTuple):
+    """One field of a request that is not as it should be."""
+
+    field: str
+    message: str
+
+
+class RequestError(HubError):
+    """A request that cannot be answered. ``code`` is a key of STATUS."""
+
+    def __init__(self, code: str, message: str, details: list[Detail] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = STATUS[code]
+        self.details = details or []
+
+
+class OperatorError(HubError):
+    """A folder, file or setting of this installation is not usable as it is."""
+
+
+class Fault(NamedTuple):
+    """One thing wrong in the content tree; ``path`` is relative to the content folder."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class ContentError(OperatorError):
+    """The content tree cannot be built from. ``faults`` has at least one entry."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        shown = "\n".join(f"  {fault}" for fault in faults[:20])
+        more = f"\n  … and {len(faults) - 20} more" if len(faults) > 20 else ""
+        super().__init__(
+            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the content tree:\n"
+            f"{shown}{more}\nMend or remove these files; `hubctl check` lists every fault."
+        )
+        self.faults = faults

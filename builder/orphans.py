@@ -1,0 +1,42 @@
+"""Tells which files of a site have lost the object that they were rendered from.
+
+The answer comes from the table of routes and the state, so it needs no list of files.
+"""
+
+from functools import cache
+
+from builder.repos import remembered_versions
+from builder.routes import SORTS, Match, match_file
+from builder.state import State
+
+
+class Expected:
+    """Whether a file belongs on the site, by the state as it is now."""
+
+    def __init__(self, state: State) -> None:
+        self._owners = set(state.owners())
+        self._versions = cache(lambda repo_id: _versions(state, repo_id))
+        self._pages = cache(lambda tag, sort: state.pages(tag, sort))
+
+    def __contains__(self, file: str) -> bool:
+        found = match_file(file)
+        return found is not None and self._exists(found)
+
+    def _exists(self, found: Match) -> bool:
+        params = found.params
+        if found.route.scope == "owner":
+            return params["owner"] in self._owners
+        if found.route.scope == "list" and params:
+            pages = self._pages(params.get("tag"), params.get("sort", SORTS[0]))
+            return int(params.get("page", 1)) in pages
+        if found.route.scope in ("repo", "version"):
+            versions = self._versions(f"{params['owner']}/{params['name']}")
+            if found.route.name == "diff":
+                versions = versions[1:]
+            return bool(versions) if found.route.scope == "repo" else params["version"] in versions
+        return True
+
+
+def _versions(state: State, repo_id: str) -> list[str]:
+    row = state.repo(repo_id)
+    return remembered_versions(row.versions) if row else []

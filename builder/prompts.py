@@ -1,0 +1,114 @@
+"""What a prompt's text says of itself: front matter, variables, its first sentence.
+
+Pure functions of text. The front matter block follows the field's convention (dotprompt,
+prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the very start.
+"""
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import yaml
+
+VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+DESCRIPTION_CHARS_MAX = 200
+
+_variable = re.compile(r"(\\)?\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
+_front_matter = re.compile(
+    r"---[ \t]*\r?\n(?P<block>(?:.*\r?\n)*?)---[ \t]*(?:\r?\n|\Z)(?P<body>[\s\S]*)"
+)
+# A full stop ends a sentence where white space follows; the CJK one needs none.
+_sentence_end = re.compile(r"[.!?…](?=\s)|[。！？]|[.!?…]\Z|\n\s*\n")
+_markup = re.compile(r"^(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+)")
+
+
+class Document(NamedTuple):
+    """A prompt's text, taken apart. ``front`` is None where there is no front matter block."""
+
+    front: dict[str, Any] | None
+    body: str
+    warnings: list[str]
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Safe YAML in which a date stays the text that it is, as in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [entry for entry in entries if entry[0] != "tag:yaml.org,2002:timestamp"]
+    for first, entries in _Loader.yaml_implicit_resolvers.items()
+}
+
+# An alias may stand for itself or multiply: a few bytes of YAML can become gigabytes of JSON.
+_alias = re.compile(r"(?:^|[\s,\[{:-])\*[A-Za-z0-9_]", re.MULTILINE)
+
+
+def parse_document(text: str) -> Document:
+    """Split ``text`` into front matter and body.
+
+    A block that is not a YAML mapping is prompt text; a warning says so. Never raises.
+    """
+    if not text.startswith("---"):
+        return Document(None, text, [])
+    found = _front_matter.match(text)
+    if not found:
+        return Document(None, text, [])
+    try:
+        front = load_yaml(found["block"])
+    except ValueError as error:
+        return Document(None, text, [f"The front matter is kept as text: {error}."])
+    if not isinstance(front, dict):
+        return Document(
+            None, text, ["The block between the --- lines is kept as text: it is not a mapping."]
+        )
+    return Document({str(key): value for key, value in front.items()}, found["body"], [])
+
+
+def load_yaml(text: str) -> Any:
+    """YAML to what JSON can hold. Raises ValueError with one line that says what is wrong."""
+    if _alias.search(text):
+        raise ValueError("YAML aliases (*name) are not read")
+    try:
+        return _as_json(yaml.load(text, _Loader))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark else ""
+        raise ValueError(f"YAML: {getattr(error, 'problem', None) or 'malformed'}{where}") from None
+    except RecursionError:
+        raise ValueError("YAML: nested too deeply") from None
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("YAML: not a number that JSON can hold")
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise ValueError(f"YAML: a {type(value).__name__} is not data that JSON can hold")
+
+
+def variable_names(text: str) -> list[str]:
+    r"""The names of the ``{{variables}}`` in ``text``, each once, as they first appear.
+
+    ``\{{`` is a literal ``{{``.
+    """
+    return list(dict.fromkeys(name for slash, name in _variable.findall(text) if not slash))
+
+
+def first_sentence(body: str) -> str:
+    """The first sentence of a prompt's body, on one line, at most 200 characters."""
+    start = body.lstrip("\ufeff \t\r\n")
+    if start.startswith("#"):  # a heading is a sentence of its own
+        start = start.splitlines()[0]
+    start = _markup.sub("", start[: DESCRIPTION_CHARS_MAX * 4])
+    end = _sentence_end.search(start)
+    sentence = " ".join((start[: end.end()] if end else start).split())
+    sentence = "".join(char for char in sentence if char.isprintable())
+    if len(sentence) <= DESCRIPTION_CHARS_MAX:
+        return sentence
+    cut = sentence[: DESCRIPTION_CHARS_MAX - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > DESCRIPTION_CHARS_MAX // 2 else cut).rstrip() + "…"

@@ -1,0 +1,116 @@
+"""Turns one scope's object into bytes. Pure: the same object gives the same bytes, always.
+
+Knows the envelopes and the templates; not where bytes go, nor what they were before.
+"""
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from builder import records
+from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_page
+from builder.settings import Settings
+
+TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
+ASSETS = os.path.join(os.path.dirname(__file__), "assets")
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON in UTF-8, keys in the record's order."""
+    return _encode(value)
+
+
+def single(data: bytes) -> bytes:
+    """The envelope of one object, around its JSON."""
+    return b'{"data":' + data + b"}"
+
+
+def envelope(rows: list[bytes], meta: records.ListMeta) -> bytes:
+    """The envelope of a list, around its rows' JSON."""
+    return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
+
+
+def whole_list(rows: list[bytes]) -> bytes:
+    """The envelope of a list that has all its rows on one page."""
+    return envelope(
+        rows,
+        records.ListMeta(
+            page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
+        ),
+    )
+
+
+def error_envelope(error: records.ErrorBody) -> bytes:
+    return _encode(records.ErrorEnvelope(error))
+
+
+def list_meta(
+    page: int, total: int, sort: str | None, tag: str | None = None, q: str | None = None
+) -> records.ListMeta:
+    """The meta of a paged list; an empty list has one empty page."""
+    return records.ListMeta(
+        page=page, pages=page_count(total), total=total, page_size=PAGE_SIZE,
+        sort=sort, tag=tag, q=q,
+    )  # fmt: skip
+
+
+def page_count(total: int) -> int:
+    return max(1, -(-total // PAGE_SIZE))
+
+
+def user_bytes(user: records.User, summaries: list[bytes]) -> bytes:
+    """A user record whose repos are joined in as the JSON that they already are."""
+    return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"
+
+
+class Pages:
+    """Renders pages for people. One for each settings; templates are compiled once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+            auto_reload=False,
+        )
+        root = settings.base_path
+
+        def url(route: str, **params: object) -> str:
+            return root + BY_NAME[route].url_for(**params)
+
+        def list_url(tag: str | None, sort: str, page: int) -> str:
+            return root + list_page(tag, sort, page).url
+
+        self._environment.globals.update(
+            site_name=settings.site_name,
+            base_url=settings.base_url,
+            queries=settings.queries,
+            url=url,
+            list_url=list_url,
+            sorts=SORTS,
+        )
+        self._environment.filters["day"] = lambda time: time[:10]
+        self._environment.filters["size"] = _human_size
+        self._environment.filters["json"] = lambda value: json_bytes(value).decode()
+        self._template = lru_cache(maxsize=None)(self._environment.get_template)
+
+    def render(self, template: str, **values: Any) -> bytes:
+        return self._template(template).render(values).encode()
+
+    def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
+        """A page around rows that are HTML already."""
+        return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
+
+
+def _human_size(size: int) -> str:
+    if size < 1024:
+        return f"{size} bytes" if size != 1 else "1 byte"
+    return f"{size / 1024:.1f} KiB"

@@ -1,0 +1,154 @@
+"""Renders and writes the files of one repo: its versions', then its own.
+
+The unit of work of a build. Needs nothing but the settings, the content and what the last
+build remembered of this repo, so it runs in several processes at once.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import msgspec
+
+from builder import content, derive, diff, render
+from builder.derive import Links, Stored
+from builder.names import Version
+from builder.records import VersionEntry
+from builder.routes import BY_NAME
+from builder.settings import Settings
+from builder.site import Site
+from builder.state import RepoRow
+
+
+class Task(NamedTuple):
+    """A repo to render. ``remembered`` is ``RepoRow.versions`` of the last build, or None."""
+
+    owner: str
+    name: str
+    versions: list[Version]
+    marks: list[str]
+    remembered: bytes | None
+
+
+class _Remembered(msgspec.Struct, array_like=True):
+    """A version whose files are on the site: its mark and its predecessor's, and its entry."""
+
+    version: str
+    marks: str
+    entry: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[_Remembered]).decode
+_decode_entry = msgspec.json.Decoder(VersionEntry).decode
+
+
+def remembered_versions(blob: bytes) -> list[str]:
+    """The versions that the last build put on the site."""
+    return [one.version for one in _decode(blob)]
+
+
+class RepoRenderer:
+    """Renders repos of one site."""
+
+    def __init__(self, settings: Settings, site: Site) -> None:
+        self.settings = settings
+        self.site = site
+        self.links = Links(settings.base_url)
+        self.pages = render.Pages(settings)
+
+    def render(self, task: Task) -> RepoRow:
+        """Write the files of a repo with at least one version. Raises ContentError."""
+        owner, name = task.owner, task.name
+        known = {one.version: one for one in _decode(task.remembered)} if task.remembered else {}
+        rows: list[_Remembered] = []
+        entries: list[VersionEntry] = []
+        stored = None
+        for index, version in enumerate(task.versions):
+            # A version's files depend on it and on the one below it (diff, previous).
+            marks = f"{task.marks[index]} {task.marks[index - 1]}" if index else task.marks[0]
+            is_settled = all(task.marks[max(0, index - 1) : index + 1])
+            old = known.get(str(version))
+            if old and is_settled and old.marks == marks:
+                rows.append(old)
+                entries.append(_decode_entry(old.entry))
+                stored = None
+            else:
+                if stored is None and index:
+                    stored = self._read(owner, name, task.versions[index - 1])
+                older, stored = stored, self._read(owner, name, version)
+                entry = self._write_version(stored, older)
+                rows.append(_Remembered(str(version), marks, render.json_bytes(entry)))
+                entries.append(entry)
+        latest = stored or self._read(owner, name, task.versions[-1])
+        return self._write_repo(task, latest, rows, entries)
+
+    def _read(self, owner: str, name: str, version: Version) -> Stored:
+        record, text = content.read_version(self.settings.content, owner, name, version)
+        return Stored(owner, name, version, record, text)
+
+    def _write_version(self, stored: Stored, older: Stored | None) -> VersionEntry:
+        at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
+        version = derive.version_record(stored, older.version if older else None, self.links)
+        text = stored.content.encode()
+        self._write("version_raw", at, text)
+        self._write("version", at, render.single(render.json_bytes(version)))
+        changes = None
+        if older:
+            where = f"{stored.owner}/{stored.name}"
+            changes = diff.unified_diff(
+                older.content, stored.content,
+                f"{where}/{older.version}.md", f"{where}/{stored.version}.md",
+            )  # fmt: skip
+            self._write("diff", at, changes.encode())
+        page = self.pages.render(
+            "version.html", version=version, title=stored.record.title, changes=changes
+        )
+        self._write("version_page", at, page)
+        return derive.version_entry(version)
+
+    def _write_repo(
+        self, task: Task, latest: Stored, rows: list[_Remembered], entries: list[VersionEntry]
+    ) -> RepoRow:
+        at = {"owner": task.owner, "name": task.name}
+        repo = derive.repo_record(latest, entries, None, self.links)
+        repo_json = render.json_bytes(repo)
+        newest_first = entries[::-1]
+        self._write("raw", at, latest.content.encode())
+        self._write("versions", at, render.whole_list([row.entry for row in reversed(rows)]))
+        self._write("repo", at, render.single(repo_json))
+        self._write(
+            "repo_page", at, self.pages.render("repo.html", repo=repo, versions=newest_first)
+        )
+        summary = render.json_bytes(derive.repo_summary(repo))
+        card = self.pages.render("card.html", repo=repo)
+        return RepoRow(
+            id=f"{task.owner}/{task.name}",
+            owner=task.owner,
+            mark=repo_mark(task.versions, task.marks),
+            versions=_encode(rows),
+            versions_count=len(entries),
+            pulls=repo.pulls,
+            updated=derive.epoch_seconds(repo.updated_at),
+            created=derive.epoch_seconds(repo.created_at),
+            trend=derive.trend([derive.epoch_seconds(one.published_at) for one in entries]),
+            tags=" ".join(repo.tags),
+            digest=_digest(summary, card),
+            text_digest=_digest(repo_json),
+            summary=summary,
+            card=card,
+            line=render.json_bytes(derive.catalogue_line(repo)),
+        )
+
+    def _write(self, route: str, at: dict[str, str], data: bytes) -> None:
+        self.site.write(BY_NAME[route].file_for(**at), data)
+
+
+def repo_mark(versions: list[Version], marks: list[str]) -> str:
+    """One mark of all of a repo's files; empty where one of them has not settled."""
+    if not all(marks):
+        return ""
+    return " ".join(f"{version}:{mark}" for version, mark in zip(versions, marks, strict=True))
+
+
+def _digest(*parts: bytes) -> bytes:
+    return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()

@@ -1,0 +1,136 @@
+"""Writes the site's files, so that a reader sees the old bytes or the new ones, never a part.
+
+Every file goes to a temporary name in its own folder and is renamed. A file whose bytes are
+the same is left alone, with its time. Files of a site can be made again from the content, so
+nothing here waits for the disk.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from builder.errors import OperatorError
+
+_TEMPORARY = ".tmp"
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+ONE_SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class Tally:
+    """What writing came to; the lists are kept by a dry site only."""
+
+    written: int = 0
+    unchanged: int = 0
+    missing: list[str] = field(default_factory=list)
+    differing: list[str] = field(default_factory=list)
+
+    def add(self, other: "Tally") -> None:
+        self.written += other.written
+        self.unchanged += other.unchanged
+        self.missing += other.missing
+        self.differing += other.differing
+
+
+class Site:
+    """The folder of generated files. ``dry``: write and remove nothing, only take note."""
+
+    def __init__(self, root: str, *, dry: bool = False) -> None:
+        self.root = root
+        self.dry = dry
+        self.tally = Tally()
+        # On an empty site there is nothing to compare with.
+        self.is_new = not os.path.isdir(root) or all(
+            name.startswith(".") for name in os.listdir(root)
+        )
+
+    def write(self, file: str, data: bytes) -> None:
+        """Make ``file`` (relative to the site) have these bytes. Raises OperatorError."""
+        path = f"{self.root}/{file}"
+        old_ns = None
+        try:
+            if not self.is_new:
+                old, old_ns = _read(path)
+                if old == data:
+                    self.tally.unchanged += 1
+                    return
+            if self.dry:
+                (self.tally.missing if old_ns is None else self.tally.differing).append(file)
+                return
+            _replace(path, data, old_ns)
+        except OSError as error:
+            raise OperatorError(
+                f"Cannot write {path}: {error.strerror}. The site keeps what it had; "
+                "mend the cause and build again."
+            ) from error
+        self.tally.written += 1
+
+    def remove(self, file: str) -> None:
+        """Delete ``file`` if it is there, and the folders that this leaves empty."""
+        path = f"{self.root}/{file}"
+        try:
+            os.unlink(path)
+            while (path := os.path.dirname(path)) != self.root:
+                os.rmdir(path)
+        except OSError:
+            # Gone already, or the folder is still in use: both are as it should be.
+            return
+
+    def files(self) -> Iterator[str]:
+        """Every file below the site, relative to it; leaves out names that start with a dot."""
+        for path, name in self._walk():
+            if not name.startswith("."):
+                yield os.path.relpath(os.path.join(path, name), self.root)
+
+    def remove_temporary_files(self) -> None:
+        """Clear what a killed build left behind."""
+        for path, name in list(self._walk()):
+            if name.startswith(".") and name.endswith(_TEMPORARY):
+                os.unlink(os.path.join(path, name))
+
+    def _walk(self) -> Iterator[tuple[str, str]]:
+        for path, folders, files in os.walk(self.root):
+            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            for name in sorted(files):
+                yield path, name
+
+
+def _read(path: str) -> tuple[bytes | None, int | None]:
+    """A file's bytes and modification time; None for both where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None, None
+    try:
+        status = os.fstat(descriptor)
+        with os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+            return file.readall(), status.st_mtime_ns
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: str, data: bytes, old_ns: int | None) -> None:
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}{_TEMPORARY}"
+    try:
+        descriptor = os.open(temporary, _FLAGS, 0o644)
+    except FileNotFoundError:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(temporary, _FLAGS, 0o644)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if old_ns is not None:
+                # nginx and Caddy make the ETag from whole seconds and the size. A new version
+                # often has the old one's size, and must not look like it in the same second.
+                now_ns = max(time.time_ns(), old_ns + ONE_SECOND_NS)
+                os.utime(descriptor, ns=(now_ns, now_ns))
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

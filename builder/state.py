@@ -1,0 +1,337 @@
+"""What the builder remembers between builds, in SQLite under the state folder.
+
+A cache: all of it follows from the content, and when in doubt it is thrown away. It holds, for
+each repo, the marks of its files and the bytes that lists are joined from; and the digest of
+each list page that is on the site. One build is one transaction, so a reader of the state
+(search, queries) sees the catalogue before a build or after it.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+from builder.errors import OperatorError
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE repo (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,          -- owner/name
+    owner TEXT NOT NULL,
+    mark TEXT NOT NULL,               -- of its files; empty: look again
+    versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
+    versions_count INTEGER NOT NULL,
+    pulls INTEGER,
+    updated INTEGER NOT NULL,         -- epoch seconds
+    created INTEGER NOT NULL,
+    trend INTEGER NOT NULL,
+    tags TEXT NOT NULL,               -- joined by spaces
+    digest BLOB NOT NULL,             -- of summary and card
+    text_digest BLOB NOT NULL,        -- of all that search looks at
+    summary BLOB NOT NULL,
+    card BLOB NOT NULL,
+    line BLOB NOT NULL
+);
+CREATE INDEX repo_owner ON repo (owner);
+CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
+CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
+CREATE INDEX repo_new ON repo (created DESC, id, digest);
+CREATE TABLE tag (
+    name TEXT NOT NULL, repo INTEGER NOT NULL, PRIMARY KEY (name, repo)
+) WITHOUT ROWID;
+CREATE TABLE owner (
+    handle TEXT PRIMARY KEY, mark TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE page (
+    tag TEXT NOT NULL,                -- empty: all repos
+    sort TEXT NOT NULL, number INTEGER NOT NULL, digest BLOB NOT NULL,
+    PRIMARY KEY (tag, sort, number)
+) WITHOUT ROWID;
+CREATE TABLE orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
+-- What the search index holds. Outlives the rest: making the index again takes longest.
+CREATE TABLE IF NOT EXISTS indexed (
+    id TEXT PRIMARY KEY, text_digest BLOB NOT NULL
+) WITHOUT ROWID;
+"""
+
+_ORDER = {
+    "top": "pulls DESC, updated DESC, id",
+    "trending": "trend DESC, id",
+    "new": "created DESC, id",
+    "updated": "updated DESC, id",
+}
+
+
+class RepoRow(NamedTuple):
+    """A row of the table ``repo``, without its key."""
+
+    id: str
+    owner: str
+    mark: str
+    versions: bytes
+    versions_count: int
+    pulls: int | None
+    updated: int
+    created: int
+    trend: int
+    tags: str
+    digest: bytes
+    text_digest: bytes
+    summary: bytes
+    card: bytes
+    line: bytes
+
+
+_UPSERT = (
+    f"INSERT INTO repo ({', '.join(RepoRow._fields)}) "
+    f"VALUES ({', '.join('?' * len(RepoRow._fields))}) "
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields[1:])
+    + " RETURNING key"
+)
+
+
+@contextlib.contextmanager
+def build_lock(folder: str, on_wait=lambda: None) -> Iterator[None]:
+    """Hold the only right to build with this state; waits for another build to end.
+
+    ``on_wait`` is called once when there is one. Raises OperatorError.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            file = stack.enter_context(open(f"{folder}/build.lock", "w"))
+        except OSError as error:
+            raise OperatorError(f"Cannot use {folder} for the state: {error.strerror}.") from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class State:
+    """A connection to the state of one site. ``State(None)`` is an empty one in memory."""
+
+    def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
+        self.path = f"{folder}/build.sqlite3" if folder else ":memory:"
+        self._db = _connect(self.path, read_only)
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Beginning and end of a build
+
+    def begin(self, stamp: str, *, forget: bool) -> bool:
+        """Start a build's transaction. True: nothing is remembered, on demand (``forget``) or
+        because it cannot be trusted.
+
+        That is so after another stamp (code, templates, settings), after a build that did not
+        end, and after a restart of the machine, when the kernel may have lost what was not
+        yet on the disk.
+        """
+        self._token = f"{stamp} {_boot_id()}"
+        is_fresh = forget or self._meta("clean") != self._token
+        if not is_fresh:
+            # From here until the end, a build that dies is one that did not end.
+            self._db.execute("DELETE FROM meta WHERE key = 'clean'")
+        self._db.execute("BEGIN IMMEDIATE")
+        if is_fresh:
+            self._reset()
+        return is_fresh
+
+    def end(self) -> None:
+        """Commit a build that has done everything."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (self._token,))
+        self._db.execute("COMMIT")
+
+    def _meta(self, key: str) -> str | None:
+        try:
+            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        except sqlite3.OperationalError:
+            return None  # a new file, without tables
+        return row[0] if row else None
+
+    def _reset(self) -> None:
+        tables = self._db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'indexed'"
+        ).fetchall()
+        for (name,) in tables:
+            self._db.execute(f"DROP TABLE {name}")
+        # Not executescript, which would commit: readers keep the old state until the end.
+        for statement in SCHEMA.split(";\n"):
+            self._db.execute(statement)
+
+    # Repos
+
+    def marks(self, owner: str | None = None) -> dict[str, str]:
+        """The remembered mark of each repo (of one owner), by id."""
+        where, args = ("WHERE owner = ?", (owner,)) if owner else ("", ())
+        return dict(self._db.execute(f"SELECT id, mark FROM repo {where}", args))
+
+    def repo(self, repo_id: str) -> RepoRow | None:
+        row = self._db.execute(
+            f"SELECT {', '.join(RepoRow._fields)} FROM repo WHERE id = ?", (repo_id,)
+        ).fetchone()
+        return RepoRow(*row) if row else None
+
+    def put_repo(self, row: RepoRow, old_tags: Iterable[str]) -> None:
+        (key,) = self._db.execute(_UPSERT, row).fetchone()
+        self._db.executemany(
+            "DELETE FROM tag WHERE name = ? AND repo = ?", [(tag, key) for tag in old_tags]
+        )
+        self._db.executemany(
+            "INSERT INTO tag VALUES (?, ?)", [(tag, key) for tag in row.tags.split()]
+        )
+
+    def remove_repo(self, repo_id: str) -> None:
+        self._db.execute(
+            "DELETE FROM tag WHERE repo = (SELECT key FROM repo WHERE id = ?)", (repo_id,)
+        )
+        self._db.execute("DELETE FROM repo WHERE id = ?", (repo_id,))
+
+    def totals(self) -> tuple[int, int]:
+        """How many repos and versions there are."""
+        return self._db.execute(
+            "SELECT count(*), coalesce(sum(versions_count), 0) FROM repo"
+        ).fetchone()
+
+    def catalogue_lines(self) -> list[bytes]:
+        """Every repo's line, in order of owner/name."""
+        return [line for (line,) in self._db.execute("SELECT line FROM repo ORDER BY id")]
+
+    # Lists
+
+    def order(self, tag: str | None, sort: str, limit: int = -1) -> list[tuple[int, bytes]]:
+        """Key and digest of each repo of a list, in its order; at most ``limit`` of them."""
+        if tag is None:
+            return self._db.execute(
+                f"SELECT key, digest FROM repo ORDER BY {_ORDER[sort]} LIMIT ?", (limit,)
+            ).fetchall()
+        return self._db.execute(
+            "SELECT key, digest FROM tag JOIN repo ON repo.key = tag.repo "
+            f"WHERE tag.name = ? ORDER BY {_ORDER[sort]} LIMIT ?",
+            (tag, limit),
+        ).fetchall()
+
+    def rows(self, keys: list[int]) -> list[tuple[bytes, bytes]]:
+        """Summary and card of the repos with these keys, in their order; at most a page."""
+        marks = ", ".join("?" * len(keys))
+        found = {
+            key: (summary, card)
+            for key, summary, card in self._db.execute(
+                f"SELECT key, summary, card FROM repo WHERE key IN ({marks})", keys
+            )
+        }
+        return [found[key] for key in keys]
+
+    def owner_rows(self, owner: str) -> list[tuple[bytes, bytes]]:
+        """Summary and card of all repos of an owner, latest updated first."""
+        return self._db.execute(
+            f"SELECT summary, card FROM repo WHERE owner = ? ORDER BY {_ORDER['updated']}",
+            (owner,),
+        ).fetchall()
+
+    def joined_at(self, owner: str) -> int | None:
+        """When the owner's first repo was made, in epoch seconds."""
+        return self._db.execute(
+            "SELECT min(created) FROM repo WHERE owner = ?", (owner,)
+        ).fetchone()[0]
+
+    def tags(self) -> list[tuple[str, int]]:
+        """Each tag with its count, most used first, then by name."""
+        return self._db.execute(
+            "SELECT name, count(*) AS n FROM tag GROUP BY name ORDER BY n DESC, name"
+        ).fetchall()
+
+    def pages(self, tag: str | None, sort: str) -> dict[int, bytes]:
+        """The digest of each page of a list that is on the site."""
+        return dict(
+            self._db.execute(
+                "SELECT number, digest FROM page WHERE tag = ? AND sort = ?", (tag or "", sort)
+            )
+        )
+
+    def put_pages(self, tag: str | None, sort: str, digests: dict[int, bytes], last: int) -> None:
+        """Remember these pages, and that there are none after ``last``."""
+        self._db.execute(
+            "DELETE FROM page WHERE tag = ? AND sort = ? AND number > ?", (tag or "", sort, last)
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)",
+            [(tag or "", sort, number, digest) for number, digest in digests.items()],
+        )
+
+    # Owners
+
+    def owners(self) -> dict[str, str]:
+        """The remembered mark of each owner's profile, by handle."""
+        return dict(self._db.execute("SELECT handle, mark FROM owner"))
+
+    def put_owner(self, handle: str, mark: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (handle, mark))
+
+    def remove_owner(self, handle: str) -> None:
+        self._db.execute("DELETE FROM owner WHERE handle = ?", (handle,))
+
+    # Orphans: files whose object is gone, kept for one build more
+
+    def orphans(self) -> set[str]:
+        return {file for (file,) in self._db.execute("SELECT file FROM orphan")}
+
+    def put_orphans(self, files: Iterable[str]) -> None:
+        self._db.execute("DELETE FROM orphan")
+        self._db.executemany("INSERT INTO orphan VALUES (?)", [(file,) for file in files])
+
+    # Search
+
+    def stale_in_index(self) -> tuple[list[str], list[str]]:
+        """Ids of the repos that the search index has to take in, and of those it has to drop."""
+        changed = self._db.execute(
+            "SELECT repo.id FROM repo LEFT JOIN indexed ON indexed.id = repo.id "
+            "WHERE indexed.text_digest IS NOT repo.text_digest ORDER BY repo.id"
+        )
+        gone = self._db.execute(
+            "SELECT id FROM indexed WHERE id NOT IN (SELECT id FROM repo) ORDER BY id"
+        )
+        return [row[0] for row in changed], [row[0] for row in gone]
+
+    def put_indexed(self, changed: list[str], gone: list[str]) -> None:
+        self._db.executemany("DELETE FROM indexed WHERE id = ?", [(one,) for one in gone])
+        self._db.executemany(
+            "INSERT OR REPLACE INTO indexed SELECT id, text_digest FROM repo WHERE id = ?",
+            [(one,) for one in changed],
+        )
+
+    def forget_index(self) -> None:
+        self._db.execute("DELETE FROM indexed")
+
+
+def _connect(path: str, read_only: bool) -> sqlite3.Connection:
+    # Explicit transactions; the one reader's thread is not the one that opened it.
+    options = {"isolation_level": None, "check_same_thread": False}
+    try:
+        if read_only:
+            return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
+        db = sqlite3.connect(path, **options)
+        # A state that a power cut damaged is thrown away (see State.begin): no need to wait
+        # for the disk.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        return db
+    except sqlite3.Error as error:
+        raise OperatorError(f"Cannot open the state {path}: {error}.") from None
+
+
+def _boot_id() -> str:
+    """Differs after each start of the machine, where the system tells."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return "unknown"

@@ -1,0 +1,90 @@
+"""Splits text into the words that search knows. Pure.
+
+Text is NFKC-normalised and case-folded. Words are runs of letters, digits and marks; English
+ones are stemmed. Scripts written without spaces are cut into pairs of characters.
+"""
+
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from typing import NamedTuple
+
+from whoosh.lang.porter import stem as _porter
+
+# Thai, Lao, Myanmar, Khmer; kana, CJK ideographs, Hangul; the planes of rarer ideographs.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
+WORD_CHARS_MAX = 64
+
+
+def _mark_ranges() -> str:
+    """The combining marks as a regular expression's class: in many scripts they end no word."""
+    ranges: list[list[int]] = []
+    for point in range(0x300, 0x20000):
+        if unicodedata.category(chr(point))[0] == "M":
+            if ranges and ranges[-1][1] == point - 1:
+                ranges[-1][1] = point
+            else:
+                ranges.append([point, point])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+@lru_cache(maxsize=1)
+def _token() -> re.Pattern[str]:
+    marks = _mark_ranges()
+    return re.compile(
+        rf"(?P<run>[{_UNSPACED}][{_UNSPACED}{marks}]*)"
+        rf"|(?P<word>[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{marks}]|['’](?=[^\W_{_UNSPACED}]))*)"
+    )
+
+
+class Word(NamedTuple):
+    """A word of a text. ``stem`` is what it is found by; ``surface`` is it as written."""
+
+    stem: str
+    surface: str
+
+
+def words(text: str) -> list[Word]:
+    """All words of ``text`` in order. A run without spaces gives its pairs and its last character,
+    so that every character of it begins a word.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    found = []
+    for match in _token().finditer(folded):
+        run = match["run"]
+        if run is None:
+            found.append(_word(match["word"]))
+        else:
+            found += [Word(run[i : i + 2], run[i : i + 2]) for i in range(len(run))]
+    return found
+
+
+def query_words(text: str) -> list[Word]:
+    """As ``words``, without the last character of a run: its pairs have it already."""
+    found = words(text)
+    return [
+        word
+        for before, word in zip([None, *found], found, strict=False)
+        if not (before and _is_rest(before, word))
+    ]
+
+
+def _is_rest(before: Word, word: Word) -> bool:
+    return (
+        len(word.surface) == 1 and len(before.surface) == 2 and before.surface[1] == word.surface
+        and _token().match(word.surface)["run"] is not None
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=200_000)
+def _word(text: str) -> Word:
+    plain = sys.intern(text.replace("'", "").replace("’", "")[:WORD_CHARS_MAX])
+    if not plain.isascii() or not plain.isalpha():
+        return Word(plain, plain)
+    base = text.replace("’", "'").removesuffix("'s").replace("'", "")[:WORD_CHARS_MAX]
+    return Word(sys.intern(_porter(base)), plain)

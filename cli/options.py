@@ -1,0 +1,38 @@
+"""The options that several commands share, so that they mean the same on each."""
+
+from collections.abc import Callable
+
+import click
+
+from builder.settings import DEFAULT_BASE_URL, parse_base_url
+
+content_option = click.option(
+    "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
+    show_envvar=True, help="Folder of the prompts, the source of truth.",
+)  # fmt: skip
+out_option = click.option(
+    "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
+    show_envvar=True, help="Folder of the generated site.",
+)  # fmt: skip
+state_option = click.option(
+    "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
+    show_envvar=True, help="Folder of what the builder remembers, with the search index.",
+)  # fmt: skip
+name_option = click.option(
+    "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
+    show_envvar=True, help="Name of the service, on its pages and in hub.json.",
+)  # fmt: skip
+
+
+def folder_options(command: Callable) -> Callable:
+    """The three folders, as parameters ``content``, ``out`` and ``state``."""
+    return content_option(out_option(state_option(command)))
+
+
+def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
+    """Where readers find the site, checked, as parameter ``base_url``."""
+    return click.option(
+        "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
+        callback=lambda context, option, value: parse_base_url(value) if value else None,
+        help=f"Where readers find the site; may carry a path. [default: {default}]",
+    )  # fmt: skip

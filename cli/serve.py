@@ -1,0 +1,8 @@
+"""``hubctl serve``."""
+
+import click
+
+
+@click.command()
+def serve() -> None:
+    """Soon."""
