@@ -135,7 +135,7 @@ class _Run:
         on_visible: Callable[[], None],
     ) -> None:
         state, site = self.state, self.site
-        is_fresh = state.begin(stamp(self.settings), forget=full)
+        is_fresh = state.begin(stamp(self.settings), site.mark(), forget=full)
         if is_fresh:
             changed = None
             if not site.dry:
@@ -158,7 +158,7 @@ class _Run:
         self.totals = state.totals()
         if self.is_catalogue_changed:
             self._write_catalogue_files()
-        state.end()
+        state.end(site.mark())
 
     def report(self) -> Report:
         repos, versions = self.totals

@@ -94,6 +94,7 @@ class Pages:
             base_url=settings.base_url,
             queries=settings.queries,
             url=url,
+            api_url=lambda route: "/" + BY_NAME[route].file,
             list_url=list_url,
             sorts=SORTS,
         )

@@ -136,15 +136,15 @@ ROUTES = (
         summary="A profile with the user's repos",
     ),
     Route(
-        "hub", f"{API}/hub", "api/v1/hub.json", JSON, "list", "site",
+        "hub", f"{API}/hub.json", "api/v1/hub.json", JSON, "list", "site",
         summary="What this service is and how far it has got",
     ),
     Route(
-        "catalogue", f"{API}/catalogue", "api/v1/catalogue.jsonl", JSON_LINES, "list", "site",
+        "catalogue", f"{API}/catalogue.jsonl", "api/v1/catalogue.jsonl", JSON_LINES, "list", "site",
         summary="Every repo, a short line of JSON each",
     ),
     Route(
-        "openapi", f"{API}/openapi", "api/v1/openapi.json", JSON, "list", "site",
+        "openapi", f"{API}/openapi.json", "api/v1/openapi.json", JSON, "list", "site",
         summary="This API as an OpenAPI 3.1 document",
     ),
     # Pages for people

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from builder.errors import OperatorError
+from builder.routes import BY_NAME
 
 _TEMPORARY = ".tmp"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
@@ -65,6 +66,14 @@ class Site:
                 "mend the cause and build again."
             ) from error
         self.tally.written += 1
+
+    def mark(self) -> str:
+        """Differs when the site is not the one that it was: replaced, restored or emptied."""
+        try:
+            status = os.stat(f"{self.root}/{BY_NAME['hub'].file}")
+        except OSError:
+            return "none"
+        return f"{status.st_ino:x}.{status.st_ctime_ns:x}"
 
     def remove(self, file: str) -> None:
         """Delete ``file`` if it is there, and the folders that this leaves empty."""

@@ -127,16 +127,16 @@ class State:
 
     # Beginning and end of a build
 
-    def begin(self, stamp: str, *, forget: bool) -> bool:
+    def begin(self, stamp: str, site_mark: str, *, forget: bool) -> bool:
         """Start a build's transaction. True: nothing is remembered, on demand (``forget``) or
         because it cannot be trusted.
 
-        That is so after another stamp (code, templates, settings), after a build that did not
-        end, and after a restart of the machine, when the kernel may have lost what was not
-        yet on the disk.
+        That is so after another stamp (code, templates, settings), when the site is not the one
+        that the last build left (``site_mark``), after a build that did not end, and after a
+        restart of the machine, when the kernel may have lost what was not yet on the disk.
         """
-        self._token = f"{stamp} {_boot_id()}"
-        is_fresh = forget or self._meta("clean") != self._token
+        self._stamp = f"{stamp} {_boot_id()}"
+        is_fresh = forget or self._meta("clean") != f"{self._stamp} {site_mark}"
         if not is_fresh:
             # From here until the end, a build that dies is one that did not end.
             self._db.execute("DELETE FROM meta WHERE key = 'clean'")
@@ -145,9 +145,10 @@ class State:
             self._reset()
         return is_fresh
 
-    def end(self) -> None:
+    def end(self, site_mark: str) -> None:
         """Commit a build that has done everything."""
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (self._token,))
+        clean = f"{self._stamp} {site_mark}"
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (clean,))
         self._db.execute("COMMIT")
 
     def _meta(self, key: str) -> str | None:
@@ -266,6 +267,38 @@ class State:
             "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)",
             [(tag or "", sort, number, digest) for number, digest in digests.items()],
         )
+
+    # Queries
+
+    def data_version(self) -> int:
+        """Differs after each build that this connection has not made itself."""
+        return self._db.execute("PRAGMA data_version").fetchone()[0]
+
+    def ordered_ids(self, sort: str | None) -> list[str]:
+        """The ids of all repos in an order; by owner/name where ``sort`` is None."""
+        order = _ORDER[sort] if sort else "id"
+        return [repo_id for (repo_id,) in self._db.execute(f"SELECT id FROM repo ORDER BY {order}")]
+
+    def ids_with_tags(self, tags: Iterable[str]) -> set[str]:
+        """The ids of the repos that have all of these tags."""
+        found = None
+        for tag in tags:
+            rows = self._db.execute(
+                "SELECT id FROM tag JOIN repo ON repo.key = tag.repo WHERE tag.name = ?", (tag,)
+            )
+            ids = {repo_id for (repo_id,) in rows}
+            found = ids if found is None else found & ids
+        return found or set()
+
+    def has_tag(self, tag: str) -> bool:
+        row = self._db.execute("SELECT 1 FROM tag WHERE name = ? LIMIT 1", (tag,)).fetchone()
+        return row is not None
+
+    def summaries(self, ids: list[str]) -> list[bytes]:
+        """The summaries of these repos in their order, of those that there are; at most a page."""
+        marks = ", ".join("?" * len(ids))
+        found = dict(self._db.execute(f"SELECT id, summary FROM repo WHERE id IN ({marks})", ids))
+        return [found[repo_id] for repo_id in ids if repo_id in found]
 
     # Owners
 

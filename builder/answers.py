@@ -1,0 +1,216 @@
+"""What goes over the wire: bodies with their headers, from files or from memory.
+
+Owns the headers of every answer. Knows HTTP's conditions and encodings, not the catalogue.
+"""
+
+import gzip
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from builder import http, render
+from builder.errors import RequestError
+from builder.records import ErrorBody, ErrorDetail
+from builder.routes import CACHE_CONTROL, HTML, JSON, TEXT
+
+# Below this, compression saves less than a packet.
+GZIP_BYTES_MIN = 1024
+GZIP_LEVEL = 6
+CACHE_BYTES_MAX = 128 * 1024 * 1024
+QUICK_BYTES_MAX = 256 * 1024
+
+Headers = list[tuple[bytes, bytes]]
+
+CORS: Headers = [
+    (b"access-control-allow-origin", b"*"),
+    (
+        b"access-control-expose-headers",
+        b"ETag, Location, Retry-After, RateLimit, RateLimit-Policy",
+    ),
+]
+PREFLIGHT: Headers = [
+    (b"access-control-allow-methods", b"GET, HEAD, POST, OPTIONS"),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
+# Prompts are other people's text: a page runs nothing and loads nothing from elsewhere.
+PAGE_SAFETY: Headers = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
+        b"form-action 'self'; frame-ancestors 'none'",
+    ),
+    (b"referrer-policy", b"strict-origin-when-cross-origin"),
+]
+ALLOWED_METHODS = "GET, HEAD, OPTIONS"
+
+
+class Answer(NamedTuple):
+    """A whole answer. A HEAD request gets it without the body."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class Body:
+    """A representation with its headers made, plain and compressed."""
+
+    __slots__ = ("etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain", "size")
+
+    def __init__(self, data: bytes, media: str, cache: str) -> None:
+        # The tag follows from the bytes, so no clock can make a stale answer look fresh.
+        digest = hashlib.blake2b(data, digest_size=12).hexdigest()
+        self.etag = f'"{digest}"'
+        self.gzip_etag = f'"{digest}-gzip"'
+        self.is_ranged = media == TEXT
+        self.headers = [
+            (b"cache-control", CACHE_CONTROL[cache].encode()),
+            (b"x-content-type-options", b"nosniff"),
+            *CORS,
+        ]
+        if len(data) >= GZIP_BYTES_MIN:
+            self.headers.append((b"vary", b"Accept-Encoding"))
+        content_type = (b"content-type", media.encode())
+        fixed = [content_type, *self.headers]
+        if media == HTML:
+            fixed += PAGE_SAFETY
+        if self.is_ranged:
+            fixed.append((b"accept-ranges", b"bytes"))
+        self.plain = _full_answer(fixed, data, self.etag)
+        self.gzipped = None
+        if len(data) >= GZIP_BYTES_MIN:
+            # The time in gzip's header would make every copy different.
+            packed = gzip.compress(data, GZIP_LEVEL, mtime=0)
+            if len(packed) < len(data):
+                fixed.append((b"content-encoding", b"gzip"))
+                self.gzipped = _full_answer(fixed, packed, self.gzip_etag)
+        self.size = len(data) + (len(self.gzipped.body) if self.gzipped else 0)
+        self.mark: tuple[int, ...] = ()
+
+    def answer(self, request: dict[bytes, bytes]) -> Answer:
+        """The answer to a GET with these headers. Raises RequestError for an empty range."""
+        if_none_match = request.get(b"if-none-match")
+        if if_none_match is not None:
+            etag = http.matches_none(if_none_match.decode("latin-1"), (self.etag, self.gzip_etag))
+            if etag:
+                return Answer(304, [*self.headers, (b"etag", etag.encode())], b"")
+        range_header = request.get(b"range")
+        if range_header is not None and self.is_ranged:
+            return self._ranged(range_header.decode("latin-1"), request.get(b"if-range"))
+        if self.gzipped:
+            accepted = request.get(b"accept-encoding")
+            if accepted is not None and http.accepts_gzip(accepted.decode("latin-1")):
+                return self.gzipped
+        return self.plain
+
+    def _ranged(self, range_header: str, if_range: bytes | None) -> Answer:
+        if if_range is not None and if_range.decode("latin-1") != self.etag:
+            return self.plain
+        whole = self.plain.body
+        try:
+            part = http.parse_range(range_header, len(whole))
+        except http.RangeNotSatisfiable:
+            error = RequestError(
+                "range_not_satisfiable", f"The text has {len(whole)} bytes; ask for less."
+            )
+            answer = error_answer(error)
+            answer.headers.append((b"content-range", b"bytes */%d" % len(whole)))
+            return answer
+        if part is None:
+            return self.plain
+        start, stop = part
+        headers = [(key, value) for key, value in self.plain.headers if key != b"content-length"]
+        headers += [
+            (b"content-range", b"bytes %d-%d/%d" % (start, stop - 1, len(whole))),
+            (b"content-length", b"%d" % (stop - start)),
+        ]
+        return Answer(206, headers, whole[start:stop])
+
+
+def _full_answer(headers: Headers, body: bytes, etag: str) -> Answer:
+    length = (b"content-length", b"%d" % len(body))
+    return Answer(200, [*headers, (b"etag", etag.encode()), length], body)
+
+
+def error_answer(error: RequestError, retry_after_seconds: int | None = None) -> Answer:
+    """The envelope of an error, with its status and headers."""
+    details = [ErrorDetail(*detail) for detail in error.details] or None
+    body = render.error_envelope(ErrorBody(error.code, str(error), details))
+    cache = "not_found" if error.status == 404 else "none"
+    headers = [
+        (b"content-type", JSON.encode()),
+        (b"cache-control", CACHE_CONTROL[cache].encode()),
+        (b"content-length", b"%d" % len(body)),
+        (b"x-content-type-options", b"nosniff"),
+        *CORS,
+    ]
+    if error.status == 405:
+        headers.append((b"allow", ALLOWED_METHODS.encode()))
+    if retry_after_seconds is not None:
+        headers.append((b"retry-after", b"%d" % retry_after_seconds))
+    return Answer(error.status, headers, body)
+
+
+class FileBodies:
+    """Bodies of the site's files, kept in memory as long as the file is the same."""
+
+    def __init__(self, root: str, bytes_max: int = CACHE_BYTES_MAX) -> None:
+        self._root = root
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, file: str, media: str, cache: str) -> Body | None:
+        """The body of a file relative to the site; None if there is no such file."""
+        path = f"{self._root}/{file}"
+        try:
+            status = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+        body = self._bodies.get(file)
+        if body is not None and body.mark == mark:
+            return body
+        try:
+            with open(path, "rb") as opened:
+                # Of the file that was opened: it may have been replaced since.
+                status = os.fstat(opened.fileno())
+                data = opened.read()
+        except FileNotFoundError:
+            return None
+        body = Body(data, media, cache)
+        body.mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+        self._keep(file, body)
+        return body
+
+    def is_quick(self, file: str) -> bool:
+        """Whether ``get`` takes no noticeable time: reading and compressing a large file does."""
+        if file in self._bodies:
+            return True
+        try:
+            return os.path.getsize(f"{self._root}/{file}") <= QUICK_BYTES_MAX
+        except OSError:
+            return True
+
+    def exists(self, file: str) -> bool:
+        return os.path.exists(f"{self._root}/{file}")
+
+    def _keep(self, file: str, body: Body) -> None:
+        with self._lock:
+            old = self._bodies.pop(file, None)
+            if old:
+                self._bytes -= old.size
+            if body.size > self._bytes_max // 4:
+                return
+            self._bodies[file] = body
+            self._bytes += body.size
+            while self._bytes > self._bytes_max:
+                _, oldest = self._bodies.popitem(last=False)
+                self._bytes -= oldest.size

@@ -1,0 +1,50 @@
+"""What HTTP says of conditions, ranges and encodings (RFC 9110). Pure functions of headers."""
+
+import re
+
+_range = re.compile(r"bytes=(\d*)-(\d*)")
+_entity_tag = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def matches_none(if_none_match: str, etags: tuple[str, ...]) -> str | None:
+    """The first of ``etags`` that an If-None-Match header names, by weak comparison."""
+    if if_none_match.strip() == "*":
+        return etags[0]
+    named = set(_entity_tag.findall(if_none_match))
+    return next((etag for etag in etags if etag in named), None)
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header allows gzip."""
+    weights = {}
+    for part in accept_encoding.lower().split(","):
+        coding, _, parameters = part.partition(";")
+        weight = parameters.strip().removeprefix("q=").strip()
+        weights[coding.strip()] = weight
+    weight = weights.get("gzip", weights.get("x-gzip", weights.get("*")))
+    return weight is not None and not re.fullmatch(r"0(\.0*)?", weight)
+
+
+class RangeNotSatisfiable(ValueError):
+    """No byte of the file is in the range."""
+
+
+def parse_range(text: str, size: int) -> tuple[int, int] | None:
+    """The (start, stop) of a Range header with one range of bytes.
+
+    None where the header is to be ignored: malformed, another unit, or several ranges.
+    Raises RangeNotSatisfiable.
+    """
+    found = _range.fullmatch(text.strip().lower())
+    if not found or found[1] == found[2] == "":
+        return None
+    first, last = found[1][:18], found[2][:18]
+    if first == "":
+        start, stop = max(0, size - int(last)), size
+    else:
+        start, stop = int(first), min(size, int(last) + 1 if last else size)
+        if last and int(last) < start:
+            return None
+    if start >= size or start >= stop:
+        raise RangeNotSatisfiable
+    return start, stop

@@ -1,0 +1,226 @@
+"""The embedded read server, ASGI: every read from the table of routes and the site's files.
+
+Only ``q`` and several tags at once are computed, in a thread of their own. A path becomes a
+file only through the table, parameter by parameter, so no path leads out of the site.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from builder import names
+from builder.answers import PREFLIGHT, Answer, Body, FileBodies, error_answer
+from builder.errors import RequestError
+from builder.names import Version
+from builder.queries import ListQuery, Queries, parse_list_query, parse_parameters
+from builder.routes import API, BY_NAME, HTML, JSON, Match, match_url
+from builder.settings import Settings
+from builder.throttle import Throttle
+
+RESOLVED_MAX = 50_000
+QUERIES_WAITING_MAX = 64
+
+log = logging.getLogger("hub.serve")
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class ReadApp:
+    """The ASGI application. ``rate_limit``: reads a minute and client, 0 for none."""
+
+    def __init__(self, settings: Settings, rate_limit: int = 120) -> None:
+        self.settings = settings
+        self._base_path = settings.base_path
+        self._files = FileBodies(settings.out)
+        self._throttle = Throttle(rate_limit) if rate_limit else None
+        self._policy = (
+            [(b"ratelimit-policy", self._throttle.policy.encode())] if self._throttle else []
+        )
+        self._queries = Queries(settings)
+        self._query_thread = ThreadPoolExecutor(1, "queries")
+        self._queries_waiting = 0
+        self._resolved: dict[tuple[str, bytes], Match] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            answer = await self._answer(scope)
+            headers = answer.headers
+            if self._policy and self._is_api(scope["path"]):
+                headers = headers + self._policy
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            body = b"" if scope["method"] == "HEAD" else answer.body
+            await send({"type": "http.response.body", "body": body})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            event = (await receive())["type"]
+            if event == "lifespan.shutdown":
+                self._query_thread.submit(self._queries.close)
+                self._query_thread.shutdown()
+            await send({"type": f"{event}.complete"})
+            if event == "lifespan.shutdown":
+                return
+
+    def _is_api(self, path: str) -> bool:
+        return path.startswith(self._base_path + "/api")
+
+    async def _answer(self, scope: Scope) -> Answer:
+        path = scope["path"]
+        try:
+            if scope["method"] == "OPTIONS":
+                return _preflight()
+            if self._throttle and self._is_api(path):
+                client = scope["client"]
+                wait_seconds = self._throttle.hit(client[0] if client else "")
+                if wait_seconds:
+                    return self._rate_limited(wait_seconds)
+            if scope["method"] not in ("GET", "HEAD"):
+                raise RequestError(
+                    "method_not_allowed", "This address can be read (GET, HEAD), not written."
+                )
+            body = await self._find_body(path, scope["query_string"])
+            return body.answer(dict(scope["headers"]))
+        except RequestError as error:
+            if error.status == 404 and not self._is_api(path):
+                return self._redirected(path) or self._not_found_page() or error_answer(error)
+            return error_answer(error, 5 if error.status == 503 else None)
+        except Exception:
+            # The edge of the process: the log gets the cause, the client the envelope.
+            log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
+            return error_answer(
+                RequestError("internal_error", "The server failed; try again in a moment.")
+            )
+
+    async def _find_body(self, path: str, query: bytes) -> Body:
+        """The representation at a URL. Raises RequestError."""
+        found: Match | ListQuery | None = self._resolved.get((path, query))
+        if found is None:
+            found = self._resolve(path, query)
+            if isinstance(found, Match):
+                if len(self._resolved) >= RESOLVED_MAX:
+                    self._resolved.clear()
+                self._resolved[path, query] = found
+        if isinstance(found, ListQuery):
+            return await self._compute(found)
+        route, file = found.route, found.file
+        if self._files.is_quick(file):
+            body = self._files.get(file, route.media, route.cache)
+        else:
+            body = await asyncio.to_thread(self._files.get, file, route.media, route.cache)
+        if body is None:
+            raise self._missing(found)
+        return body
+
+    def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
+        """What a URL asks for, by its grammar alone. Raises RequestError."""
+        if not path.startswith(self._base_path):
+            raise RequestError("not_found", f"The site is at {self.settings.base_url}.")
+        path = path[len(self._base_path) :] or "/"
+        found = match_url(path)
+        if found is None:
+            raise _unmatched(path)
+        if found.route.name == "repos" and path == found.route.url:
+            wanted = parse_list_query(query)
+            return wanted.match() or wanted
+        if found.route.name == "raw" and query and path == found.url:
+            version = parse_parameters(query).get("version")
+            if version is not None:
+                params = {**found.params, "version": str(Version.parse(version))}
+                return Match(BY_NAME["version_raw"], params)
+        return found
+
+    async def _compute(self, wanted: ListQuery) -> Body:
+        if self._queries_waiting >= QUERIES_WAITING_MAX:
+            raise RequestError("unavailable", "Too many searches at once; try again in a moment.")
+        self._queries_waiting += 1
+        try:
+            data = await asyncio.get_running_loop().run_in_executor(
+                self._query_thread, self._queries.answer, wanted
+            )
+        finally:
+            self._queries_waiting -= 1
+        return Body(data, JSON, "query" if wanted.q is not None else "list")
+
+    def _missing(self, found: Match) -> RequestError:
+        """Why there is no file for a URL that the table knows."""
+        name, params = found.route.name, found.params
+        if not self._files.exists(BY_NAME["hub"].file):
+            return RequestError("unavailable", "The site is not built yet; try again in a moment.")
+        if name == "tag_list" and not self._files.exists(
+            found.route.file_for(**{**params, "page": "1"})
+        ):
+            return RequestError("tag_not_found", f"No repo has the tag {params['tag']!r}.")
+        if found.route.scope == "list":
+            return RequestError(
+                "page_not_found", "The list ends before this page; meta.pages tells where."
+            )
+        if found.route.scope == "owner":
+            return RequestError("user_not_found", f"There is no user {params['owner']!r}.")
+        if found.route.scope in ("repo", "version"):
+            repo = f"{params['owner']}/{params['name']}"
+            if not self._files.exists(BY_NAME["repo"].file_for(**params)):
+                return RequestError("repo_not_found", f"There is no repo {repo!r}.")
+            if name == "diff" and self._files.exists(BY_NAME["version"].file_for(**params)):
+                return RequestError(
+                    "not_found", f"{params['version']} is the first version of {repo}: no diff."
+                )
+            if found.route.scope == "version":
+                return RequestError(
+                    "version_not_found",
+                    f"{repo} has no version {params['version']}; "
+                    f"{BY_NAME['versions'].url_for(**params)} lists those that it has.",
+                )
+        return RequestError("not_found", "There is nothing at this address.")
+
+    def _redirected(self, path: str) -> Answer | None:
+        """To the page without the slash at the end, if there is one."""
+        page = match_url(path.removeprefix(self._base_path).rstrip("/"))
+        if not path.endswith("/") or not page or not self._files.exists(page.file):
+            return None
+        location = (self._base_path + page.url).encode()
+        return Answer(308, [(b"location", location), (b"content-length", b"0")], b"")
+
+    def _not_found_page(self) -> Answer | None:
+        body = self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")
+        return body and body.plain._replace(status=404)
+
+    def _rate_limited(self, wait_seconds: int) -> Answer:
+        error = RequestError(
+            "rate_limited",
+            f"Too many reads from your address; go on in {wait_seconds} s, and keep answers as "
+            "long as Cache-Control says.",
+        )
+        answer = error_answer(error, wait_seconds)
+        answer.headers.append((b"ratelimit", b'"read";r=0;t=%d' % wait_seconds))
+        return answer
+
+
+def _unmatched(path: str) -> RequestError:
+    """Why a path fills no row of the table: a name out of its grammar, or nothing there."""
+    segments = path.split("/")[1:]
+    try:
+        if segments[:3] == ["api", "v1", "repos"] and len(segments) in (5, 6, 7, 8):
+            names.check_owner(segments[3])
+            names.check_repo(segments[4])
+            if len(segments) > 6 and segments[5] == "versions":
+                Version.parse(segments[6])
+        elif segments[:3] == ["api", "v1", "users"] and len(segments) == 4:
+            names.check_owner(segments[3])
+    except RequestError as error:
+        return error
+    return RequestError(
+        "not_found", f"There is nothing at this address; {API}/openapi.json lists the endpoints."
+    )
+
+
+def _preflight() -> Answer:
+    body = Body(b"", JSON, "list")
+    headers = [*body.headers, *PREFLIGHT, (b"content-length", b"0")]
+    return Answer(204, headers, b"")

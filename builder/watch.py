@@ -1,0 +1,62 @@
+"""Builds again whenever the content changes, in a thread of its own."""
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Self
+
+import watchfiles
+
+from builder.build import Report, build
+from builder.errors import HubError
+from builder.settings import Settings
+
+# An editor or a checkout touches many files at once: one build for all of them.
+GATHER_MILLISECONDS = 200
+
+
+class Watch:
+    """While entered, rebuilds the site. ``tell`` gets each report, or the error that there was.
+
+    A build that fails is tried again with the next change.
+    """
+
+    def __init__(self, settings: Settings, tell: Callable[[Report | HubError], None]) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        root = os.path.realpath(self._settings.content)
+        for changes in watchfiles.watch(
+            root,
+            watch_filter=None,
+            debounce=GATHER_MILLISECONDS,
+            stop_event=self._stop,
+            raise_interrupt=False,
+        ):
+            try:
+                changed = changed_repos(root, [path for _, path in changes])
+                self._tell(build(self._settings, changed=changed))
+            except HubError as error:
+                self._tell(error)
+
+
+def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:
+    """The (owner, name) of the repos that these files are in; None where one is in no repo."""
+    repos = set()
+    for path in paths:
+        parts = os.path.relpath(path, root).split(os.sep)
+        if len(parts) != 3:
+            return None
+        repos.add((parts[0], parts[1]))
+    return repos
