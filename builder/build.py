@@ -73,30 +73,28 @@ def build(
     """
     started = time.perf_counter()
     check_folders(settings)
-    with build_lock(settings.state, on_wait):
-        state = State(settings.state)
-        try:
-            run = _Run(settings, state, Site(settings.out), progress)
-            run.run(changed, full, index, on_visible)
-        finally:
-            state.close()
+    with build_lock(settings.state, on_wait), State(settings.state) as state:
+        run = _Run(settings, state, Site(settings.out), progress)
+        run.run(changed, full, index, on_visible)
     return run.report()._replace(seconds=time.perf_counter() - started)
 
 
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
     """How the site differs from what a build would make of the content; writes nothing.
 
+    Files that the last build left for one build more are no difference.
     Raises ContentError, OperatorError.
     """
     check_folders(settings)
-    state = State(None)
-    try:
+    with State(None) as state:
         run = _Run(settings, state, Site(settings.out, dry=True), progress)
         run.run(None, True, False, lambda: None)
-        tally = run.site.tally
-        return Difference(sorted(tally.missing), sorted(tally.differing), sorted(state.orphans()))
-    finally:
-        state.close()
+        orphaned = state.orphans()
+    if orphaned and os.path.exists(settings.state):
+        with State(settings.state, read_only=True) as state:
+            orphaned -= state.orphans()
+    tally = run.site.tally
+    return Difference(sorted(tally.missing), sorted(tally.differing), sorted(orphaned))
 
 
 def stamp(settings: Settings) -> str:
@@ -135,12 +133,17 @@ class _Run:
         on_visible: Callable[[], None],
     ) -> None:
         state, site = self.state, self.site
-        is_fresh = state.begin(stamp(self.settings), site.mark(), forget=full)
+        current = stamp(self.settings)
+        is_fresh = full or not state.vouches_for(current, site.mark())
         if is_fresh:
             changed = None
+            state.begin(forget=True)
             if not site.dry:
                 site.remove_temporary_files()
         found = find_changes(self.settings.content, state, changed, self.progress)
+        if not is_fresh:
+            # Only now: a fault found so far has changed nothing.
+            state.begin(forget=False)
         owners = self._write_repos(found.tasks) | self._forget_repos(found.removed)
         self.rendered = len(found.tasks)
         self._write_owners(sorted(owners | found.owners))
@@ -158,7 +161,7 @@ class _Run:
         self.totals = state.totals()
         if self.is_catalogue_changed:
             self._write_catalogue_files()
-        state.end(site.mark())
+        state.end(current, site.mark())
 
     def report(self) -> Report:
         repos, versions = self.totals
@@ -263,7 +266,10 @@ class _Run:
     def _remove_orphans(self, is_fresh: bool) -> None:
         """Remove what the last build left without an object; note what this one does."""
         expected = Expected(self.state)
-        candidates = self.site.files() if is_fresh else self.orphan_candidates
+        candidates = self.orphan_candidates
+        if is_fresh:
+            # Nothing is remembered of what a site that was there before may hold.
+            candidates = () if self.site.is_new else self.site.files()
         orphans = {file for file in candidates if file not in expected}
         for file in self.state.orphans() - orphans:
             if file not in expected and not self.site.dry:

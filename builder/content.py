@@ -163,7 +163,7 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
         raise ContentError([Fault(stem, str(error))]) from None
     try:
         record = _decode_version(raw_record)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ContentError([Fault(f"{stem}.json", str(error))]) from None
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
         raise ContentError(

@@ -15,7 +15,6 @@ from builder.settings import Settings
 
 PUBLICATION_WEIGHT = 5.0
 HALF_LIFE_SECONDS = 7 * 86_400
-TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Links(NamedTuple):
@@ -123,7 +122,8 @@ def user_record(
     Where the owner has written none, the time of the first repo (epoch seconds) has to do.
     """
     if not profile:
-        joined = datetime.fromtimestamp(first_repo or 0, UTC).strftime(TIME_FORMAT)
+        # Not strftime, which writes the year 800 with three digits.
+        joined = datetime.fromtimestamp(first_repo or 0, UTC).replace(tzinfo=None).isoformat() + "Z"
         profile = OwnerFile(name=handle, joined_at=joined)
     return records.User(
         handle=handle,

@@ -15,7 +15,7 @@ DESCRIPTION_CHARS_MAX = 200
 
 _variable = re.compile(r"(\\)?\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 _front_matter = re.compile(
-    r"---[ \t]*\r?\n(?P<block>(?:.*\r?\n)*?)---[ \t]*(?:\r?\n|\Z)(?P<body>[\s\S]*)"
+    r"---[ \t]*\r?\n(?P<block>(?:.*\n)*?)---[ \t]*(?:\r?\n|\Z)(?P<body>[\s\S]*)"
 )
 # A full stop ends a sentence where white space follows; the CJK one needs none.
 _sentence_end = re.compile(r"[.!?…](?=\s)|[。！？]|[.!?…]\Z|\n\s*\n")
@@ -39,8 +39,13 @@ _Loader.yaml_implicit_resolvers = {
     for first, entries in _Loader.yaml_implicit_resolvers.items()
 }
 
-# An alias may stand for itself or multiply: a few bytes of YAML can become gigabytes of JSON.
-_alias = re.compile(r"(?:^|[\s,\[{:-])\*[A-Za-z0-9_]", re.MULTILINE)
+# libyaml recurses on the C stack: a text of brackets alone would end the process.
+YAML_DEPTH_MAX = 50
+_OPENING = (
+    yaml.BlockMappingStartToken, yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken,
+)  # fmt: skip
+_CLOSING = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 
 def parse_document(text: str) -> Document:
@@ -66,16 +71,26 @@ def parse_document(text: str) -> Document:
 
 def load_yaml(text: str) -> Any:
     """YAML to what JSON can hold. Raises ValueError with one line that says what is wrong."""
-    if _alias.search(text):
-        raise ValueError("YAML aliases (*name) are not read")
     try:
+        _check_tokens(text)
         return _as_json(yaml.load(text, _Loader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
         raise ValueError(f"YAML: {getattr(error, 'problem', None) or 'malformed'}{where}") from None
-    except RecursionError:
-        raise ValueError("YAML: nested too deeply") from None
+    except (AttributeError, IndexError, KeyError):  # what PyYAML makes of "!!bool maybe"
+        raise ValueError("YAML: a tag (!!type) that its value does not fit") from None
+
+
+def _check_tokens(text: str) -> None:
+    depth = 0
+    for token in yaml.scan(text, _Loader):
+        # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
+        if isinstance(token, yaml.AliasToken):
+            raise ValueError("YAML aliases (*name) are not read")
+        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        if depth > YAML_DEPTH_MAX:
+            raise ValueError("YAML: nested too deeply")
 
 
 def _as_json(value: Any) -> Any:

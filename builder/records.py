@@ -54,6 +54,8 @@ class Variable(Struct, forbid_unknown_fields=True):
     enum: list[Any] | None = None
 
     def __post_init__(self) -> None:
+        if self.name.endswith("\n"):  # which a pattern's "$" admits
+            raise ValueError("a variable's name is letters, digits and underscores")
         if self.required is UNSET:
             self.required = self.default is None
 
@@ -63,9 +65,8 @@ Variables = Annotated[list[Variable], Meta(max_length=200)]
 
 def check_time(text: str) -> str:
     """Return ``text`` if it is a real moment in the form of Time; raises ValueError."""
-    if len(text) != 20 or not text.endswith("Z"):
+    if datetime.fromisoformat(text).isoformat() != text.removesuffix("Z") + "+00:00":
         raise ValueError("a time is RFC 3339 UTC to the second: 2026-01-31T09:30:00Z")
-    datetime.fromisoformat(text)
     return text
 
 

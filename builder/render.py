@@ -102,6 +102,9 @@ class Pages:
         self._environment.filters["size"] = _human_size
         self._environment.filters["json"] = lambda value: json_bytes(value).decode()
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
+        # The same on every page, so rendered once.
+        for part in ("header", "footer"):
+            self._environment.globals[part] = Markup(self.render(f"{part}.html").decode())
 
     def render(self, template: str, **values: Any) -> bytes:
         return self._template(template).render(values).encode()

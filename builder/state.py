@@ -11,7 +11,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import quote
 
 from builder.errors import OperatorError
@@ -123,31 +123,38 @@ class State:
         self._db = _connect(self.path, read_only)
 
     def close(self) -> None:
+        """Close the connection; what was not committed is as if it had not been."""
         self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # Beginning and end of a build
 
-    def begin(self, stamp: str, site_mark: str, *, forget: bool) -> bool:
-        """Start a build's transaction. True: nothing is remembered, on demand (``forget``) or
-        because it cannot be trusted.
+    def vouches_for(self, stamp: str, site_mark: str) -> bool:
+        """Whether what is remembered holds for a site.
 
-        That is so after another stamp (code, templates, settings), when the site is not the one
-        that the last build left (``site_mark``), after a build that did not end, and after a
-        restart of the machine, when the kernel may have lost what was not yet on the disk.
+        Not after another stamp (code, templates, settings), nor when the site is not the one
+        that the last build left (``site_mark``), nor after a build that did not end, nor after
+        a restart of the machine, when the kernel may have lost what was not yet on the disk.
         """
-        self._stamp = f"{stamp} {_boot_id()}"
-        is_fresh = forget or self._meta("clean") != f"{self._stamp} {site_mark}"
-        if not is_fresh:
+        return self._meta("clean") == f"{stamp} {_boot_id()} {site_mark}"
+
+    def begin(self, *, forget: bool) -> None:
+        """Start a build's transaction; ``forget`` all that is remembered first."""
+        if not forget:
             # From here until the end, a build that dies is one that did not end.
             self._db.execute("DELETE FROM meta WHERE key = 'clean'")
         self._db.execute("BEGIN IMMEDIATE")
-        if is_fresh:
+        if forget:
             self._reset()
-        return is_fresh
 
-    def end(self, site_mark: str) -> None:
+    def end(self, stamp: str, site_mark: str) -> None:
         """Commit a build that has done everything."""
-        clean = f"{self._stamp} {site_mark}"
+        clean = f"{stamp} {_boot_id()} {site_mark}"
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (clean,))
         self._db.execute("COMMIT")
 
@@ -315,7 +322,10 @@ class State:
     # Orphans: files whose object is gone, kept for one build more
 
     def orphans(self) -> set[str]:
-        return {file for (file,) in self._db.execute("SELECT file FROM orphan")}
+        try:
+            return {file for (file,) in self._db.execute("SELECT file FROM orphan")}
+        except sqlite3.OperationalError:
+            return set()  # no build has ended yet
 
     def put_orphans(self, files: Iterable[str]) -> None:
         self._db.execute("DELETE FROM orphan")

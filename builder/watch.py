@@ -8,11 +8,12 @@ from typing import Self
 import watchfiles
 
 from builder.build import Report, build
-from builder.errors import HubError
+from builder.errors import HubError, OperatorError
 from builder.settings import Settings
 
 # An editor or a checkout touches many files at once: one build for all of them.
 GATHER_MILLISECONDS = 200
+FIRST_LOOK_MILLISECONDS = 1000
 
 
 class Watch:
@@ -37,18 +38,31 @@ class Watch:
 
     def _run(self) -> None:
         root = os.path.realpath(self._settings.content)
-        for changes in watchfiles.watch(
-            root,
-            watch_filter=None,
-            debounce=GATHER_MILLISECONDS,
-            stop_event=self._stop,
-            raise_interrupt=False,
-        ):
-            try:
-                changed = changed_repos(root, [path for _, path in changes])
-                self._tell(build(self._settings, changed=changed))
-            except HubError as error:
-                self._tell(error)
+        is_first = True
+        try:
+            for changes in watchfiles.watch(
+                root,
+                watch_filter=None,
+                debounce=GATHER_MILLISECONDS,
+                rust_timeout=FIRST_LOOK_MILLISECONDS,
+                yield_on_timeout=True,
+                stop_event=self._stop,
+                raise_interrupt=False,
+            ):
+                # What changed before the watch began is found by looking at everything once.
+                if is_first:
+                    self._build(None)
+                elif changes:
+                    self._build(changed_repos(root, [path for _, path in changes]))
+                is_first = False
+        except (OSError, RuntimeError) as error:
+            self._tell(OperatorError(f"Cannot watch {root} any more ({error}); restart to go on."))
+
+    def _build(self, changed: set[tuple[str, str]] | None) -> None:
+        try:
+            self._tell(build(self._settings, changed=changed))
+        except HubError as error:
+            self._tell(error)
 
 
 def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:

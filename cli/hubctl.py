@@ -29,3 +29,7 @@ def main() -> None:
 
 for command in (build, serve, check):
     main.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -104,4 +104,7 @@ def _build(settings: Settings) -> None:
 
 
 def _tell_rebuild(outcome: Report | HubError) -> None:
-    click.echo(outcome if isinstance(outcome, HubError) else describe(outcome), err=True)
+    if isinstance(outcome, HubError):
+        click.echo(str(outcome), err=True)
+    elif outcome.written or outcome.removed:
+        click.echo(describe(outcome), err=True)
