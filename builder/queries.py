@@ -4,20 +4,24 @@ What files can answer is a row of the table of routes. The rest (``q``, several 
 is answered here from the state and the search index.
 """
 
+import logging
+import os
 import sqlite3
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from builder import names
-from builder.errors import RequestError
+from builder.errors import OperatorError, RequestError
 from builder.render import envelope, list_meta, page_count
 from builder.routes import PAGE_SIZE, QUERY_CHARS_MAX, SORTS, Match, list_api
-from builder.search import Searcher
+from builder.search import Searcher, parse_query
 from builder.settings import Settings
-from builder.state import State
+from builder.state import STATE_FILE, State
 
 PARAMETERS_MAX = 50
 PAGE_MAX = 999_999_999
+
+log = logging.getLogger("hub.queries")
 
 
 class ListQuery(NamedTuple):
@@ -113,12 +117,14 @@ class Queries:
         self._searcher: Searcher | None = None
         self._positions: dict[str | None, dict[str, int]] = {}
         self._data_version = -1
+        self._state_inode: int | None = None
 
     def close(self) -> None:
         for part in (self._searcher, self._state):
             if part:
                 part.close()
         self._searcher = self._state = None
+        self._data_version = -1
 
     def answer(self, query: ListQuery) -> bytes:
         """The page of summaries that was asked for, in its envelope.
@@ -138,7 +144,9 @@ class Queries:
                     "page_not_found", f"The last page of this list is {page_count(len(ids))}."
                 )
             rows = state.summaries(ids[start : start + PAGE_SIZE])
-        except sqlite3.OperationalError:
+        except (sqlite3.DatabaseError, OperatorError) as error:
+            # Not built yet, or damaged: the next build makes it anew.
+            log.warning("no searches: %s", error)
             self.close()
             raise RequestError(
                 "unavailable", "The catalogue is being built; try again in a moment."
@@ -152,7 +160,9 @@ class Queries:
         if query.q is None:
             scores = dict.fromkeys(state.ids_with_tags(query.tags), 0.0)
         else:
-            scores = self._open_searcher().search(query.q, scored=query.sort is None)
+            found = parse_query(query.q)
+            beginnings = state.stems_of_words_beginning(found[-1].surface)
+            scores = self._open_searcher().search(found, beginnings)
             if query.tags:
                 tagged = state.ids_with_tags(query.tags)
                 scores = {one: score for one, score in scores.items() if one in tagged}
@@ -160,6 +170,8 @@ class Queries:
         positions = self._positions_by(sort, state)
         # The index may be a moment ahead of the state, or behind it.
         known = [one for one in scores if one in positions]
+        if sort:
+            return sorted(known, key=positions.__getitem__)
         return sorted(known, key=lambda one: (-scores[one], positions[one]))
 
     def _positions_by(self, sort: str | None, state: State) -> dict[str, int]:
@@ -174,11 +186,23 @@ class Queries:
         return self._positions[sort]
 
     def _open_state(self) -> State:
+        inode = _inode(f"{self._settings.state}/{STATE_FILE}")
+        if inode != self._state_inode and inode is not None:
+            # Thrown away and made anew, as a cache may be.
+            self.close()
         if self._state is None:
             self._state = State(self._settings.state, read_only=True)
+            self._state_inode = inode
         return self._state
 
     def _open_searcher(self) -> Searcher:
         if self._searcher is None:
             self._searcher = Searcher(self._settings)
         return self._searcher
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None

@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 from builder.errors import OperatorError
 
+STATE_FILE = "build.sqlite3"
+
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE repo (
@@ -51,10 +53,15 @@ CREATE TABLE page (
     sort TEXT NOT NULL, number INTEGER NOT NULL, digest BLOB NOT NULL,
     PRIMARY KEY (tag, sort, number)
 ) WITHOUT ROWID;
-CREATE TABLE orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
+-- What the next build removes. Outlives the rest, or repeated full builds would remove nothing.
+CREATE TABLE IF NOT EXISTS orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
 -- What the search index holds. Outlives the rest: making the index again takes longest.
 CREATE TABLE IF NOT EXISTS indexed (
     id TEXT PRIMARY KEY, text_digest BLOB NOT NULL
+) WITHOUT ROWID;
+-- Words of indexed texts and what they are found by, where the two differ. Only ever grows.
+CREATE TABLE IF NOT EXISTS word (
+    surface TEXT NOT NULL, stem TEXT NOT NULL, PRIMARY KEY (surface, stem)
 ) WITHOUT ROWID;
 """
 
@@ -119,7 +126,7 @@ class State:
     """A connection to the state of one site. ``State(None)`` is an empty one in memory."""
 
     def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
-        self.path = f"{folder}/build.sqlite3" if folder else ":memory:"
+        self.path = f"{folder}/{STATE_FILE}" if folder else ":memory:"
         self._db = _connect(self.path, read_only)
 
     def close(self) -> None:
@@ -167,7 +174,8 @@ class State:
 
     def _reset(self) -> None:
         tables = self._db.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'indexed'"
+            "SELECT name FROM sqlite_master "
+            "WHERE type = 'table' AND name NOT IN ('orphan', 'indexed', 'word')"
         ).fetchall()
         for (name,) in tables:
             self._db.execute(f"DROP TABLE {name}")
@@ -351,8 +359,20 @@ class State:
             [(one,) for one in changed],
         )
 
+    def put_words(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO word VALUES (?, ?)", pairs)
+
+    def stems_of_words_beginning(self, prefix: str) -> set[str]:
+        """What the words that begin so are found by, where it does not begin so itself."""
+        rows = self._db.execute(
+            "SELECT DISTINCT stem FROM word WHERE surface >= ? AND surface < ?",
+            (prefix, prefix + "\U0010ffff"),
+        )
+        return {stem for (stem,) in rows if not stem.startswith(prefix)}
+
     def forget_index(self) -> None:
         self._db.execute("DELETE FROM indexed")
+        self._db.execute("DELETE FROM word")
 
 
 def _connect(path: str, read_only: bool) -> sqlite3.Connection:
