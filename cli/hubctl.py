@@ -5,6 +5,8 @@ import click
 from builder.errors import HubError
 from cli.build import build
 from cli.check import check
+from cli.imports import imports
+from cli.publish import publish
 from cli.serve import serve
 
 
@@ -27,7 +29,7 @@ def main() -> None:
     """
 
 
-for command in (build, serve, check):
+for command in (build, serve, check, publish, imports):
     main.add_command(command)
 
 

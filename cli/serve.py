@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 
 import click
@@ -68,7 +69,16 @@ def serve(
         )
         click.echo(f"Serving {out} at {address}{settings.base_path}/ (stop with Ctrl-C)", err=True)
         with Watch(settings, _tell_rebuild) if watch else contextlib.nullcontext():
-            uvicorn.Server(config).run(sockets=[listener])
+            _run(uvicorn.Server(config), listener)
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
+    end the process as if it had failed.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,0 +1,156 @@
+"""The body of a publication: its fields, and whether they are well-formed.
+
+Looks at one draft alone: what a repo holds already is not known here. Pure.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from builder import names, records
+from builder.content import CONTENT_BYTES_MAX
+from builder.errors import Detail, RequestError
+from publisher.fields import METADATA_FIELDS, parse_field, suggest, validation_failed
+from publisher.tokens import find_token
+
+CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
+
+
+class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a client sends to publish. Unset: not said, so front matter or the previous
+    version decides. A license of null is: none."""
+
+    content: Annotated[
+        str, Meta(min_length=1, description=f"at most {CONTENT_BYTES_MAX} bytes as UTF-8")
+    ]
+    changelog: records.Changelog = ""
+    bump: Literal[names.BUMPS] = "patch"
+    title: records.Title | UnsetType = UNSET
+    description: records.Description | UnsetType = UNSET
+    tags: records.Tags | UnsetType = UNSET
+    license: records.License | UnsetType | None = UNSET
+    variables: records.Variables | UnsetType = UNSET
+    parameters: dict[str, Any] | UnsetType = UNSET
+    base_version: records.VersionName | UnsetType = UNSET
+
+
+def parse_draft(raw: bytes) -> Draft:
+    """Read a publish body. Raises RequestError ``invalid_json``, and as make_draft."""
+    try:
+        # Not msgspec: half of a surrogate pair is for make_draft to name with its field.
+        fields = json.loads(
+            raw.decode("utf-8"), parse_constant=_parse_number, parse_float=_parse_number
+        )
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise RequestError(
+            "invalid_json", f"Send a JSON object in UTF-8; this is none: {reason}."
+        ) from None
+    if not isinstance(fields, dict):
+        raise RequestError("invalid_json", 'Send a JSON object: {"content": "…"}.')
+    return make_draft(fields)
+
+
+def make_draft(fields: Mapping[str, Any]) -> Draft:
+    """A draft of these fields.
+
+    Raises RequestError ``validation_failed`` that lists every wrong field,
+    ``content_too_large`` or ``secret_detected``.
+    """
+    values: dict[str, Any] = {}
+    details: list[Detail] = []
+    for field, value in fields.items():
+        try:
+            values[field] = _parse(field, value)
+        except RequestError as error:
+            details += error.details
+            if error.code == "content_too_large":
+                raise
+        except ValueError as error:
+            shown = field[:100].encode("utf-8", "replace").decode()
+            details.append(Detail(shown, str(error)))
+    if "content" not in fields:
+        details.append(Detail("content", "is required: the text of the prompt"))
+    if details:
+        raise validation_failed(*details)
+    draft = Draft(**values)
+    if find_token(msgspec.json.encode(draft).decode()):
+        raise RequestError(
+            "secret_detected",
+            "There is an access token of this hub in it. Take the token out, and revoke it: "
+            "whoever has seen it can publish in its owner's name.",
+        )
+    return draft
+
+
+def _parse_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is not a number of JSON")
+    return number
+
+
+def _parse(field: str, value: Any) -> Any:
+    if field in METADATA_FIELDS:
+        return parse_field(field, value)
+    if field in _PARSERS:
+        return _PARSERS[field](value)
+    known = Draft.__struct_fields__
+    raise ValueError(f"is none of {', '.join(known)}{suggest(field, known)}")
+
+
+def _parse_content(value: Any) -> str:
+    size = _utf8_size(value)
+    if size > CONTENT_BYTES_MAX:
+        raise RequestError(
+            "content_too_large",
+            f"The content has {size:,} bytes; {CONTENT_BYTES_MAX:,} is the most. "
+            "Shorten it, or publish it in parts.",
+        )
+    if not value.strip():
+        raise ValueError("is empty; give the text of the prompt")
+    if "\0" in value:
+        raise ValueError(f"has a NUL character at position {value.index(chr(0))}; take it out")
+    return value
+
+
+def _parse_changelog(value: Any) -> str:
+    if _utf8_size(value) > CHANGELOG_BYTES_MAX:
+        raise ValueError(f"is longer than {CHANGELOG_BYTES_MAX:,} bytes")
+    return value
+
+
+def _parse_bump(value: Any) -> str:
+    if value not in names.BUMPS:
+        raise ValueError(f"is one of {', '.join(names.BUMPS)}")
+    return value
+
+
+def _parse_base_version(value: Any) -> str:
+    try:
+        return str(names.Version.parse(value if isinstance(value, str) else ""))
+    except RequestError as error:
+        raise ValueError(str(error)) from None
+
+
+def _utf8_size(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError(f"is text, not a {type(value).__name__}")
+    try:
+        return len(value.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"has half of a surrogate pair at position {error.start}; send whole characters"
+        ) from None
+
+
+_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "content": _parse_content,
+    "changelog": _parse_changelog,
+    "bump": _parse_bump,
+    "base_version": _parse_base_version,
+}

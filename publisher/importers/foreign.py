@@ -1,0 +1,143 @@
+"""The metadata of other conventions in our terms: dotprompt, prompty, GitHub models, skills.
+
+Their keys do not contradict each other, so one reading serves all. What is not understood is
+left where it is, for the reader of our own keys to warn of. Pure.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from builder.records import Variable, VariableType
+
+_PARAMETERS = {
+    "maxTokens": "max_tokens", "maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k",
+    "stopSequences": "stop", "responseFormat": "response_format",
+    "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty",
+}  # fmt: skip
+_TYPES = {kind: kind for kind in get_args(VariableType)} | {
+    "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
+    "dict": "object",
+}  # fmt: skip
+# Picoschema: name, ? for optional, and in parentheses a container with its description.
+_pico_key = re.compile(
+    r"(?P<name>\w+)(?P<optional>\??)(?:\((?P<kind>\w+)(?:,\s*(?P<about>.*))?\))?"
+)
+
+
+def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """``front`` in our own keys, and who wrote it (empty where nobody is named)."""
+    ours = dict(front)
+    if isinstance(ours.get("name"), str):
+        name = ours.pop("name")
+        ours["title"] = ours.get("title") or name
+    metadata = ours.pop("metadata", None) if isinstance(front.get("metadata"), dict) else None
+    for key in ("tags", "license"):
+        if metadata and key in metadata:
+            ours.setdefault(key, metadata[key])
+    if parameters := _take_parameters(ours):
+        ours["parameters"] = parameters
+    if variables := _take_variables(ours):
+        ours["variables"] = variables
+    return ours, _first(ours.pop("authors", None) or (metadata or {}).get("author"))
+
+
+def _first(authors: Any) -> str:
+    first = authors[0] if isinstance(authors, list) and authors else authors
+    return first if isinstance(first, str) else ""
+
+
+def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
+    """Model and settings, taken out of ``ours``; what is called parameters wins."""
+    parameters: dict[str, Any] = {}
+    if isinstance(ours.get("model"), str):
+        parameters["model"] = ours.pop("model")
+    elif isinstance(ours.get("model"), dict):
+        model = ours.pop("model")
+        # Nothing else of the configuration: it has addresses and keys.
+        parameters["model"] = model.get("id") or _dict(model.get("configuration")).get("name")
+        parameters |= _dict(model.get("parameters")) | _dict(model.get("options"))
+    for key in ("config", "modelParameters"):
+        if isinstance(ours.get(key), dict):
+            parameters |= ours.pop(key)
+    if isinstance(ours.get("responseFormat"), str):
+        parameters["responseFormat"] = ours.pop("responseFormat")
+    parameters |= _dict(ours.get("parameters"))
+    return {
+        _PARAMETERS.get(key, key): value for key, value in parameters.items() if value is not None
+    }
+
+
+def _take_variables(ours: dict[str, Any]) -> list[dict[str, Any]]:
+    """Declared inputs, taken out of ``ours``; what is called variables wins."""
+    if ours.get("variables"):
+        return ours["variables"]
+    variables: list[dict[str, Any]] = []
+    if isinstance(ours.get("input"), dict):
+        source = ours.pop("input")
+        variables = list(_read_schema(_dict(source.get("schema"))))
+        _fill(variables, "default", _dict(source.get("default")))
+    elif isinstance(ours.get("inputs"), dict | list):
+        variables = list(_read_inputs(ours.pop("inputs")))
+    if isinstance(ours.get("sample"), dict):
+        _fill(variables, "example", ours.pop("sample"))
+    return variables
+
+
+def _fill(variables: list[dict[str, Any]], key: str, values: dict[str, Any]) -> None:
+    named = {variable["name"]: variable for variable in variables}
+    for name, value in values.items():
+        if name not in named:
+            named[name] = {"name": name}
+            variables.append(named[name])
+        named[name][key] = value
+        if key == "default":
+            named[name].pop("required", None)
+
+
+def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The variables of a JSON schema of an object, or of picoschema."""
+    if isinstance(schema.get("properties"), dict):
+        required = schema.get("required") or []
+        for name, spec in schema["properties"].items():
+            yield _variable(name, {"required": name in required} | _dict(spec))
+        return
+    for key, spec in schema.items():
+        found = _pico_key.fullmatch(key)
+        if not found:
+            continue  # (*): any other key
+        about = {"description": found["about"] or "", "required": not found["optional"]}
+        if found["kind"] == "enum":
+            about["enum"] = spec
+        elif found["kind"]:
+            about["type"] = found["kind"]
+        elif isinstance(spec, str):
+            about["type"], _, description = map(str.strip, spec.partition(","))
+            about["description"] = description
+        else:
+            about["type"] = "object"
+        yield _variable(found["name"], about)
+
+
+def _read_inputs(inputs: dict[str, Any] | list[Any]) -> Iterator[dict[str, Any]]:
+    """The variables of prompty's inputs: by name, or a list; a plain value is an example."""
+    if isinstance(inputs, dict):
+        for name, spec in inputs.items():
+            yield _variable(name, spec if isinstance(spec, dict) else {"example": spec})
+    else:
+        for spec in inputs:
+            if isinstance(spec, dict) and isinstance(spec.get("name"), str):
+                yield _variable(spec["name"], spec)
+
+
+def _variable(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    about = {**spec, "name": name}
+    about["type"] = _TYPES.get(str(spec.get("type") or spec.get("kind")))
+    about.setdefault("example", spec.get("sample"))
+    return {
+        key: about[key] for key in Variable.__struct_fields__ if about.get(key) is not None
+    }  # fmt: skip
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,123 @@
+"""What every kind of source is turned into, and how the columns of a table become that."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from builder.errors import OperatorError
+from builder.prompts import parse_document
+from builder.records import Title
+from publisher.fields import parse_loosely, split_tags
+from publisher.importers.foreign import translate
+
+TITLE_CHARS_MAX = Title.__metadata__[0].max_length
+
+# Metadata that a column of just this name holds.
+COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
+TITLE_COLUMNS = ("title", "name", "act")
+PROMPT_COLUMNS = ("prompt", "content", "text")
+TAGS_COLUMNS = ("tags",)
+CONTRIBUTOR_COLUMNS = ("contributor", "author", "owner")
+
+
+class Item(NamedTuple):
+    """A prompt found in a source; ``where`` is its row, line or file.
+
+    ``name`` and ``owner`` are as the source spells them, to make a repo's name and an owner's
+    handle of; nobody named is an empty owner. ``fields`` is metadata that is right, with what
+    the text's front matter says.
+    """
+
+    where: str
+    owner: str
+    name: str
+    text: str
+    fields: dict[str, Any]
+    warnings: list[str]
+
+
+class Rejection(NamedTuple):
+    """What is no item, and why."""
+
+    where: str
+    reason: str
+
+
+class Columns(NamedTuple):
+    """Which columns hold what. None, and no tags: look for one of the usual names.
+
+    An empty ``contributor``: whatever there is, nobody is named.
+    """
+
+    title: str | None = None
+    prompt: str | None = None
+    tags: tuple[str, ...] = ()
+    contributor: str | None = None
+
+    def find(self, there: Iterable[str]) -> "Columns":
+        """As spelled among ``there``, whatever the case. Raises OperatorError."""
+        spelled: dict[str, str] = {}
+        for key in there:
+            spelled.setdefault(key.strip().casefold(), key)
+        tags = self.tags or [key for key in TAGS_COLUMNS if key in spelled]
+        return Columns(
+            _find(spelled, self.title, TITLE_COLUMNS, "--title-column"),
+            _find(spelled, self.prompt, PROMPT_COLUMNS, "--prompt-column"),
+            tuple(_find(spelled, tag, (), "--tags-column") for tag in tags),
+            "" if self.contributor == "" else self._find_contributor(spelled),
+        )
+
+    def _find_contributor(self, spelled: dict[str, str]) -> str:
+        if self.contributor is None and not spelled.keys() & {*CONTRIBUTOR_COLUMNS}:
+            return ""
+        return _find(spelled, self.contributor, CONTRIBUTOR_COLUMNS, "--contributor-column")
+
+
+def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
+    """The prompt in a row, with ``columns`` as found in it."""
+    title, text = row.get(columns.title), row.get(columns.prompt)
+    contributor = (columns.contributor and row.get(columns.contributor)) or ""
+    for column, value in (
+        (columns.title, title), (columns.prompt, text), (columns.contributor, contributor),
+    ):  # fmt: skip
+        if not isinstance(value, str):
+            return Rejection(where, f"its {column!r} is not text")
+    title = clean_title(title)
+    if not title:
+        return Rejection(where, f"its {columns.title!r} is empty; give each prompt a title")
+    metadata = {
+        key.strip().casefold(): value
+        for key, value in row.items()
+        if key.strip().casefold() in COLUMN_FIELDS and value not in ("", None)
+    }
+    tags = _list_tags(row.get(column) for column in columns.tags)
+    metadata |= {"title": title} | ({"tags": tags} if tags else {})
+    front = parse_document(text)
+    ours, _ = translate(front.front or {})
+    fields, warnings = parse_loosely(ours | metadata)
+    return Item(where, contributor, title, text, fields, front.warnings + warnings)
+
+
+def clean_title(text: str) -> str:
+    """``text`` as a title: one line, printable, not too long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1].rstrip() + "…"
+
+
+def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], option: str) -> str:
+    for column in usual if wanted is None else [wanted.strip().casefold()]:
+        if column in spelled:
+            return spelled[column]
+    looked_for = " or ".join(map(repr, usual if wanted is None else [wanted]))
+    there_are = ", ".join(spelled.values()) or "none"
+    raise OperatorError(
+        f"There is no column {looked_for}. The columns are: {there_are}. Choose with {option}."
+    )
+
+
+def _list_tags(cells: Iterable[Any]) -> list[Any]:
+    tags: list[Any] = []
+    for cell in cells:
+        tags += (
+            split_tags(cell) if isinstance(cell, str) else cell if isinstance(cell, list) else []
+        )
+    return tags
