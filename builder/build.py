@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from builder import content, derive, openapi, records, render, search
 from builder.changes import Progress, find_changes
+from builder.errors import ContentError, Fault
 from builder.lists import StalePage, find_stale, write_page
 from builder.orphans import Expected
 from builder.pool import render_repos
@@ -90,7 +91,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         run = _Run(settings, state, Site(settings.out, dry=True), progress)
         run.run(None, True, False, lambda: None)
         orphaned = state.orphans()
-    if orphaned and os.path.exists(settings.state):
+    if orphaned and os.path.exists(f"{settings.state}/build.sqlite3"):
         with State(settings.state, read_only=True) as state:
             orphaned -= state.orphans()
     tally = run.site.tally
@@ -179,7 +180,7 @@ class _Run:
             self.progress("Writing repos", done, len(tasks))
             old = self.state.repo(row.id)
             self.state.put_repo(row, old.tags.split() if old else ())
-            if old and old.digest == row.digest and old.line == row.line:
+            if old and _place(old) == _place(row):
                 continue
             owners.add(row.owner)
             self._note_change(old, row)
@@ -205,9 +206,14 @@ class _Run:
             self.orphan_candidates += _repo_files(old)
 
     def _write_owners(self, owners: list[str]) -> None:
+        faults: list[Fault] = []
         for owner in owners:
             mark = content.owner_mark(self.settings.content, owner)
-            profile = content.read_owner(self.settings.content, owner)
+            try:
+                profile = content.read_owner(self.settings.content, owner)
+            except ContentError as error:
+                faults += error.faults
+                continue
             rows = self.state.owner_rows(owner)
             if not profile and not rows:
                 self.state.remove_owner(owner)
@@ -220,6 +226,8 @@ class _Run:
             page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
             self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
             self.state.put_owner(owner, mark)
+        if faults:
+            raise ContentError(faults)
 
     def _write_first_pages(self) -> list[StalePage]:
         """Write what a reader sees first of the lists; returns the pages that are still to do."""
@@ -271,11 +279,16 @@ class _Run:
             # Nothing is remembered of what a site that was there before may hold.
             candidates = () if self.site.is_new else self.site.files()
         orphans = {file for file in candidates if file not in expected}
-        for file in self.state.orphans() - orphans:
+        before = self.state.orphans()
+        for file in before:
             if file not in expected and not self.site.dry:
-                self.site.remove(file)
-                self.removed += 1
-        self.state.put_orphans(orphans)
+                self.removed += self.site.remove(file)
+        self.state.put_orphans(orphans - before)
+
+
+def _place(row: RepoRow) -> tuple[object, ...]:
+    """What a repo shows in lists and where, and which files it has."""
+    return row.digest, row.line, row.trend, remembered_versions(row.versions)
 
 
 def _repo_files(row: RepoRow) -> list[str]:

@@ -34,6 +34,7 @@ def find_changes(
         owners = content.list_owners(root)
         repos_of = None
     else:
+        changed = set(changed)
         remembered = dict.fromkeys((f"{owner}/{name}" for owner, name in changed), "")
         repos_of = {}
         for owner, name in sorted(changed):
@@ -64,7 +65,7 @@ def find_changes(
                     old = state.repo(repo_id)
                     found.tasks.append(Task(owner, name, *listing, old and old.versions))
         mark = content.owner_mark(root, owner)
-        if not mark or mark != remembered_owners.get(owner):
+        if not mark or mark != remembered_owners.get(owner, content.NO_OWNER_MARK):
             found.owners.add(owner)
     if faults:
         raise ContentError(faults)

@@ -9,6 +9,7 @@ dot, and plain files beside the owners' folders, are nobody's business here. Eve
 that is out of place is a fault: a build refuses rather than drop what somebody meant to show.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -25,6 +26,7 @@ from builder.prompts import variable_names
 from builder.records import OwnerFile, VersionFile
 
 OWNER_FILE = "owner.json"
+NO_OWNER_MARK = "none"
 CONTENT_BYTES_MAX = 256 * 1024
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
@@ -136,7 +138,7 @@ def owner_mark(root: str, owner: str) -> str:
     try:
         status = os.stat(f"{root}/{owner}/{OWNER_FILE}", follow_symlinks=False)
     except FileNotFoundError:
-        return "none"
+        return NO_OWNER_MARK
     return _mark((status,), time.time_ns() - CLOCK_GRAIN_NS)
 
 
@@ -156,11 +158,9 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
         raw_record = _read(f"{root}/{stem}.json", RECORD_BYTES_MAX)
         raw_text = _read(f"{root}/{stem}.md", CONTENT_BYTES_MAX)
     except OSError as error:
-        raise ContentError(
-            [Fault(os.path.relpath(error.filename, root), error.strerror or "unreadable")]
-        ) from None
-    except ValueError as error:
-        raise ContentError([Fault(stem, str(error))]) from None
+        # A read that fails halfway names no file.
+        path = os.path.relpath(error.filename or f"{root}/{stem}", root)
+        raise ContentError([Fault(path, error.strerror or "unreadable")]) from None
     try:
         record = _decode_version(raw_record)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -181,7 +181,7 @@ def _read(path: str, bytes_max: int) -> bytes:
     try:
         size = os.fstat(descriptor).st_size
         if size > bytes_max:
-            raise ValueError(f"{os.path.basename(path)} is larger than {bytes_max} bytes")
+            raise OSError(errno.EFBIG, f"larger than {bytes_max} bytes", path)
         data = os.read(descriptor, size + 1)
         while len(data) < size:
             more = os.read(descriptor, size - len(data))

@@ -75,7 +75,8 @@ class Fault(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
+        # A name on the disk need not be UTF-8.
+        return f"{self.path}: {self.reason}".encode(errors="backslashreplace").decode()
 
 
 class ContentError(OperatorError):

@@ -38,13 +38,18 @@ def parse_range(text: str, size: int) -> tuple[int, int] | None:
     found = _range.fullmatch(text.strip().lower())
     if not found or found[1] == found[2] == "":
         return None
-    first, last = found[1][:18], found[2][:18]
-    if first == "":
-        start, stop = max(0, size - int(last)), size
+    first, last = _number(found[1]), _number(found[2])
+    if first is None:
+        start, stop = max(0, size - last), size
     else:
-        start, stop = int(first), min(size, int(last) + 1 if last else size)
-        if last and int(last) < start:
+        start, stop = first, size if last is None else min(size, last + 1)
+        if last is not None and last < start:
             return None
     if start >= size or start >= stop:
         raise RangeNotSatisfiable
     return start, stop
+
+
+def _number(digits: str) -> int | None:
+    """A number of a range; None where it is left out. Larger than any file is large enough."""
+    return int(digits.lstrip("0")[:18] or "0") if digits else None

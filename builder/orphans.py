@@ -6,7 +6,7 @@ The answer comes from the table of routes and the state, so it needs no list of 
 from functools import cache
 
 from builder.repos import remembered_versions
-from builder.routes import SORTS, Match, match_file
+from builder.routes import SORTS, Match, list_api, list_page, match_file
 from builder.state import State
 
 
@@ -27,8 +27,10 @@ class Expected:
         if found.route.scope == "owner":
             return params["owner"] in self._owners
         if found.route.scope == "list" and params:
-            pages = self._pages(params.get("tag"), params.get("sort", SORTS[0]))
-            return int(params.get("page", 1)) in pages
+            tag, sort = params.get("tag"), params.get("sort", SORTS[0])
+            page = int(params.get("page", 1))
+            made = list_api if found.route.is_api else list_page
+            return page in self._pages(tag, sort) and made(tag, sort, page).file == found.file
         if found.route.scope in ("repo", "version"):
             versions = self._versions(f"{params['owner']}/{params['name']}")
             if found.route.name == "diff":

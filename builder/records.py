@@ -56,11 +56,24 @@ class Variable(Struct, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.name.endswith("\n"):  # which a pattern's "$" admits
             raise ValueError("a variable's name is letters, digits and underscores")
+        check_nesting([self.default, self.example, self.enum])
         if self.required is UNSET:
             self.required = self.default is None
 
 
 Variables = Annotated[list[Variable], Meta(max_length=200)]
+
+
+NESTING_MAX = 50
+
+
+def check_nesting(value: Any, levels: int = NESTING_MAX) -> None:
+    """Raises ValueError where data is so deep that writing it as JSON could fail."""
+    if isinstance(value, dict | list):
+        if not levels:
+            raise ValueError(f"data is nested in more than {NESTING_MAX} levels")
+        for item in value.values() if isinstance(value, dict) else value:
+            check_nesting(item, levels - 1)
 
 
 def check_time(text: str) -> str:
@@ -108,6 +121,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
             raise ValueError("publisher is an owner's handle")
         if len(self.sha256) != 64:
             raise ValueError("sha256 is 64 hexadecimal digits")
+        check_nesting(self.parameters)
         if len(set(self.tags)) < len(self.tags):
             raise ValueError("tags has the same tag twice")
         if len({variable.name for variable in self.variables}) < len(self.variables):

@@ -210,11 +210,16 @@ class Searcher:
 
     def __init__(self, settings: Settings) -> None:
         """Raises OperatorError where there is no index."""
-        self._index = _open(index_folder(settings))
+        self._folder = index_folder(settings)
+        self._segments: dict[str, _Segment] = {}
+        self._open()
+
+    def _open(self) -> None:
+        self._mark = _mark(self._folder)
+        self._index = _open(self._folder)
         if self._index is None:
             raise OperatorError("There is no search index yet; `hubctl build` makes it.")
         self._reader = self._index.reader()
-        self._segments: dict[str, _Segment] = {}
 
     def close(self) -> None:
         self._reader.close()
@@ -223,7 +228,8 @@ class Searcher:
         """The ids of all repos that have every word of ``query``, with their scores.
 
         The last word is found as the beginning of a word, too; ``beginnings`` are the stems of
-        words that begin with it, but whose stems do not.
+        words that begin with it, but whose stems do not. Raises OperatorError, after which only
+        a new Searcher can go on.
         """
         self._refresh()
         *whole, last = query
@@ -247,17 +253,32 @@ class Searcher:
         return found
 
     def _refresh(self) -> None:
-        """Follow the newest commit. Segments never change, so what is known of one stays true."""
-        if self._segments and self._reader.generation() == self._index.latest_generation():
+        """Follow the newest commit. Segments never change, so what is known of one stays true.
+
+        While an index is made anew, the old one goes on.
+        """
+        mark = _mark(self._folder)
+        if self._segments and mark is None:
             return
-        self._reader = self._index.reader(reuse=self._reader)
-        known, self._segments = self._segments, {}
-        for leaf, _ in self._reader.leaf_readers():
-            if leaf.doc_count_all():
-                name = leaf.segment().segment_id()
-                segment = known.get(name) or _Segment(leaf)
-                segment.follow(leaf)
-                self._segments[name] = segment
+        try:
+            if mark != self._mark:
+                self.close()
+                self._open()
+            elif self._segments and self._reader.generation() == self._index.latest_generation():
+                return
+            self._reader = self._index.reader(reuse=self._reader)
+            known, self._segments = self._segments, {}
+            for leaf, _ in self._reader.leaf_readers():
+                if leaf.doc_count_all():
+                    name = leaf.segment().segment_id()
+                    segment = known.get(name) or _Segment(leaf)
+                    segment.follow(leaf)
+                    self._segments[name] = segment
+        except OperatorError:
+            raise
+        except Exception as error:
+            # As in _open.
+            raise OperatorError(f"The search index is damaged ({error!r}).") from error
 
     def _values(self, stem: str) -> "_Values":
         count = self._reader.doc_count_all()

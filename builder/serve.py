@@ -21,6 +21,7 @@ from builder.settings import Settings
 from builder.throttle import Throttle
 
 RESOLVED_MAX = 50_000
+RESOLVED_QUERY_BYTES_MAX = 200
 QUERIES_WAITING_MAX = 64
 
 log = logging.getLogger("hub.serve")
@@ -69,7 +70,13 @@ class ReadApp:
                 return
 
     def _is_api(self, path: str) -> bool:
-        return path.startswith(self._base_path + "/api")
+        return f"{path}/".startswith(f"{self._base_path}/api/")
+
+    def _below_base(self, path: str) -> str | None:
+        """The path relative to the base URL; None for one that is not below it."""
+        if not f"{path}/".startswith(f"{self._base_path}/"):
+            return None
+        return path[len(self._base_path) :] or "/"
 
     async def _answer(self, scope: Scope) -> Answer:
         path = scope["path"]
@@ -86,7 +93,10 @@ class ReadApp:
                     "method_not_allowed", "This address can be read (GET, HEAD), not written."
                 )
             body = await self._find_body(path, scope["query_string"])
-            return body.answer(dict(scope["headers"]))
+            headers = dict(scope["headers"])
+            if scope["method"] == "HEAD":
+                headers.pop(b"range", None)  # only a GET has ranges
+            return body.answer(headers)
         except RequestError as error:
             if error.status == 404 and not self._is_api(path):
                 return self._redirected(path) or self._not_found_page() or error_answer(error)
@@ -103,7 +113,7 @@ class ReadApp:
         found: Match | ListQuery | None = self._resolved.get((path, query))
         if found is None:
             found = self._resolve(path, query)
-            if isinstance(found, Match):
+            if isinstance(found, Match) and len(query) <= RESOLVED_QUERY_BYTES_MAX:
                 if len(self._resolved) >= RESOLVED_MAX:
                     self._resolved.clear()
                 self._resolved[path, query] = found
@@ -120,9 +130,10 @@ class ReadApp:
 
     def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
         """What a URL asks for, by its grammar alone. Raises RequestError."""
-        if not path.startswith(self._base_path):
+        below = self._below_base(path)
+        if below is None:
             raise RequestError("not_found", f"The site is at {self.settings.base_url}.")
-        path = path[len(self._base_path) :] or "/"
+        path = below
         found = match_url(path)
         if found is None:
             raise _unmatched(path)
@@ -181,8 +192,11 @@ class ReadApp:
 
     def _redirected(self, path: str) -> Answer | None:
         """To the page without the slash at the end, if there is one."""
-        page = match_url(path.removeprefix(self._base_path).rstrip("/"))
-        if not path.endswith("/") or not page or not self._files.exists(page.file):
+        below = self._below_base(path)
+        if below is None or not below.endswith("/"):
+            return None
+        page = match_url(below.rstrip("/"))
+        if not page or not self._files.exists(page.file):
             return None
         location = (self._base_path + page.url).encode()
         return Answer(308, [(b"location", location), (b"content-length", b"0")], b"")
@@ -212,7 +226,8 @@ def _unmatched(path: str) -> RequestError:
             if len(segments) > 6 and segments[5] == "versions":
                 Version.parse(segments[6])
         elif segments[:3] == ["api", "v1", "users"] and len(segments) == 4:
-            names.check_owner(segments[3])
+            owner = names.check_owner(segments[3])
+            return RequestError("user_not_found", f"There is no user {owner!r}.")
     except RequestError as error:
         return error
     return RequestError(

@@ -38,7 +38,7 @@ class Site:
     """The folder of generated files. ``dry``: write and remove nothing, only take note."""
 
     def __init__(self, root: str, *, dry: bool = False) -> None:
-        self.root = root
+        self.root = root.rstrip("/") or "/"
         self.dry = dry
         self.tally = Tally()
         # On an empty site there is nothing to compare with.
@@ -75,16 +75,20 @@ class Site:
             return "none"
         return f"{status.st_ino:x}.{status.st_ctime_ns:x}"
 
-    def remove(self, file: str) -> None:
-        """Delete ``file`` if it is there, and the folders that this leaves empty."""
+    def remove(self, file: str) -> bool:
+        """Delete ``file``, and the folders that this leaves empty; False if it was not there."""
         path = f"{self.root}/{file}"
         try:
             os.unlink(path)
+        except OSError:
+            return False
+        try:
             while (path := os.path.dirname(path)) != self.root:
                 os.rmdir(path)
         except OSError:
-            # Gone already, or the folder is still in use: both are as it should be.
-            return
+            # The folder is still in use, as it should be.
+            pass
+        return True
 
     def files(self) -> Iterator[str]:
         """Every file below the site, relative to it; leaves out names that start with a dot."""

@@ -152,8 +152,8 @@ class State:
 
     def begin(self, *, forget: bool) -> None:
         """Start a build's transaction; ``forget`` all that is remembered first."""
-        if not forget:
-            # From here until the end, a build that dies is one that did not end.
+        # From here until the end, a build that dies is one that did not end.
+        with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
             self._db.execute("DELETE FROM meta WHERE key = 'clean'")
         self._db.execute("BEGIN IMMEDIATE")
         if forget:
@@ -384,7 +384,17 @@ def _connect(path: str, read_only: bool) -> sqlite3.Connection:
         db = sqlite3.connect(path, **options)
         # A state that a power cut damaged is thrown away (see State.begin): no need to wait
         # for the disk.
-        db.execute("PRAGMA journal_mode = WAL")
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorname not in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
+                raise
+            db.close()
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path + suffix)
+            db = sqlite3.connect(path, **options)
+            db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")
         return db
     except sqlite3.Error as error:

@@ -25,6 +25,7 @@ class Watch:
     def __init__(self, settings: Settings, tell: Callable[[Report | HubError], None]) -> None:
         self._settings = settings
         self._tell = tell
+        self._is_behind = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -59,10 +60,15 @@ class Watch:
             self._tell(OperatorError(f"Cannot watch {root} any more ({error}); restart to go on."))
 
     def _build(self, changed: set[tuple[str, str]] | None) -> None:
+        # What a build that failed was to take in, the next one finds by looking at everything.
         try:
-            self._tell(build(self._settings, changed=changed))
+            report = build(self._settings, changed=None if self._is_behind else changed)
         except HubError as error:
+            self._is_behind = True
             self._tell(error)
+        else:
+            self._is_behind = False
+            self._tell(report)
 
 
 def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:

@@ -1,0 +1,107 @@
+"""Runs commands to their end and tells what they took: time, processor time, memory.
+
+Memory of a tree of processes is sampled from ``/proc`` (Linux): a page that several of them
+share counts once, as the kernel's proportional set size has it.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import NamedTuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The operator's command of this very tree, whatever is installed.
+HUBCTL = [sys.executable, "-c", "from cli.hubctl import main; main()"]
+SAMPLE_EVERY_SECONDS = 0.05
+
+
+class Run(NamedTuple):
+    """What a finished command took. ``single_bytes`` is the most that one of its processes had."""
+
+    seconds: float
+    cpu_seconds: float
+    single_bytes: int
+    output: str
+
+
+def environment() -> dict[str, str]:
+    """The environment of children: ours, without what would change what is measured."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HUB_")}
+    return {**kept, "PYTHONPATH": ROOT}
+
+
+def run(command: list[str], memory: "TreeMemory | None" = None, **options) -> Run:
+    """Run a command to its end; stops the benchmark with its output if it fails."""
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment(), **options
+        )
+        if memory:
+            memory.watch(process.pid)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            if memory:
+                memory.stop()
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command[:1])} … ended with {process.returncode}:\n{text}")
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, text)
+
+
+class TreeMemory:
+    """The most memory that a process and all below it had at a time."""
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self.processes_max = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, pid: int) -> None:
+        self._thread = threading.Thread(target=self._sample, args=(pid,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread:
+            self._thread.join()
+
+    def _sample(self, pid: int) -> None:
+        while not self._ended.wait(SAMPLE_EVERY_SECONDS):
+            pids = _tree(pid)
+            self.processes_max = max(self.processes_max, len(pids))
+            self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, pids)))
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children") as file:
+                found += map(int, file.read().split())
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # it has ended
+    return 0

@@ -1,0 +1,245 @@
+"""Starts the servers that are compared, each on one core, and puts load on them with wrk.
+
+Owns what is started: every server is a context manager that ends its own process. All load goes
+to 127.0.0.1. To keep each client under the limit of reads, requests come from many addresses in
+turn, by ``X-Forwarded-For``.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from processes import HUBCTL, environment
+
+CLIENTS = 20_000
+CONNECTIONS = 32
+START_SECONDS_MAX = 600  # the server builds first
+PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "taskset": "util-linux"}
+
+NGINX_CONF = """
+daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+worker_processes 1;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; etag on;
+  open_file_cache max=20000 inactive=60s; open_file_cache_valid 60s;
+  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+  uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  types {{ application/json json; text/plain txt; text/html html; text/css css; }}
+  gzip on; gzip_types application/json text/plain; gzip_min_length 1024; gzip_comp_level 6;
+  set_real_ip_from 127.0.0.1; real_ip_header X-Forwarded-For;
+  limit_req_zone $binary_remote_addr zone=reads:32m rate={rate}r/m; limit_req_status 429;
+  server {{
+    listen 127.0.0.1:{port};
+    root {site};
+    {limit}
+    add_header Cache-Control "public, max-age=15";
+    add_header X-Content-Type-Options nosniff;
+    add_header Access-Control-Allow-Origin *;
+  }}
+}}
+"""
+
+WRK_LUA = """
+local requests = {{}}
+local paths = {{{paths}}}
+local turn = 0
+function init(args)
+  for i = 1, {clients} do
+    wrk.headers["X-Forwarded-For"] =
+      string.format("10.%d.%d.%d", math.floor(i / 65536), math.floor(i / 256) % 256, i % 256)
+    requests[i] = wrk.format("GET", paths[(i - 1) % #paths + 1])
+  end
+end
+{headers}
+function request()
+  turn = turn % #requests + 1
+  return requests[turn]
+end
+function done(summary, latency, requests)
+  local e = summary.errors
+  local broken = e.connect + e.read + e.write + e.timeout
+  local figures = {{
+    requests = summary.requests, microseconds = summary.duration, bytes = summary.bytes,
+    refused = e.status, broken = broken, p99 = math.floor(latency:percentile(99)),
+  }}
+  for key, value in pairs(figures) do
+    io.write(string.format("\\n%s=%d", key, value))
+  end
+end
+"""
+
+
+class Server(NamedTuple):
+    """A server that answers at ``url``."""
+
+    url: str
+    pid: int
+
+
+class Load(NamedTuple):
+    """What a server answered. ``refused``: other than 2xx and 3xx.
+
+    ``reads_per_cpu_second`` is by the server's own processor time: what it would do with a core
+    of its own, also where the load or something else on the machine holds it up.
+    """
+
+    reads_per_second: float
+    reads_per_cpu_second: float
+    bytes_per_read: float
+    p99_milliseconds: float
+    refused: int
+    broken: int
+
+
+def missing_programs() -> list[str]:
+    """Debian's packages that have to be installed first."""
+    return [package for program, package in PACKAGES.items() if not shutil.which(program)]
+
+
+@contextlib.contextmanager
+def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
+    """nginx with one worker; ``rate_limit`` is reads a minute and client, 0 for none."""
+    port = _free_port()
+    conf = f"{folder}/nginx-{port}.conf"
+    with open(conf, "w") as file:
+        limit = f"limit_req zone=reads burst={rate_limit} nodelay;" if rate_limit else ""
+        file.write(
+            NGINX_CONF.format(
+                folder=folder, site=site, port=port, limit=limit, rate=rate_limit or 120
+            )
+        )
+    command = ["nginx", "-p", folder, "-c", conf, "-e", f"{folder}/nginx.log"]
+    if os.geteuid() == 0:
+        # It would change to another user, who cannot read the folder.
+        command += ["-g", "user root;"]
+    with _started(command, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def hub(folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
+    """The embedded server on ``content``, ``site`` and ``state`` below ``folder``."""
+    port = _free_port()
+    command = [
+        *HUBCTL, "serve", "--content", f"{folder}/content", "--out", f"{folder}/site",
+        "--state", f"{folder}/state", "--host", "127.0.0.1", "--port", str(port),
+        "--rate-limit", str(rate_limit), "--trusted-proxy", "127.0.0.1",
+        "--base-url", "http://127.0.0.1:8000",
+    ]  # fmt: skip
+    with _started(command, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _started(command: list[str], port: int, core: int | None) -> Iterator[Server]:
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            _pinned(command, core), stdout=log, stderr=subprocess.STDOUT, env=environment()
+        )
+        try:
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + START_SECONDS_MAX
+            while not _answers(url):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    raise SystemExit(f"{command[0]} did not start:\n{log.read().decode()}")
+                time.sleep(0.1)
+            yield Server(url, process.pid)
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def fetch(server: Server, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], int]:
+    """Status, headers (names in lower case) and bytes of the body of one answer."""
+    request = urllib.request.Request(
+        server.url + path, headers={"X-Forwarded-For": "192.0.2.1", **headers}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            found = {key.lower(): value for key, value in response.headers.items()}
+            return response.status, found, len(response.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, {key.lower(): value for key, value in error.headers.items()}, 0
+
+
+def load(
+    server: Server, paths: list[str], headers: dict[str, str], seconds: int, core: int | None
+) -> Load:
+    """Read ``paths`` in turn for some seconds, as fast as the server answers."""
+    fixed = "\n".join(
+        f"wrk.headers[{json.dumps(key)}] = {_lua(value)}" for key, value in headers.items()
+    )
+    script = WRK_LUA.format(
+        paths=", ".join(map(_lua, paths)), clients=max(CLIENTS, len(paths)), headers=fixed
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        command = [
+            "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s",
+            "-s", file.name, server.url,
+        ]  # fmt: skip
+        before = _cpu_seconds(server.pid)
+        done = subprocess.run(
+            _pinned(command, core), capture_output=True, text=True, timeout=seconds + 60
+        )
+        cpu_seconds = _cpu_seconds(server.pid) - before
+    if done.returncode:
+        raise SystemExit(f"wrk failed:\n{done.stdout}{done.stderr}")
+    found = {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", done.stdout, re.M)}
+    return Load(
+        reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
+        reads_per_cpu_second=found["requests"] / max(0.01, cpu_seconds),
+        bytes_per_read=found["bytes"] / max(1, found["requests"]),
+        p99_milliseconds=found["p99"] / 1000,
+        refused=found["refused"],
+        broken=found["broken"],
+    )
+
+
+def _lua(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _pinned(command: list[str], core: int | None) -> list[str]:
+    return command if core is None else ["taskset", "-c", str(core), *command]
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Processor time of a process so far, all its threads."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,85 @@
+"""Tells which stage of a build the time goes to.
+
+``Stages`` puts a clock around the builder's own steps, by name: a step that has got another name
+since is left out, and its time counts as the rest. Run as a command, this is ``hubctl`` with such
+clocks, and its last line of output is the times as JSON.
+"""
+
+import functools
+import importlib
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from processes import ROOT
+
+sys.path.insert(0, ROOT)
+
+# Stage, and the functions that it consists of. One that runs inside another counts there.
+STEPS = {
+    "look": ["builder.build:find_changes"],
+    "repos": ["builder.build:_Run._write_repos", "builder.build:_Run._forget_repos"],
+    "owners": ["builder.build:_Run._write_owners"],
+    "lists": ["builder.build:_Run._write_first_pages", "builder.build:write_page"],
+    "orphans": ["builder.build:_Run._remove_orphans"],
+    "index": ["builder.search:update"],
+    "catalogue": ["builder.build:_Run._write_catalogue_files"],
+    "state": [
+        "builder.build:stamp", "builder.state:State.__init__", "builder.state:State.begin",
+        "builder.state:State.end", "builder.state:State.close",
+    ],
+}  # fmt: skip
+NAMES = tuple(STEPS)
+
+
+class Stages:
+    """Seconds of each stage since the last ``clear``."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = dict.fromkeys(NAMES, 0.0)
+        self._is_running = False
+        for stage, steps in STEPS.items():
+            for step in steps:
+                self._wrap(stage, step)
+
+    def clear(self) -> None:
+        self.seconds = dict.fromkeys(NAMES, 0.0)
+
+    def _wrap(self, stage: str, step: str) -> None:
+        module, _, path = step.partition(":")
+        *parents, name = path.split(".")
+        try:
+            holder = functools.reduce(getattr, parents, importlib.import_module(module))
+            setattr(holder, name, self._clocked(stage, getattr(holder, name)))
+        except (ImportError, AttributeError):
+            print(f"There is no {step} any more.", file=sys.stderr)
+
+    def _clocked(self, stage: str, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def clocked(*args, **kwargs):
+            if self._is_running:
+                return function(*args, **kwargs)
+            self._is_running = True
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[stage] += time.perf_counter() - started
+                self._is_running = False
+
+        return clocked
+
+
+def main() -> None:
+    from cli.hubctl import main as hubctl
+
+    stages = Stages()
+    try:
+        hubctl()
+    finally:
+        print(json.dumps(stages.seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Fixtures that several test modules share, and how hard Hypothesis tries."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+from hypothesis import HealthCheck, settings
+from jinja2.bccache import Bucket
+
+from builder.settings import Settings
+from tests.catalogues import settings_in, write_small_catalogue
+from tests.servers import built_sample, live, static_url  # noqa: F401
+
+# The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
+_common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeat", derandomize=True, database=None, max_examples=60, **_common)
+settings.register_profile("search", max_examples=2000, **_common)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Settings:
+    """Settings whose content is an empty folder."""
+    return settings_in(tmp_path)
+
+
+@pytest.fixture
+def small(empty: Settings) -> Settings:
+    """Settings whose content is the small catalogue; nothing is built."""
+    write_small_catalogue(empty.content)
+    return empty
+
+
+class _CompiledTemplates(jinja2.BytecodeCache):
+    """Keeps compiled templates for the tests that build a hundred sites."""
+
+    def __init__(self) -> None:
+        self._codes = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+_compiled = _CompiledTemplates()
+
+
+class _Environment(jinja2.Environment):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, bytecode_cache=_compiled)
+
+
+@pytest.fixture
+def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds share compiled templates: compiling takes most of the time of a small build."""
+    monkeypatch.setattr(jinja2, "Environment", _Environment)

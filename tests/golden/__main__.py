@@ -1,0 +1,12 @@
+"""Makes the expected site again: ``python -m tests.golden``."""
+
+import shutil
+import tempfile
+
+from builder.build import build
+from tests.golden import SITE, golden_settings
+
+with tempfile.TemporaryDirectory() as state:
+    shutil.rmtree(SITE, ignore_errors=True)
+    report = build(golden_settings(SITE, state), index=False)
+print(f"{report.written} files written to {SITE}")

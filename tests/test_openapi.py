@@ -1,0 +1,214 @@
+"""The API document: valid, complete, and true of every answer that the live server gives."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from builder import openapi
+from builder.errors import STATUS
+from builder.routes import ROUTES
+from builder.settings import Settings
+from tests.servers import DEADLINE_SECONDS, Server, clean_environment
+
+SPEC_PATHS = {
+    "/api/v1/repos",
+    "/api/v1/repos/{owner}/{name}",
+    "/api/v1/repos/{owner}/{name}/versions",
+    "/api/v1/repos/{owner}/{name}/versions/{version}",
+    "/api/v1/repos/{owner}/{name}/raw",
+    "/api/v1/tags",
+    "/api/v1/users/{owner}",
+}
+# Schemathesis: the question of whether q has a word in it, and the length of each of several
+# tags, no schema tells; so a 400 there says nothing.
+CONFIG = """
+[[operations]]
+include-name = "GET /api/v1/repos"
+checks.positive_data_acceptance.enabled = false
+"""
+# What there is, so that the answers with data are tried too.
+REAL_CONFIG = """
+[parameters]
+"path.owner" = "sam-ferreira"
+"path.name" = "diff-review"
+"path.version" = "1.1.0"
+"path.tag" = "code"
+"path.page" = "1"
+"""
+
+
+@pytest.fixture(scope="module")
+def document(live: Server) -> dict:
+    return live.get("/api/v1/openapi.json").json()
+
+
+def test_is_valid(document: dict) -> None:
+    assert document["openapi"].startswith("3.1")
+    errors = list(OpenAPIV31SpecValidator(document).iter_errors())
+    assert not errors
+
+
+def test_has_every_public_route(document: dict, live: Server) -> None:
+    assert set(document["paths"]) == {route.url for route in ROUTES if route.summary}
+    assert set(document["paths"]) >= SPEC_PATHS
+    assert {route.url for route in ROUTES if route.is_api} == set(document["paths"])
+    operations = [path["get"]["operationId"] for path in document["paths"].values()]
+    assert len(operations) == len(set(operations))
+    assert document["servers"] == [{"url": live.url}]
+
+
+def test_parameters_of_the_spec(document: dict) -> None:
+    parameters = {
+        path: {parameter["name"]: parameter for parameter in item["get"]["parameters"]}
+        for path, item in document["paths"].items()
+    }
+    assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
+    assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
+    assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == 100
+    raw = parameters["/api/v1/repos/{owner}/{name}/raw"]
+    assert set(raw) == {"owner", "name", "version"}
+    assert raw["version"]["in"] == "query"
+    assert not raw["version"]["required"]
+    assert all(
+        parameter["required"] == (parameter["in"] == "path")
+        for one in parameters.values()
+        for parameter in one.values()
+    )
+
+
+def test_follows_from_the_settings_alone() -> None:
+    one, other = Settings(base_url="https://a.example/b"), Settings(base_url="https://a.example/b")
+    assert openapi.document(one) == openapi.document(other)
+    assert b"https://a.example/b" in openapi.document(one)
+    assert b"127.0.0.1" not in openapi.document(one)
+
+
+def schema_of(document: dict, url: str) -> dict:
+    content = document["paths"][url]["get"]["responses"]["200"]["content"]
+    (schema,) = (media["schema"] for media in content.values())
+    return schema
+
+
+def check(document: dict, schema: dict, value: object) -> None:
+    """Fails unless ``value`` is what the schema says, with every key that it names, in order."""
+    whole = {**schema, "components": document["components"]}
+    jsonschema.Draft202012Validator(whole).validate(value)
+    check_keys(document, schema, value)
+
+
+def check_keys(document: dict, schema: dict, value: object) -> None:
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict) and "properties" in schema:
+        assert list(value) == list(schema["properties"])
+        for key, one in value.items():
+            check_keys(document, schema["properties"][key], one)
+    elif isinstance(value, list) and "items" in schema:
+        for one in value:
+            check_keys(document, schema["items"], one)
+
+
+@pytest.fixture(scope="module")
+def repos(live: Server) -> list[str]:
+    rows = live.get("/api/v1/repos").json()["data"]
+    assert len(rows) == 33
+    return [f"/api/v1/repos/{row['owner']}/{row['name']}" for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("/api/v1/repos", "/api/v1/repos"),
+        ("/api/v1/repos?sort=new&page=1", "/api/v1/repos"),
+        ("/api/v1/repos?tag=sql", "/api/v1/repos"),
+        ("/api/v1/repos?tag=sql,json", "/api/v1/repos"),
+        ("/api/v1/repos?q=review", "/api/v1/repos"),
+        ("/api/v1/repos?q=zzzz", "/api/v1/repos"),
+        ("/api/v1/repos/_/trending/1", "/api/v1/repos/_/{sort}/{page}"),
+        ("/api/v1/tags/sql/new/1", "/api/v1/tags/{tag}/{sort}/{page}"),
+        ("/api/v1/tags", "/api/v1/tags"),
+        ("/api/v1/hub.json", "/api/v1/hub.json"),
+    ],
+)
+def test_lists_are_as_documented(document: dict, live: Server, path: str, url: str) -> None:
+    check(document, schema_of(document, url), live.get(path).json())
+
+
+def test_repos_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+    base = "/api/v1/repos/{owner}/{name}"
+    for repo in repos:
+        check(document, schema_of(document, base), live.get(repo).json())
+        versions = live.get(f"{repo}/versions").json()
+        check(document, schema_of(document, f"{base}/versions"), versions)
+        for row in versions["data"]:
+            version = live.get(f"{repo}/versions/{row['version']}").json()
+            check(document, schema_of(document, f"{base}/versions/{{version}}"), version)
+
+
+def test_users_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+    for owner in sorted({repo.split("/")[4] for repo in repos}):
+        user = live.get(f"/api/v1/users/{owner}").json()
+        check(document, schema_of(document, "/api/v1/users/{owner}"), user)
+
+
+def test_media_types_are_as_documented(document: dict, live: Server) -> None:
+    values = {
+        "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
+        "{sort}": "top", "{page}": "1",
+    }  # fmt: skip
+    for url, item in document["paths"].items():
+        path = url
+        for field, value in values.items():
+            path = path.replace(field, value)
+        answer = live.get(path)
+        documented = item["get"]["responses"]["200"]
+        assert answer.status_code == 200
+        assert [answer.headers["Content-Type"]] == list(documented["content"])
+        assert all(header in answer.headers for header in documented["headers"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/repos?page=0", "/api/v1/repos?page=9", "/api/v1/repos?q=", "/api/v1/nothing",
+        "/api/v1/repos/nobody/nothing", "/api/v1/repos/A/b", "/api/v1/users/nobody",
+        "/api/v1/repos/sam-ferreira/diff-review/versions/9.9.9",
+        "/api/v1/repos/sam-ferreira/diff-review/raw?version=x",
+    ],
+)  # fmt: skip
+def test_errors_are_as_documented(document: dict, live: Server, path: str) -> None:
+    answer = live.get(path)
+    error = document["components"]["responses"]["Error"]["content"]
+    schema = error[answer.headers["Content-Type"]]["schema"]
+    whole = {**schema, "components": document["components"]}
+    jsonschema.Draft202012Validator(whole).validate(answer.json())
+    assert STATUS[answer.json()["error"]["code"]] == answer.status_code
+    for item in document["paths"].values():
+        assert item["get"]["responses"]["default"] == {"$ref": "#/components/responses/Error"}
+
+
+@pytest.mark.parametrize("config", [CONFIG, CONFIG + REAL_CONFIG], ids=["any", "real"])
+def test_schemathesis(
+    live: Server,
+    document: dict,
+    tmp_path: Path,
+    config: str,
+) -> None:
+    """No 5xx, nothing undocumented, nothing accepted that the document forbids."""
+    (tmp_path / "schemathesis.toml").write_text(config, encoding="utf-8")
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("st")), "--config-file", "schemathesis.toml",
+            "run", f"{live.url}/api/v1/openapi.json", "--phases", "examples,coverage,fuzzing",
+            "--max-examples", "10", "--generation-deterministic", "--no-color",
+        ],
+        cwd=tmp_path, env=clean_environment(), capture_output=True, text=True,
+        timeout=3 * DEADLINE_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    # All but the document itself, which it has read.
+    assert f"Tested: {len(document['paths']) - 1}\n" in done.stdout
