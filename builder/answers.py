@@ -61,7 +61,10 @@ class Answer(NamedTuple):
 class Body:
     """A representation with its headers made, plain and compressed."""
 
-    __slots__ = ("etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain", "size")
+    __slots__ = (
+        "_not_modified", "etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain",
+        "size",
+    )  # fmt: skip
 
     def __init__(self, data: bytes, media: str, cache: str) -> None:
         # The tag follows from the bytes, so no clock can make a stale answer look fresh.
@@ -90,6 +93,11 @@ class Body:
             if len(packed) < len(data):
                 fixed.append((b"content-encoding", b"gzip"))
                 self.gzipped = _full_answer(fixed, packed, self.gzip_etag)
+        # By the header that a client sends who got one of them here.
+        self._not_modified = {
+            etag: Answer(304, [*self.headers, (b"etag", etag)], b"")
+            for etag in (self.etag.encode(), self.gzip_etag.encode())
+        }
         self.size = len(data) + (len(self.gzipped.body) if self.gzipped else 0)
         self.mark: tuple[int, ...] = ()
 
@@ -97,9 +105,9 @@ class Body:
         """The answer to a GET with these headers. Raises RequestError for an empty range."""
         if_none_match = request.get(b"if-none-match")
         if if_none_match is not None:
-            etag = http.matches_none(if_none_match.decode("latin-1"), (self.etag, self.gzip_etag))
-            if etag:
-                return Answer(304, [*self.headers, (b"etag", etag.encode())], b"")
+            not_modified = self._not_modified.get(if_none_match) or self._match(if_none_match)
+            if not_modified:
+                return not_modified
         range_header = request.get(b"range")
         if range_header is not None and self.is_ranged:
             return self._ranged(range_header.decode("latin-1"), request.get(b"if-range"))
@@ -108,6 +116,11 @@ class Body:
             if accepted is not None and http.accepts_gzip(accepted.decode("latin-1")):
                 return self.gzipped
         return self.plain
+
+    def _match(self, if_none_match: bytes) -> Answer | None:
+        etags = (self.etag, self.gzip_etag)
+        etag = http.matches_none(if_none_match.decode("latin-1"), etags)
+        return self._not_modified[etag.encode()] if etag else None
 
     def _ranged(self, range_header: str, if_range: bytes | None) -> Answer:
         if if_range is not None and if_range.decode("latin-1") != self.etag:

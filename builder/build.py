@@ -119,7 +119,7 @@ class _Run:
         self.state = state
         self.site = site
         self.progress = progress
-        self.pages = render.Pages(settings)
+        self.pages = render.pages_of(settings)
         self.tags: set[str] = set()  # whose lists may have changed
         self.is_catalogue_changed = False
         self.orphan_candidates: list[str] = []

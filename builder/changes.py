@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from builder import content
 from builder.errors import ContentError, Fault
-from builder.repos import Task, repo_mark
+from builder.repos import Task
 from builder.state import State
 
 Progress = Callable[[str, int, int], None]
@@ -52,18 +52,20 @@ def find_changes(
             faults += error.faults
             continue
         for name in repos:
+            repo_id = f"{owner}/{name}"
+            mark = content.repo_mark(root, owner, name)
+            if mark and mark == remembered.get(repo_id):
+                seen.add(repo_id)
+                continue
             try:
                 listing = content.list_versions(root, owner, name)
             except ContentError as error:
                 faults += error.faults
                 continue
             if listing.versions:
-                repo_id = f"{owner}/{name}"
                 seen.add(repo_id)
-                mark = repo_mark(listing.versions, listing.marks)
-                if not mark or mark != remembered.get(repo_id):
-                    old = state.repo(repo_id)
-                    found.tasks.append(Task(owner, name, *listing, old and old.versions))
+                old = state.repo(repo_id)
+                found.tasks.append(Task(owner, name, mark, *listing, old and old.versions))
         mark = content.owner_mark(root, owner)
         if not mark or mark != remembered_owners.get(owner, content.NO_OWNER_MARK):
             found.owners.add(owner)

@@ -69,8 +69,14 @@ def user_bytes(user: records.User, summaries: list[bytes]) -> bytes:
     return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"
 
 
+@lru_cache(maxsize=4)
+def pages_of(settings: Settings) -> "Pages":
+    """The renderer of these settings' pages, made once: compiling templates takes longest."""
+    return Pages(settings)
+
+
 class Pages:
-    """Renders pages for people. One for each settings; templates are compiled once."""
+    """Renders pages for people."""
 
     def __init__(self, settings: Settings) -> None:
         self._environment = jinja2.Environment(

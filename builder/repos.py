@@ -20,10 +20,13 @@ from builder.state import RepoRow
 
 
 class Task(NamedTuple):
-    """A repo to render. ``remembered`` is ``RepoRow.versions`` of the last build, or None."""
+    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions'; ``remembered`` is
+    ``RepoRow.versions`` of the last build, or None.
+    """
 
     owner: str
     name: str
+    mark: str
     versions: list[Version]
     marks: list[str]
     remembered: bytes | None
@@ -54,7 +57,7 @@ class RepoRenderer:
         self.settings = settings
         self.site = site
         self.links = Links(settings.base_url)
-        self.pages = render.Pages(settings)
+        self.pages = render.pages_of(settings)
 
     def render(self, task: Task) -> RepoRow:
         """Write the files of a repo with at least one version. Raises ContentError."""
@@ -124,7 +127,7 @@ class RepoRenderer:
         return RepoRow(
             id=f"{task.owner}/{task.name}",
             owner=task.owner,
-            mark=repo_mark(task.versions, task.marks),
+            mark=task.mark,
             versions=_encode(rows),
             versions_count=len(entries),
             pulls=repo.pulls,
@@ -141,13 +144,6 @@ class RepoRenderer:
 
     def _write(self, route: str, at: dict[str, str], data: bytes) -> None:
         self.site.write(BY_NAME[route].file_for(**at), data)
-
-
-def repo_mark(versions: list[Version], marks: list[str]) -> str:
-    """One mark of all of a repo's files; empty where one of them has not settled."""
-    if not all(marks):
-        return ""
-    return " ".join(f"{version}:{mark}" for version, mark in zip(versions, marks, strict=True))
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -45,7 +45,6 @@ CONTENT_REPEATS_MAX = 4
 SATURATION_K1 = 8.0
 # What a word counts that is found only as the beginning of another.
 PREFIX_SCORE = 0.1
-WRITER_MEGABYTES = 256
 POSTINGS_PER_BLOCK = 512
 PREFIXES_REMEMBERED = 256
 
@@ -146,15 +145,43 @@ def _write(
 
 
 def _writer(found: index.Index) -> writing.SegmentWriter:
-    writer = found.writer(
-        limitmb=WRITER_MEGABYTES, codec=W3Codec(POSTINGS_PER_BLOCK, compression=0)
-    )
+    writer = found.writer(codec=W3Codec(POSTINGS_PER_BLOCK, compression=0))
+    writer.pool = _Postings()
     # No field has a length, and Whoosh would ask the disk for it with each posting.
     add_postings = writer.fieldwriter.add_postings
     writer.fieldwriter.add_postings = lambda schema, lengths, items: add_postings(
         schema, None, items
     )
     return writer
+
+
+class _Postings:
+    """Takes a writer's postings and gives them back in order of term, as Whoosh's own pool does.
+
+    That one sorts and pickles them one by one. Ours keeps two numbers for each, by term, which
+    takes a third of the time and half of the memory; documents come in order already.
+    """
+
+    def __init__(self) -> None:
+        self.fieldnames: set[str] = set()
+        self._terms: dict[tuple[str, bytes], tuple[array, array]] = {}
+
+    def add(self, posting: tuple[str, bytes, int, float, bytes]) -> None:
+        field, term, document, weight, _ = posting
+        found = self._terms.get((field, term))
+        if found is None:
+            self.fieldnames.add(field)
+            found = self._terms[field, term] = (array("I"), array("f"))
+        found[0].append(document)
+        found[1].append(weight)
+
+    def iter_postings(self) -> Iterator[tuple[str, bytes, int, float, bytes]]:
+        for field, term in sorted(self._terms):
+            for document, weight in zip(*self._terms[field, term], strict=True):
+                yield field, term, document, weight, b""
+
+    def cleanup(self) -> None:
+        self._terms.clear()
 
 
 def _stamp() -> str:

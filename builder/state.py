@@ -12,58 +12,9 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Self
-from urllib.parse import quote
 
+from builder.database import SCHEMA, STATE_FILE, boot_id, connect
 from builder.errors import OperatorError
-
-STATE_FILE = "build.sqlite3"
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE repo (
-    key INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,          -- owner/name
-    owner TEXT NOT NULL,
-    mark TEXT NOT NULL,               -- of its files; empty: look again
-    versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
-    versions_count INTEGER NOT NULL,
-    pulls INTEGER,
-    updated INTEGER NOT NULL,         -- epoch seconds
-    created INTEGER NOT NULL,
-    trend INTEGER NOT NULL,
-    tags TEXT NOT NULL,               -- joined by spaces
-    digest BLOB NOT NULL,             -- of summary and card
-    text_digest BLOB NOT NULL,        -- of all that search looks at
-    summary BLOB NOT NULL,
-    card BLOB NOT NULL,
-    line BLOB NOT NULL
-);
-CREATE INDEX repo_owner ON repo (owner);
-CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
-CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
-CREATE INDEX repo_new ON repo (created DESC, id, digest);
-CREATE TABLE tag (
-    name TEXT NOT NULL, repo INTEGER NOT NULL, PRIMARY KEY (name, repo)
-) WITHOUT ROWID;
-CREATE TABLE owner (
-    handle TEXT PRIMARY KEY, mark TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE page (
-    tag TEXT NOT NULL,                -- empty: all repos
-    sort TEXT NOT NULL, number INTEGER NOT NULL, digest BLOB NOT NULL,
-    PRIMARY KEY (tag, sort, number)
-) WITHOUT ROWID;
--- What the next build removes. Outlives the rest, or repeated full builds would remove nothing.
-CREATE TABLE IF NOT EXISTS orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
--- What the search index holds. Outlives the rest: making the index again takes longest.
-CREATE TABLE IF NOT EXISTS indexed (
-    id TEXT PRIMARY KEY, text_digest BLOB NOT NULL
-) WITHOUT ROWID;
--- Words of indexed texts and what they are found by, where the two differ. Only ever grows.
-CREATE TABLE IF NOT EXISTS word (
-    surface TEXT NOT NULL, stem TEXT NOT NULL, PRIMARY KEY (surface, stem)
-) WITHOUT ROWID;
-"""
 
 _ORDER = {
     "top": "pulls DESC, updated DESC, id",
@@ -127,7 +78,7 @@ class State:
 
     def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
         self.path = f"{folder}/{STATE_FILE}" if folder else ":memory:"
-        self._db = _connect(self.path, read_only)
+        self._db = connect(self.path, read_only)
 
     def close(self) -> None:
         """Close the connection; what was not committed is as if it had not been."""
@@ -148,7 +99,7 @@ class State:
         that the last build left (``site_mark``), nor after a build that did not end, nor after
         a restart of the machine, when the kernel may have lost what was not yet on the disk.
         """
-        return self._meta("clean") == f"{stamp} {_boot_id()} {site_mark}"
+        return self._meta("clean") == f"{stamp} {boot_id()} {site_mark}"
 
     def begin(self, *, forget: bool) -> None:
         """Start a build's transaction; ``forget`` all that is remembered first."""
@@ -161,7 +112,7 @@ class State:
 
     def end(self, stamp: str, site_mark: str) -> None:
         """Commit a build that has done everything."""
-        clean = f"{stamp} {_boot_id()} {site_mark}"
+        clean = f"{stamp} {boot_id()} {site_mark}"
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (clean,))
         self._db.execute("COMMIT")
 
@@ -373,38 +324,3 @@ class State:
     def forget_index(self) -> None:
         self._db.execute("DELETE FROM indexed")
         self._db.execute("DELETE FROM word")
-
-
-def _connect(path: str, read_only: bool) -> sqlite3.Connection:
-    # Explicit transactions; the one reader's thread is not the one that opened it.
-    options = {"isolation_level": None, "check_same_thread": False}
-    try:
-        if read_only:
-            return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
-        db = sqlite3.connect(path, **options)
-        # A state that a power cut damaged is thrown away (see State.begin): no need to wait
-        # for the disk.
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorname not in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-                raise
-            db.close()
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path + suffix)
-            db = sqlite3.connect(path, **options)
-            db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
-        return db
-    except sqlite3.Error as error:
-        raise OperatorError(f"Cannot open the state {path}: {error}.") from None
-
-
-def _boot_id() -> str:
-    """Differs after each start of the machine, where the system tells."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return "unknown"

@@ -1,17 +1,33 @@
 """``hubctl``: builds, serves and looks after a hub."""
 
+from importlib import import_module
+
 import click
 
 from builder.errors import HubError
-from cli.build import build
-from cli.check import check
-from cli.imports import imports
-from cli.publish import publish
-from cli.serve import serve
+
+# Name of each command, and the module whose function of the same name it is. Modules are
+# loaded when they are needed: the server's libraries take longer than a small build.
+COMMANDS = {
+    "build": "cli.build",
+    "check": "cli.check",
+    "import": "cli.imports",
+    "publish": "cli.publish",
+    "serve": "cli.serve",
+}
 
 
 class _Group(click.Group):
     """Turns the project's own errors into a message and exit status 1."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = import_module(COMMANDS[name])
+        return getattr(module, COMMANDS[name].removeprefix("cli."))
 
     def invoke(self, context: click.Context) -> object:
         try:
@@ -27,10 +43,6 @@ def main() -> None:
 
     Exit status: 0 done, 1 it could not be done or there are faults, 2 wrong use.
     """
-
-
-for command in (build, serve, check, publish, imports):
-    main.add_command(command)
 
 
 if __name__ == "__main__":

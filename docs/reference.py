@@ -14,6 +14,7 @@ import click
 
 from builder import errors, names
 from builder.routes import CACHE_CONTROL, ROUTES
+from cli.hubctl import COMMANDS
 from cli.hubctl import main as hubctl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,10 +65,11 @@ def reserved() -> str:
 def commands() -> str:
     """The help of every command, as it prints it."""
     parts = []
-    for command in [hubctl, *(hubctl.commands[name] for name in sorted(hubctl.commands))]:
+    root = click.Context(hubctl, info_name="hubctl")
+    for command in [hubctl, *(hubctl.get_command(root, name) for name in COMMANDS)]:
         is_root = command is hubctl
         path = "hubctl" if is_root else f"hubctl {command.name}"
-        parent = None if is_root else click.Context(hubctl, info_name="hubctl")
+        parent = None if is_root else root
         context = click.Context(
             command, info_name="hubctl" if is_root else command.name, parent=parent,
             max_content_width=90, terminal_width=90, help_option_names=["-h", "--help"],
@@ -76,9 +78,7 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
-PARTS = {
-    part.__name__: part for part in (endpoints, caching, pages, statuses, reserved, commands)
-}
+PARTS = {part.__name__: part for part in (endpoints, caching, pages, statuses, reserved, commands)}
 
 
 def rewritten(text: str) -> str:

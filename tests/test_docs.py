@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 
@@ -32,8 +33,9 @@ def test_generated_parts_are_as_the_code_says():
 
 def test_every_option_and_environment_variable_is_documented():
     text = (ROOT / "docs/hubctl.md").read_text()
-    for command in hubctl.commands.values():
-        for parameter in command.params:
+    context = click.Context(hubctl)
+    for name in hubctl.list_commands(context):
+        for parameter in hubctl.get_command(context, name).params:
             for option in parameter.opts:
                 assert option in text or parameter.param_type_name == "argument"
             if getattr(parameter, "envvar", None):
