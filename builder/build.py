@@ -8,13 +8,14 @@ that a pointer is written after what it points to: versions, repos, owners, tags
 
 import hashlib
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder import content, derive, openapi, records, render, search
+from builder import content, database, derive, openapi, records, render, search
 from builder.changes import Progress, find_changes
 from builder.errors import ContentError, Fault
 from builder.lists import StalePage, find_stale, write_page
@@ -74,10 +75,30 @@ def build(
     """
     started = time.perf_counter()
     check_folders(settings)
-    with build_lock(settings.state, on_wait), State(settings.state) as state:
+    with build_lock(settings.state, on_wait):
+        try:
+            run = _attempt(settings, changed, full, index, progress, on_visible)
+        except sqlite3.DatabaseError as error:
+            if not database.is_damaged(error):
+                raise
+            # The state is a cache: without it, the build looks at everything.
+            database.remove(State.path_in(settings.state))
+            run = _attempt(settings, None, full, index, progress, on_visible)
+    return run.report()._replace(seconds=time.perf_counter() - started)
+
+
+def _attempt(
+    settings: Settings,
+    changed: Iterable[tuple[str, str]] | None,
+    full: bool,
+    index: bool,
+    progress: Progress,
+    on_visible: Callable[[], None],
+) -> "_Run":
+    with State(settings.state) as state:
         run = _Run(settings, state, Site(settings.out), progress)
         run.run(changed, full, index, on_visible)
-    return run.report()._replace(seconds=time.perf_counter() - started)
+        return run
 
 
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
@@ -91,7 +112,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         run = _Run(settings, state, Site(settings.out, dry=True), progress)
         run.run(None, True, False, lambda: None)
         orphaned = state.orphans()
-    if orphaned and os.path.exists(f"{settings.state}/build.sqlite3"):
+    if orphaned and os.path.exists(State.path_in(settings.state)):
         with State(settings.state, read_only=True) as state:
             orphaned -= state.orphans()
     tally = run.site.tally

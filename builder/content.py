@@ -13,6 +13,7 @@ import errno
 import hashlib
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -200,9 +201,13 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
 
 
 def _read(path: str, bytes_max: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    # Without O_NONBLOCK, a pipe in a file's place would wait for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", path)
+        size = status.st_size
         if size > bytes_max:
             raise OSError(errno.EFBIG, f"larger than {bytes_max} bytes", path)
         data = os.read(descriptor, size + 1)

@@ -1,6 +1,6 @@
 """The state's database: its tables, and opening it.
 
-A cache, so a file that cannot be read is thrown away, and nothing waits for the disk.
+A cache, so a file that is damaged is thrown away, and nothing waits for the disk.
 """
 
 import contextlib
@@ -53,39 +53,45 @@ CREATE TABLE page (
 CREATE TABLE IF NOT EXISTS orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
 -- What the search index holds. Outlives the rest: making the index again takes longest.
 CREATE TABLE IF NOT EXISTS indexed (
-    id TEXT PRIMARY KEY, text_digest BLOB NOT NULL
+    id TEXT PRIMARY KEY,
+    text_digest BLOB NOT NULL,
+    words BLOB NOT NULL               -- those that count in the table word, compressed
 ) WITHOUT ROWID;
--- Words of indexed texts and what they are found by, where the two differ. Only ever grows.
+-- Words and what they are found by, where the two differ, with the number of repos.
 CREATE TABLE IF NOT EXISTS word (
-    surface TEXT NOT NULL, stem TEXT NOT NULL, PRIMARY KEY (surface, stem)
+    surface TEXT NOT NULL, stem TEXT NOT NULL, repos INTEGER NOT NULL,
+    PRIMARY KEY (surface, stem)
 ) WITHOUT ROWID;
 """
 
 
-def connect(path: str, read_only: bool) -> sqlite3.Connection:
-    # Explicit transactions; the one reader's thread is not the one that opened it.
+def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
+    """Open the database, with explicit transactions. Raises OperatorError."""
+    # A reader's thread is not the one that opened it.
     options = {"isolation_level": None, "check_same_thread": False}
     try:
         if read_only:
             return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
         db = sqlite3.connect(path, **options)
-        # A state that a power cut damaged is thrown away (see State.begin): no need to wait
-        # for the disk.
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorname not in ("SQLITE_NOTADB", "SQLITE_CORRUPT"):
-                raise
-            db.close()
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path + suffix)
-            db = sqlite3.connect(path, **options)
-            db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = OFF")
         return db
     except sqlite3.Error as error:
+        if is_damaged(error):
+            raise
         raise OperatorError(f"Cannot open the state {path}: {error}.") from None
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file is no database, or a broken one."""
+    return error.sqlite_errorname in ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_CORRUPT_INDEX")
+
+
+def remove(path: str) -> None:
+    """Throw the database away."""
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + suffix)
 
 
 def boot_id() -> str:

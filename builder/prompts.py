@@ -13,7 +13,8 @@ import yaml
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 DESCRIPTION_CHARS_MAX = 200
 
-_variable = re.compile(r"(\\)?\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
+# From left to right: an escaped opening is taken before it can open anything.
+_variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 _front_matter = re.compile(
     r"---[ \t]*\r?\n(?P<block>(?:.*\n)*?)---[ \t]*(?:\r?\n|\Z)(?P<body>[\s\S]*)"
 )
@@ -110,7 +111,7 @@ def variable_names(text: str) -> list[str]:
 
     ``\{{`` is a literal ``{{``.
     """
-    return list(dict.fromkeys(name for slash, name in _variable.findall(text) if not slash))
+    return list(dict.fromkeys(filter(None, _variable.findall(text))))
 
 
 def first_sentence(body: str) -> str:

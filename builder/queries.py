@@ -16,7 +16,7 @@ from builder.render import envelope, list_meta, page_count
 from builder.routes import PAGE_SIZE, QUERY_CHARS_MAX, SORTS, Match, list_api
 from builder.search import Searcher, parse_query
 from builder.settings import Settings
-from builder.state import STATE_FILE, State
+from builder.state import State
 
 PARAMETERS_MAX = 50
 PAGE_MAX = 999_999_999
@@ -186,7 +186,7 @@ class Queries:
         return self._positions[sort]
 
     def _open_state(self) -> State:
-        inode = _inode(f"{self._settings.state}/{STATE_FILE}")
+        inode = _inode(State.path_in(self._settings.state))
         if inode != self._state_inode and inode is not None:
             # Thrown away and made anew, as a cache may be.
             self.close()

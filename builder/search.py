@@ -119,11 +119,13 @@ def _write(
 ) -> None:  # fmt: skip
     """Take in the changed repos and drop those that are gone, in one commit."""
     writer = _writer(found)
-    surfaces: set[Word] = set()
+    counts: Counter[tuple[str, str]] = Counter()
     try:
         is_empty = found.is_empty()
         for repo_id in gone:
             writer.delete_by_term("id", repo_id)
+            counts.subtract(state.indexed_words(repo_id))
+            state.drop_indexed(repo_id)
         for done, repo_id in enumerate(changed):
             progress("Indexing", done, len(changed))
             line = _decode_line(state.repo(repo_id).line)
@@ -132,16 +134,20 @@ def _write(
             )
             if not is_empty:
                 writer.delete_by_term("id", repo_id)
+                counts.subtract(state.indexed_words(repo_id))
             weights, repo_words = found_words(line, text)
-            surfaces |= repo_words
             writer.add_document(id=repo_id, text=weights)
+            # "writi" begins "writing", but not its stem.
+            differing = sorted(
+                (word.surface, word.stem) for word in repo_words if word.surface != word.stem
+            )
+            counts.update(differing)
+            state.put_indexed(repo_id, differing)
         writer.commit()
     except BaseException:
         writer.cancel()
         raise
-    # "writi" begins "writing", but not its stem.
-    state.put_words((word.surface, word.stem) for word in surfaces if word.surface != word.stem)
-    state.put_indexed(changed, gone)
+    state.count_words(counts)
 
 
 def _writer(found: index.Index) -> writing.SegmentWriter:

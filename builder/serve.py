@@ -199,7 +199,8 @@ class ReadApp:
         if not page or not self._files.exists(page.file):
             return None
         location = (self._base_path + page.url).encode()
-        return Answer(308, [(b"location", location), (b"content-length", b"0")], b"")
+        headers = Body(b"", HTML, page.route.cache).headers
+        return Answer(308, [*headers, (b"location", location), (b"content-length", b"0")], b"")
 
     def _not_found_page(self) -> Answer | None:
         body = self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")

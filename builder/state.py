@@ -10,7 +10,8 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from builder.database import SCHEMA, STATE_FILE, boot_id, connect
@@ -77,8 +78,12 @@ class State:
     """A connection to the state of one site. ``State(None)`` is an empty one in memory."""
 
     def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
-        self.path = f"{folder}/{STATE_FILE}" if folder else ":memory:"
-        self._db = connect(self.path, read_only)
+        self.path = self.path_in(folder) if folder else ":memory:"
+        self._db = connect(self.path, read_only=read_only)
+
+    @staticmethod
+    def path_in(folder: str) -> str:
+        return f"{folder}/{STATE_FILE}"
 
     def close(self) -> None:
         """Close the connection; what was not committed is as if it had not been."""
@@ -303,15 +308,33 @@ class State:
         )
         return [row[0] for row in changed], [row[0] for row in gone]
 
-    def put_indexed(self, changed: list[str], gone: list[str]) -> None:
-        self._db.executemany("DELETE FROM indexed WHERE id = ?", [(one,) for one in gone])
-        self._db.executemany(
-            "INSERT OR REPLACE INTO indexed SELECT id, text_digest FROM repo WHERE id = ?",
-            [(one,) for one in changed],
+    def indexed_words(self, repo_id: str) -> list[tuple[str, str]]:
+        """The (surface, stem) of the words by which the index holds a repo, if it does."""
+        row = self._db.execute("SELECT words FROM indexed WHERE id = ?", (repo_id,)).fetchone()
+        lines = zlib.decompress(row[0]).decode().splitlines() if row else []
+        return [(surface, stem) for surface, stem in map(str.split, lines)]
+
+    def put_indexed(self, repo_id: str, words: Iterable[tuple[str, str]]) -> None:
+        """Remember that the index holds a repo as it is now."""
+        lines = "\n".join(f"{surface} {stem}" for surface, stem in words)
+        self._db.execute(
+            "INSERT OR REPLACE INTO indexed SELECT id, text_digest, ? FROM repo WHERE id = ?",
+            (zlib.compress(lines.encode(), 1), repo_id),
         )
 
-    def put_words(self, pairs: Iterable[tuple[str, str]]) -> None:
-        self._db.executemany("INSERT OR IGNORE INTO word VALUES (?, ?)", pairs)
+    def drop_indexed(self, repo_id: str) -> None:
+        self._db.execute("DELETE FROM indexed WHERE id = ?", (repo_id,))
+
+    def count_words(self, changes: Mapping[tuple[str, str], int]) -> None:
+        """Add to the number of repos that have a word; one that none has is forgotten."""
+        self._db.executemany(
+            "INSERT INTO word VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET repos = repos + ?3",
+            [(*word, count) for word, count in changes.items() if count],
+        )
+        self._db.executemany(
+            "DELETE FROM word WHERE surface = ? AND stem = ? AND repos <= 0",
+            [word for word, count in changes.items() if count < 0],
+        )
 
     def stems_of_words_beginning(self, prefix: str) -> set[str]:
         """What the words that begin so are found by, where it does not begin so itself."""

@@ -4,6 +4,7 @@ The library's memory storage starts a thread that looks through all clients, a h
 second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
 """
 
+import math
 import time
 
 from limits import RateLimitItemPerMinute
@@ -18,13 +19,13 @@ class _WindowStorage(Storage):
 
     def __init__(self) -> None:
         super().__init__()
-        self._windows: dict[str, list[float]] = {}  # key: [count, end in epoch seconds]
+        self._windows: dict[str, list[float]] = {}  # key: [count, end by the monotonic clock]
         self._sweep_at = 0.0
 
     base_exceptions = ()
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        now = time.time()
+        now = time.monotonic()
         window = self._windows.get(key)
         if window is None or window[1] <= now:
             if now >= self._sweep_at:
@@ -36,11 +37,11 @@ class _WindowStorage(Storage):
 
     def get(self, key: str) -> int:
         window = self._windows.get(key)
-        return int(window[0]) if window and window[1] > time.time() else 0
+        return int(window[0]) if window and window[1] > time.monotonic() else 0
 
     def get_expiry(self, key: str) -> float:
         window = self._windows.get(key)
-        return window[1] if window else time.time()
+        return window[1] if window else time.monotonic()
 
     def check(self) -> bool:
         return True
@@ -67,4 +68,4 @@ class Throttle:
         if self._limiter.hit(self._item, client):
             return 0
         end = self._limiter.get_window_stats(self._item, client).reset_time
-        return max(1, int(end - time.time()) + 1)
+        return max(1, math.ceil(end - time.monotonic()))

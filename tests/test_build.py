@@ -539,6 +539,15 @@ def test_a_damaged_state_is_thrown_away(small, keep_bytes):
     assert build_files(small) == freshly_built(small)
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_state_damaged_in_the_middle_is_thrown_away(small, is_full):
+    expected = build_files(small)
+    path = Path(small.state, "build.sqlite3")
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xff" * 8192 + data[12_288:])
+    assert build_files(small, full=is_full) == expected
+
+
 def test_a_site_put_in_the_place_of_another_is_looked_at(small, tmp_path):
     old = build_files(small)
     shutil.copytree(small.out, tmp_path / "backup")

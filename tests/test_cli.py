@@ -6,11 +6,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from builder.settings import Settings
-from cli.hubctl import main
+from cli.hubctl import COMMANDS, main
 from tests.catalogues import (
     edit_record,
     read_tree,
@@ -66,7 +67,7 @@ def test_help(option: str) -> None:
     done = hubctl(option)
     assert done.returncode == 0
     assert "Exit status: 0 done, 1 " in done.stdout
-    for command in main.commands:
+    for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", done.stdout, re.MULTILINE)
     assert done.stderr == ""
 
@@ -76,7 +77,7 @@ def test_help_of_a_command(command: str) -> None:
     done = hubctl(command, "--help")
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: hubctl {command} [OPTIONS]\n")
-    for option in main.commands[command].params:
+    for option in main.get_command(click.Context(main), command).params:
         assert option.opts[0] in done.stdout
         if option.envvar:
             assert option.envvar in done.stdout

@@ -254,3 +254,7 @@ def test_first_sentence_is_one_printable_line_of_200_characters_at_most(body):
     sentence = first_sentence(body)
     assert len(sentence) <= prompts.DESCRIPTION_CHARS_MAX == 200
     assert sentence.isprintable()
+
+
+def test_an_escaped_opening_opens_nothing():
+    assert variable_names(r"\{{{a}}} \{{b}} {{c}}") == ["c"]

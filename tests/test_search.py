@@ -318,7 +318,6 @@ def test_incremental_index_is_a_fresh_index(
     queries.close()
 
 
-@pytest.mark.xfail(strict=True, reason="words of texts that are gone are remembered for prefixes")
 def test_words_of_texts_that_are_gone(small: Settings) -> None:
     write_version(small.content, "eve", "one", "1.0.0", "Writing is hard.")
     write_version(small.content, "eve", "two", "1.0.0", "Writes slowly.")
