@@ -3,7 +3,6 @@
 import difflib
 import random
 import re
-import shutil
 import subprocess
 from collections import deque
 
@@ -91,19 +90,16 @@ def test_the_fallback_for_slow_texts_applies_too(old, new):
         diff.EQUAL_PAIRS_MAX = limit
 
 
-@pytest.mark.skipif(not shutil.which("patch"), reason="there is no patch command")
 @settings(max_examples=30)
 @given(old=texts, new=texts)
-def test_the_patch_command_agrees(tmp_path_factory, old, new):
+def test_git_agrees(tmp_path_factory, old, new):
     folder = tmp_path_factory.mktemp("patch")
-    (folder / "old").write_bytes(old.encode())
-    (folder / "diff").write_bytes(changes(old, new).encode())
+    (folder / "prompt").write_bytes(old.encode())
+    (folder / "diff").write_bytes(unified_diff(old, new, "prompt", "prompt").encode())
     if old != new:
-        command = ["patch", "--binary", "--force", "--fuzz=0", "-o", "new", "old", "diff"]
+        command = ["git", "apply", "-p0", "--unidiff-zero", "--whitespace=nowarn", "diff"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        made = folder / "new"
-        # patch makes no empty file.
-        assert (made.read_bytes() if made.exists() else b"") == new.encode()
+        assert (folder / "prompt").read_bytes() == new.encode()
 
 
 def test_equal_texts_have_an_empty_diff():
