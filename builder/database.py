@@ -6,6 +6,7 @@ A cache, so a file that is damaged is thrown away, and nothing waits for the dis
 import contextlib
 import os
 import sqlite3
+import zlib
 from urllib.parse import quote
 
 from builder.errors import OperatorError
@@ -63,6 +64,9 @@ CREATE TABLE IF NOT EXISTS word (
     PRIMARY KEY (surface, stem)
 ) WITHOUT ROWID;
 """
+
+# Tables that outlive a reset do so only as long as they are made like this.
+SCHEMA_VERSION = zlib.crc32(SCHEMA.encode()) >> 1
 
 
 def connect(path: str, *, read_only: bool) -> sqlite3.Connection:

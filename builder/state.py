@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
-from builder.database import SCHEMA, STATE_FILE, boot_id, connect
+from builder.database import SCHEMA, SCHEMA_VERSION, STATE_FILE, boot_id, connect
 from builder.errors import OperatorError
 
 _ORDER = {
@@ -129,12 +129,13 @@ class State:
         return row[0] if row else None
 
     def _reset(self) -> None:
-        tables = self._db.execute(
-            "SELECT name FROM sqlite_master "
-            "WHERE type = 'table' AND name NOT IN ('orphan', 'indexed', 'word')"
-        ).fetchall()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        kept = ("orphan", "indexed", "word") if version == SCHEMA_VERSION else ()
+        tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (name,) in tables:
-            self._db.execute(f"DROP TABLE {name}")
+            if name not in kept:
+                self._db.execute(f"DROP TABLE {name}")
+        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         # Not executescript, which would commit: readers keep the old state until the end.
         for statement in SCHEMA.split(";\n"):
             self._db.execute(statement)

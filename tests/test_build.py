@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sqlite3
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from builder.names import Version
 from builder.routes import PAGE_SIZE, match_file
 from builder.settings import Settings
 from builder.site import Site
+from builder.state import State
 from builder.watch import Watch
 from tests.catalogues import (
     BASE_URL,
@@ -537,6 +539,19 @@ def test_a_damaged_state_is_thrown_away(small, keep_bytes):
     change_everything(small.content)
     build_files(small)
     assert build_files(small) == freshly_built(small)
+
+
+def test_a_state_of_another_release_is_thrown_away(small):
+    build(small)
+    with sqlite3.connect(State.path_in(small.state)) as database:
+        database.execute("DROP TABLE indexed")
+        database.execute("CREATE TABLE indexed (id TEXT PRIMARY KEY, old BLOB)")
+        database.execute("PRAGMA user_version = 1")
+        database.execute("UPDATE meta SET value = 'the stamp of another release'")
+    database.close()
+    report = build(small)
+    assert report.indexed == report.repos > 0
+    assert build(small).indexed == 0
 
 
 @pytest.mark.parametrize("is_full", [False, True])
