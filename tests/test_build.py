@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
