@@ -13,7 +13,7 @@ from typing import NamedTuple
 from builder import http, render
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
-from builder.routes import CACHE_CONTROL, HTML, JSON, TEXT
+from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
 
 # Below this, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
@@ -38,13 +38,9 @@ PREFLIGHT: Headers = [
     ),
     (b"access-control-max-age", b"86400"),
 ]
-# Prompts are other people's text: a page runs nothing and loads nothing from elsewhere.
 PAGE_SAFETY: Headers = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-        b"form-action 'self'; frame-ancestors 'none'",
-    ),
+    # What only a header can say is added to what the page says itself.
+    (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"strict-origin-when-cross-origin"),
 ]
 ALLOWED_METHODS = "GET, HEAD, OPTIONS"

@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from builder import records
-from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_page
+from builder.routes import BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
 from builder.settings import Settings
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
@@ -103,6 +103,7 @@ class Pages:
             api_url=lambda route: "/" + BY_NAME[route].file,
             list_url=list_url,
             sorts=SORTS,
+            page_policy=Markup(PAGE_POLICY),
         )
         self._environment.filters["day"] = lambda time: time[:10]
         self._environment.filters["size"] = _human_size

@@ -38,6 +38,12 @@ CACHE_CONTROL = {
     "none": "no-store",
 }
 
+# The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing and
+# loads nothing from elsewhere.
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'"
+)
+
 # What a parameter of a template may be. A reader's value outside of its grammar never becomes
 # part of a path.
 GRAMMAR = {

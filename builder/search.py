@@ -15,7 +15,7 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import msgspec
@@ -25,6 +25,7 @@ from whoosh.matching import FilterMatcher, ListMatcher
 from whoosh.util.text import utf8encode
 
 from builder import content, words
+from builder.changes import Progress
 from builder.errors import OperatorError, RequestError
 from builder.names import Version
 from builder.records import CatalogueLine
@@ -93,7 +94,7 @@ def index_folder(settings: Settings) -> str:
     return f"{settings.state}/search"
 
 
-def update(settings: Settings, state: State, progress: Callable[[str, int, int], None]) -> int:
+def update(settings: Settings, state: State, progress: Progress) -> int:
     """Bring the index to what the state says; returns how many repos were taken in or dropped.
 
     Raises OperatorError.
@@ -115,7 +116,7 @@ def update(settings: Settings, state: State, progress: Callable[[str, int, int],
 
 def _write(
     found: index.Index, settings: Settings, state: State, changed: list[str], gone: list[str],
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> None:  # fmt: skip
     """Take in the changed repos and drop those that are gone, in one commit."""
     writer = _writer(found)
