@@ -4,6 +4,11 @@ What to do follows from what the last build remembered. With nothing remembered 
 stale, and that is a full build; there is no other difference. The order of writing is such
 that a pointer is written after what it points to: versions, repos, owners, tags, lists, and
 ``hub.json`` last. What is no longer pointed to is removed one build later.
+
+A build has two parts. First it makes visible what has changed: the repos' own files and the
+first pages of lists, at a cost that does not grow with the catalogue. Then it settles the rest:
+deep pages, the search index, the catalogue's own files. It may leave the second part to the
+next build when somebody waits for the first.
 """
 
 import hashlib
@@ -11,14 +16,15 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from builder import content, database, derive, openapi, records, render, search
-from builder.changes import Progress, find_changes
-from builder.errors import ContentError, Fault
-from builder.lists import StalePage, find_stale, write_page
+from builder.changes import Changes, Progress, find_changes
+from builder.errors import ContentError, Fault, OperatorError
+from builder.lists import StalePage, find_stale, find_stale_first, write_page
 from builder.orphans import Expected
 from builder.pool import render_repos
 from builder.render import json_bytes, single
@@ -30,10 +36,14 @@ from builder.state import RepoRow, State, build_lock
 
 HOME_ROWS = 10
 HOME_TAGS = 40
+# From then on, a build that is behind with lists catches up, whoever waits.
+LAG_SECONDS_MAX = 2.0
 
 
 class Report(NamedTuple):
-    """What a build did. ``rendered``: repos that were not as remembered."""
+    """What a build did. ``rendered``: repos that were not as remembered. ``is_settled``: nothing
+    is left to the next build.
+    """
 
     repos: int
     versions: int
@@ -42,7 +52,17 @@ class Report(NamedTuple):
     unchanged: int
     removed: int
     indexed: int
+    is_settled: bool
     seconds: float
+
+
+class Visible(NamedTuple):
+    """What readers can see now. ``serial``: how many publications there are, with the ones made
+    visible. ``faulty``: ids of the repos that stay as they were, because of faults.
+    """
+
+    serial: int
+    faulty: frozenset[str]
 
 
 class Difference(NamedTuple):
@@ -61,7 +81,8 @@ def build(
     index: bool = True,
     progress: Progress = lambda what, done, total: None,
     on_wait: Callable[[], None] = lambda: None,
-    on_visible: Callable[[], None] = lambda: None,
+    on_visible: Callable[[Visible], None] = lambda visible: None,
+    is_wanted: Callable[[], bool] | None = None,
 ) -> Report:
     """Make the site what the content says.
 
@@ -69,36 +90,45 @@ def build(
     default all of the content is looked at. ``full``: compare every file. ``index``: bring the
     search index up to date. ``progress(what, done, total)`` is called often. ``on_wait``: once,
     when another build has to end first. ``on_visible``: once, when the changed repos' own files
-    and the first pages of lists are written.
+    and the first pages of lists are written. ``is_wanted``: whether another build should begin
+    soon; then, or when another process waits to build, this one leaves what is not urgent to it.
+    By default a build leaves nothing.
 
-    Raises ContentError, OperatorError; the next build then makes good what this one left.
+    Raises OperatorError, and ContentError: before anything has changed in lists; but with
+    ``changed``, after everything that has no fault is built. The next build makes good what
+    this one left.
     """
     started = time.perf_counter()
     check_folders(settings)
-    with build_lock(settings.state, on_wait):
+    with build_lock(settings.state, on_wait) as is_lock_wanted:
+
+        def attempt(changed: Iterable[tuple[str, str]] | None) -> Report:
+            with State(settings.state) as state:
+                run = _Run(settings, state, Site(settings.out), progress)
+                if is_wanted:
+                    run.is_wanted = lambda: is_wanted() or is_lock_wanted()
+                try:
+                    run.run(changed, full, index, on_visible)
+                except Exception:
+                    state.abandon()
+                    raise
+                return run.report()
+
         try:
-            run = _attempt(settings, changed, full, index, progress, on_visible)
-        except sqlite3.DatabaseError as error:
-            if not database.is_damaged(error):
-                raise
-            # The state is a cache: without it, the build looks at everything.
-            database.remove(State.path_in(settings.state))
-            run = _attempt(settings, None, full, index, progress, on_visible)
-    return run.report()._replace(seconds=time.perf_counter() - started)
-
-
-def _attempt(
-    settings: Settings,
-    changed: Iterable[tuple[str, str]] | None,
-    full: bool,
-    index: bool,
-    progress: Progress,
-    on_visible: Callable[[], None],
-) -> "_Run":
-    with State(settings.state) as state:
-        run = _Run(settings, state, Site(settings.out), progress)
-        run.run(changed, full, index, on_visible)
-        return run
+            try:
+                report = attempt(changed)
+            except sqlite3.DatabaseError as error:
+                if not database.is_damaged(error):
+                    raise
+                # The state is a cache: without it, the build looks at everything.
+                database.remove(State.path_in(settings.state))
+                report = attempt(None)
+        except sqlite3.OperationalError as error:
+            raise OperatorError(
+                f"Cannot use the state in {settings.state}: {error}. Mend the cause, or remove "
+                "its build files, and build again."
+            ) from error
+    return report._replace(seconds=time.perf_counter() - started)
 
 
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
@@ -110,18 +140,24 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
     check_folders(settings)
     with State(None) as state:
         run = _Run(settings, state, Site(settings.out, dry=True), progress)
-        run.run(None, True, False, lambda: None)
-        orphaned = state.orphans()
+        run.run(None, True, False, lambda visible: None)
+        orphaned = set(state.orphans())
     if orphaned and os.path.exists(State.path_in(settings.state)):
         with State(settings.state, read_only=True) as state:
-            orphaned -= state.orphans()
+            orphaned -= state.orphans().keys()
     tally = run.site.tally
     return Difference(sorted(tally.missing), sorted(tally.differing), sorted(orphaned))
 
 
 def stamp(settings: Settings) -> str:
     """Differs whenever the same content would give other files: code, templates, settings."""
-    hasher = hashlib.sha256(repr(settings[3:]).encode())
+    return hashlib.sha256(repr(settings[3:]).encode() + _code_digest()).hexdigest()
+
+
+@cache
+def _code_digest() -> bytes:
+    # Once a process: what it runs is what it has loaded.
+    hasher = hashlib.sha256()
     here = os.path.dirname(__file__)
     for folder in (here, render.TEMPLATES, render.ASSETS):
         for name in sorted(os.listdir(folder)):
@@ -129,7 +165,7 @@ def stamp(settings: Settings) -> str:
             if os.path.isfile(path):
                 with open(path, "rb") as file:
                     hasher.update(name.encode() + b"\0" + file.read())
-    return hasher.hexdigest()
+    return hasher.digest()
 
 
 class _Run:
@@ -140,130 +176,158 @@ class _Run:
         self.state = state
         self.site = site
         self.progress = progress
+        self.is_wanted: Callable[[], bool] = lambda: False
         self.pages = render.pages_of(settings)
-        self.tags: set[str] = set()  # whose lists may have changed
-        self.is_catalogue_changed = False
-        self.orphan_candidates: list[str] = []
+        self.is_fresh = self.is_strict = False
+        self.is_settled = True
+        self.faults: list[Fault] = []
         self.rendered = self.indexed = self.removed = 0
-        self.totals = (0, 0)
 
     def run(
         self,
         changed: Iterable[tuple[str, str]] | None,
         full: bool,
         index: bool,
-        on_visible: Callable[[], None],
+        on_visible: Callable[[Visible], None],
     ) -> None:
         state, site = self.state, self.site
         current = stamp(self.settings)
-        is_fresh = full or not state.vouches_for(current, site.mark())
-        if is_fresh:
+        self.is_fresh = full or not state.vouches_for(current, site.mark())
+        if (self.is_fresh or state.was_killed()) and not site.dry:
+            site.remove_temporary_files()
+        if self.is_fresh:
             changed = None
             state.begin(forget=True)
-            if not site.dry:
-                site.remove_temporary_files()
+        # Who names repos has others to serve than their faults; who asks for all gets all.
+        self.is_strict = changed is None
         found = find_changes(self.settings.content, state, changed, self.progress)
-        if not is_fresh:
-            # Only now: a fault found so far has changed nothing.
+        self._note_faults(found.faults)
+        if not self.is_fresh:
             state.begin(forget=False)
-        owners = self._write_repos(found.tasks) | self._forget_repos(found.removed)
-        self.rendered = len(found.tasks)
-        self._write_owners(sorted(owners | found.owners))
-        if is_fresh:
-            self.is_catalogue_changed = True
-            self._write_fixed_files()
-        deep_pages = self._write_first_pages() if self.is_catalogue_changed else []
-        on_visible()
-        for done, page in enumerate(deep_pages):
-            self.progress("Writing list pages", done, len(deep_pages))
-            write_page(page, state, site, self.pages)
-        self._remove_orphans(is_fresh)
-        if index:
-            self.indexed = search.update(self.settings, state, self.progress)
-        self.totals = state.totals()
-        if self.is_catalogue_changed:
-            self._write_catalogue_files()
-        state.end(current, site.mark())
+        self._make_visible(found)
+        faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in self.faults)
+        on_visible(Visible(state.totals()[1], faulty))
+        self.is_settled = self._settle(index)
+        if self.is_settled:
+            state.end(current, site.mark())
+        else:
+            state.pause()
+        if self.faults:
+            raise ContentError(sorted(self.faults))
 
     def report(self) -> Report:
-        repos, versions = self.totals
+        repos, versions = self.state.totals()
         tally = self.site.tally
         return Report(
             repos, versions, self.rendered, tally.written, tally.unchanged, self.removed,
-            self.indexed, 0.0,
+            self.indexed, self.is_settled, 0.0,
         )  # fmt: skip
 
-    def _write_repos(self, tasks: list[Task]) -> set[str]:
-        """Write these repos' files; returns the owners that this concerns."""
-        owners = set()
-        rows = render_repos(tasks, self.settings, self.site)
-        for done, row in enumerate(rows):
-            self.progress("Writing repos", done, len(tasks))
-            old = self.state.repo(row.id)
-            self.state.put_repo(row, old.tags.split() if old else ())
-            if old and _place(old) == _place(row):
-                continue
-            owners.add(row.owner)
-            self._note_change(old, row)
-        return owners
+    def _note_faults(self, faults: list[Fault]) -> None:
+        self.faults += faults
+        if faults and self.is_strict:
+            raise ContentError(sorted(faults))
 
-    def _forget_repos(self, removed: list[str]) -> set[str]:
-        """Forget these repos; returns the owners that this concerns."""
-        owners = set()
+    # What readers see first
+
+    def _make_visible(self, found: Changes) -> None:
+        state = self.state
+        repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
+        owners = found.owners | {repo_id.split("/")[0] for repo_id in repos}
+        state.add_todo("repo", repos)
+        state.add_todo("owner", owners)
+        if not self.is_fresh:
+            for task in found.tasks:
+                state.add_orphans(_new_files(task, state.repo(f"{task.owner}/{task.name}")))
+        state.checkpoint()
+        self._write_repos(found.tasks)
+        self._forget_repos(found.removed)
+        if self.is_fresh:
+            self._note_lists([])
+            state.add_todo("site", ["tags"])
+        tags = state.todo("first page")
+        pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
+        state.checkpoint()
+        self._write_owners(sorted(state.todo("owner")))
+        if self.is_fresh:
+            self._write_fixed_files()
+        if tags:
+            self._write_first_pages(pages)
+        state.done("first page", tags)
+        state.checkpoint()
+
+    def _write_repos(self, tasks: list[Task]) -> None:
+        try:
+            for done, row in enumerate(render_repos(tasks, self.settings, self.site)):
+                self.progress("Writing repos", done, len(tasks))
+                old = self.state.repo(row.id)
+                self.state.put_repo(row, old)
+                if not old or _place(old) != _place(row):
+                    self._note_change(old, row)
+                self.state.done("repo", [row.id])
+                self.rendered += 1
+        except ContentError as error:
+            self._note_faults(error.faults)
+
+    def _forget_repos(self, removed: list[str]) -> None:
         for repo_id in removed:
             old = self.state.repo(repo_id)
             if old:
-                self.state.remove_repo(repo_id)
-                owners.add(old.owner)
+                self.state.remove_repo(old)
                 self._note_change(old, None)
-        return owners
+        self.state.done("repo", removed)
 
     def _note_change(self, old: RepoRow | None, new: RepoRow | None) -> None:
-        self.is_catalogue_changed = True
-        for row in (old, new):
-            if row:
-                self.tags.update(row.tags.split())
+        old_tags = old.tags.split() if old else []
+        new_tags = new.tags.split() if new else []
+        self._note_lists([*old_tags, *new_tags])
+        if old_tags != new_tags:
+            self.state.add_todo("site", ["tags"])
+        self.state.note_behind()
         if old:
-            self.orphan_candidates += _repo_files(old)
+            self.state.add_orphans(_lost_files(old, new))
+
+    def _note_lists(self, tags: list[str]) -> None:
+        """Take note that the lists of these tags and of all repos have changed."""
+        for kind in ("first page", "list"):
+            self.state.add_todo(kind, ["", *tags])
+        self.state.add_todo("site", ["catalogue"])
 
     def _write_owners(self, owners: list[str]) -> None:
         faults: list[Fault] = []
         for owner in owners:
-            mark = content.owner_mark(self.settings.content, owner)
             try:
-                profile = content.read_owner(self.settings.content, owner)
+                self._write_owner(owner)
             except ContentError as error:
                 faults += error.faults
-                continue
-            rows = self.state.owner_rows(owner)
-            if not profile and not rows:
-                self.state.remove_owner(owner)
-                self.orphan_candidates += _files_of("owner", owner=owner)
-                continue
-            joined_at = self.state.joined_at(owner)
-            user = derive.user_record(owner, profile, joined_at, len(rows))
-            data = single(render.user_bytes(user, [summary for summary, _ in rows]))
-            self.site.write(BY_NAME["user"].file_for(owner=owner), data)
-            page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
-            self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
-            self.state.put_owner(owner, mark)
-        if faults:
-            raise ContentError(faults)
+            else:
+                self.state.done("owner", [owner])
+        self._note_faults(faults)
 
-    def _write_first_pages(self) -> list[StalePage]:
-        """Write what a reader sees first of the lists; returns the pages that are still to do."""
+    def _write_owner(self, owner: str) -> None:
+        mark = content.owner_mark(self.settings.content, owner)
+        profile = content.read_owner(self.settings.content, owner)
+        rows = self.state.owner_rows(owner)
+        if not profile and not rows:
+            self.state.remove_owner(owner)
+            self.state.add_orphans(_files_of("owner", owner=owner))
+            return
+        joined_at = self.state.joined_at(owner)
+        user = derive.user_record(owner, profile, joined_at, len(rows))
+        data = single(render.user_bytes(user, [summary for summary, _ in rows]))
+        self.site.write(BY_NAME["user"].file_for(owner=owner), data)
+        page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
+        self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
+        self.state.put_owner(owner, mark)
+
+    def _write_first_pages(self, pages: list[StalePage]) -> None:
         tags = [records.Tag(name, count) for name, count in self.state.tags()]
-        self._write("tags", render.whole_list([json_bytes(tag) for tag in tags]))
-        self._write("tags_page", self.pages.render("tags.html", tags=tags))
-        deep = []
-        for tag in (None, *sorted(self.tags)):
-            stale = find_stale(self.state, tag)
-            self.orphan_candidates += stale.gone
-            for page in stale.pages:
-                if page.number == 1:
-                    write_page(page, self.state, self.site, self.pages)
-                else:
-                    deep.append(page)
+        if "tags" in self.state.todo("site"):
+            self._write("tags", render.whole_list([json_bytes(tag) for tag in tags]))
+            self._write("tags_page", self.pages.render("tags.html", tags=tags))
+            self.state.done("site", ["tags"])
+        for page in pages:
+            write_page(page, self.state, self.site, self.pages)
         rows = {
             sort: self.state.rows([key for key, _ in self.state.order(None, sort, HOME_ROWS)])
             for sort in SORTS
@@ -274,7 +338,46 @@ class _Run:
             "home.html", cards=cards, tags=tags[:HOME_TAGS], repos_count=repos_count
         )
         self._write("home", page)
-        return deep
+
+    # The rest
+
+    def _settle(self, index: bool) -> bool:
+        """Do all that is left; False if that was cut short for another build."""
+        if not self._write_deep_pages() or self._must_yield():
+            return False
+        self._remove_orphans()
+        if index:
+            self.indexed = search.update(self.settings, self.state, self.progress)
+        if "catalogue" in self.state.todo("site"):
+            self._write_catalogue_files()
+            self.state.done("site", ["catalogue"])
+        return True
+
+    def _must_yield(self) -> bool:
+        return (
+            not self.is_fresh and self.is_wanted() and self.state.behind_seconds() < LAG_SECONDS_MAX
+        )
+
+    def _write_deep_pages(self) -> bool:
+        """Write what is stale of the lists; False if that was cut short."""
+        state = self.state
+        tags = state.todo("list")
+        pages: list[StalePage] = []
+        for tag in sorted(tags):
+            for sort in SORTS:
+                if self._must_yield():
+                    return False
+                stale, gone = find_stale(state, tag or None, sort)
+                pages += stale
+                state.add_orphans(gone)
+        state.checkpoint()
+        for done, page in enumerate(pages):
+            self.progress("Writing list pages", done, len(pages))
+            if self._must_yield():
+                return False
+            write_page(page, state, self.site, self.pages)
+        state.done("list", tags)
+        return True
 
     def _write_fixed_files(self) -> None:
         """What depends on code and settings alone."""
@@ -286,25 +389,27 @@ class _Run:
     def _write_catalogue_files(self) -> None:
         lines = self.state.catalogue_lines()
         self._write("catalogue", b"".join(line + b"\n" for line in lines))
-        hub = derive.hub_record(self.settings, *self.totals)
+        hub = derive.hub_record(self.settings, *self.state.totals())
         self._write("hub", single(json_bytes(hub)))
 
     def _write(self, route: str, data: bytes) -> None:
         self.site.write(BY_NAME[route].file, data)
 
-    def _remove_orphans(self, is_fresh: bool) -> None:
+    def _remove_orphans(self) -> None:
         """Remove what the last build left without an object; note what this one does."""
         expected = Expected(self.state)
-        candidates = self.orphan_candidates
-        if is_fresh:
+        if self.is_fresh and not self.site.is_new:
             # Nothing is remembered of what a site that was there before may hold.
-            candidates = () if self.site.is_new else self.site.files()
-        orphans = {file for file in candidates if file not in expected}
-        before = self.state.orphans()
-        for file in before:
-            if file not in expected and not self.site.dry:
+            self.state.add_orphans(file for file in self.site.files() if file not in expected)
+        due = []
+        for file, is_due in self.state.orphans().items():
+            if file in expected:
+                continue
+            if not is_due:
+                due.append(file)
+            elif not self.site.dry:
                 self.removed += self.site.remove(file)
-        self.state.put_orphans(orphans - before)
+        self.state.keep_orphans(due)
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:
@@ -312,12 +417,28 @@ def _place(row: RepoRow) -> tuple[object, ...]:
     return row.digest, row.line, row.trend, remembered_versions(row.versions)
 
 
-def _repo_files(row: RepoRow) -> list[str]:
-    """Every file that a repo may have had on the site."""
-    owner, name = row.id.split("/")
-    files = _files_of("repo", owner=owner, name=name)
-    for version in remembered_versions(row.versions):
+def _new_files(task: Task, old: RepoRow | None) -> list[str]:
+    """The files that a task may put on the site and that were not there."""
+    at = {"owner": task.owner, "name": task.name}
+    files = [] if old else _files_of("repo", **at)
+    known = set(remembered_versions(old.versions)) if old else set()
+    for version in map(str, task.versions):
+        if version not in known:
+            files += _files_of("version", **at, version=version)
+    return files
+
+
+def _lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
+    """The files of a repo that have lost their object."""
+    owner, name = old.id.split("/")
+    before = remembered_versions(old.versions)
+    after = remembered_versions(new.versions) if new else []
+    files = [] if new else _files_of("repo", owner=owner, name=name)
+    for version in {*before} - {*after}:
         files += _files_of("version", owner=owner, name=name, version=version)
+    if after and after[0] != before[0]:
+        # The first version has no diff, and may have had one.
+        files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
     return files
 
 

@@ -13,12 +13,13 @@ Progress = Callable[[str, int, int], None]
 
 class Changes(NamedTuple):
     """``tasks``: repos to render. ``removed``: ids of repos that are gone. ``owners``: handles
-    whose profile is not as remembered, or gone.
+    whose profile is not as remembered, or gone. ``faults``: why other repos cannot be built.
     """
 
     tasks: list[Task]
     removed: list[str]
     owners: set[str]
+    faults: list[Fault]
 
 
 def find_changes(
@@ -26,52 +27,52 @@ def find_changes(
 ) -> Changes:
     """Compare the tree with what the state remembers.
 
-    ``changed``: look at these (owner, name) only; None for the whole tree.
-    Raises ContentError with all faults found, OperatorError.
+    ``changed``: look at these (owner, name) only, and at what a build began and did not end;
+    None for the whole tree. Raises ContentError where the tree cannot be walked, OperatorError.
     """
+    begun = state.todo("repo")
+    repos_of: dict[str, list[str]] = {}
     if changed is None:
         remembered = state.marks()
         owners = content.list_owners(root)
-        repos_of = None
     else:
-        changed = set(changed)
-        remembered = dict.fromkeys((f"{owner}/{name}" for owner, name in changed), "")
-        repos_of = {}
-        for owner, name in sorted(changed):
+        looked_at = {f"{owner}/{name}" for owner, name in changed} | begun
+        remembered = dict.fromkeys(looked_at, "")
+        for repo_id in sorted(looked_at):
+            owner, name = repo_id.split("/")
             repos_of.setdefault(owner, []).append(name)
         owners = list(repos_of)
-    remembered_owners = state.owners()
-    found = Changes([], [], set())
-    faults: list[Fault] = []
+    found = Changes([], [], set(), [])
     seen = set()
     for done, owner in enumerate(owners):
         progress("Looking", done, len(owners))
         try:
-            repos = repos_of[owner] if repos_of else content.list_repos(root, owner)
+            repos = content.list_repos(root, owner) if changed is None else repos_of[owner]
         except ContentError as error:
-            faults += error.faults
+            found.faults.extend(error.faults)
             continue
         for name in repos:
             repo_id = f"{owner}/{name}"
             mark = content.repo_mark(root, owner, name)
-            if mark and mark == remembered.get(repo_id):
+            if mark and mark == remembered.get(repo_id) and repo_id not in begun:
                 seen.add(repo_id)
                 continue
             try:
                 listing = content.list_versions(root, owner, name)
             except ContentError as error:
-                faults += error.faults
+                found.faults.extend(error.faults)
+                seen.add(repo_id)
                 continue
             if listing.versions:
                 seen.add(repo_id)
                 old = state.repo(repo_id)
-                found.tasks.append(Task(owner, name, mark, *listing, old and old.versions))
+                # Of what was begun, nobody knows which files are on the site.
+                known = old.versions if old and repo_id not in begun else None
+                found.tasks.append(Task(owner, name, mark, *listing, known))
         mark = content.owner_mark(root, owner)
-        if not mark or mark != remembered_owners.get(owner, content.NO_OWNER_MARK):
+        if not mark or mark != (state.owner_mark(owner) or content.NO_OWNER_MARK):
             found.owners.add(owner)
-    if faults:
-        raise ContentError(faults)
     found.removed.extend(sorted(remembered.keys() - seen))
     if changed is None:
-        found.owners.update(remembered_owners.keys() - set(owners))
+        found.owners.update(state.owners() - set(owners))
     return found

@@ -33,25 +33,51 @@ CREATE TABLE repo (
     card BLOB NOT NULL,
     versions BLOB NOT NULL            -- what is on the site, for the next build of this repo
 );
-CREATE INDEX repo_versions ON repo (versions_count);
 CREATE INDEX repo_mark ON repo (id, mark);
 CREATE INDEX repo_owner ON repo (owner);
 CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
 CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
 CREATE INDEX repo_new ON repo (created DESC, id, digest);
 CREATE TABLE tag (
-    name TEXT NOT NULL, repo INTEGER NOT NULL, PRIMARY KEY (name, repo)
+    name TEXT NOT NULL,
+    repo INTEGER NOT NULL,
+    -- As in its repo, so that the first page of a tag's list is found without reading the rest.
+    id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    pulls INTEGER,
+    updated INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    trend INTEGER NOT NULL,
+    PRIMARY KEY (name, repo)
+) WITHOUT ROWID;
+CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
+CREATE INDEX tag_trending ON tag (name, trend DESC, id);
+CREATE INDEX tag_new ON tag (name, created DESC, id);
+-- How many repos have a tag, and, without a name, how many there are.
+CREATE TABLE total (
+    tag TEXT PRIMARY KEY, repos INTEGER NOT NULL, versions INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE owner (
     handle TEXT PRIMARY KEY, mark TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE page (
     tag TEXT NOT NULL,                -- empty: all repos
-    sort TEXT NOT NULL, number INTEGER NOT NULL, digest BLOB NOT NULL,
+    sort TEXT NOT NULL, number INTEGER NOT NULL,
+    digest BLOB NOT NULL,             -- empty: may be on the site, and with any rows
     PRIMARY KEY (tag, sort, number)
 ) WITHOUT ROWID;
--- What the next build removes. Outlives the rest, or repeated full builds would remove nothing.
-CREATE TABLE IF NOT EXISTS orphan (file TEXT PRIMARY KEY) WITHOUT ROWID;
+-- What is begun. Committed before the first file of it is touched, so a build that dies is
+-- taken up where it was.
+CREATE TABLE todo (
+    kind TEXT NOT NULL,               -- repo, owner, first page, list, site
+    name TEXT NOT NULL,               -- a list's is its tag, empty for all repos
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+-- What may have lost its object; if it has, the build after the next removes it, or the next
+-- where it is due. Outlives the rest, or repeated full builds would remove nothing.
+CREATE TABLE IF NOT EXISTS orphan (
+    file TEXT PRIMARY KEY, is_due INTEGER NOT NULL
+) WITHOUT ROWID;
 -- What the search index holds. Outlives the rest: making the index again takes longest.
 CREATE TABLE IF NOT EXISTS indexed (
     id TEXT PRIMARY KEY,

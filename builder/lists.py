@@ -22,39 +22,55 @@ class StalePage(NamedTuple):
     number: int
     total: int
     keys: list[int]
+    digest: bytes
 
 
-class Staleness(NamedTuple):
-    """What is to be done about a list, in all its orders. ``gone``: files of pages past its end."""
+def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
+    """The first pages of a list that are not on the site as they should be, in all its orders.
 
-    pages: list[StalePage]
-    gone: list[str]
-
-
-def find_stale(state: State, tag: str | None) -> Staleness:
-    """The pages of a list that are not on the site as they should be; ``tag`` None: all repos.
-
-    Remembers them as written: the caller's build writes them all, or does not end.
+    ``tag`` None: all repos. The state takes note that they are about to be written. Costs the
+    same for a list of any length.
     """
-    found = Staleness([], [])
-    for sort in SORTS:
-        order = state.order(tag, sort)
-        last = page_count(len(order)) if order or tag is None else 0
-        known = state.pages(tag, sort)
-        fresh = {}
-        for number in range(1, last + 1):
-            rows = order[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-            digest = _page_digest(number, len(order), [digest for _, digest in rows])
-            if known.get(number) != digest:
-                fresh[number] = digest
-                keys = [key for key, _ in rows]
-                found.pages.append(StalePage(tag, sort, number, len(order), keys))
-        state.put_pages(tag, sort, fresh, last)
-        for number in known:
-            if number > last:
-                found.gone.append(list_api(tag, sort, number).file)
-                found.gone.append(list_page(tag, sort, number).file)
-    return found
+    total, _ = state.totals(tag)
+    if not total and tag:
+        return []
+    pages = [
+        _make_page(tag, sort, 1, total, state.order(tag, sort, PAGE_SIZE)) for sort in SORTS
+    ]  # fmt: skip
+    return [page for page in pages if _note_stale(state, page, state.page(tag, page.sort, 1))]
+
+
+def find_stale(state: State, tag: str | None, sort: str) -> tuple[list[StalePage], list[str]]:
+    """As ``find_stale_first``, for all pages of one order; and the files of pages past its end."""
+    order = state.order(tag, sort)
+    last = page_count(len(order)) if order or tag is None else 0
+    known = state.pages(tag, sort)
+    stale = []
+    for number in range(1, last + 1):
+        rows = order[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
+        page = _make_page(tag, sort, number, len(order), rows)
+        if _note_stale(state, page, known.get(number)):
+            stale.append(page)
+    gone = [number for number in known if number > last]
+    if gone:
+        state.drop_pages_after(tag, sort, last)
+    return stale, [
+        made(tag, sort, number).file for number in gone for made in (list_api, list_page)
+    ]
+
+
+def _make_page(
+    tag: str | None, sort: str, number: int, total: int, rows: list[tuple[int, bytes]]
+) -> StalePage:
+    digest = _page_digest(number, total, [digest for _, digest in rows])
+    return StalePage(tag, sort, number, total, [key for key, _ in rows], digest)
+
+
+def _note_stale(state: State, page: StalePage, known: bytes | None) -> bool:
+    if known == page.digest:
+        return False
+    state.put_page(page.tag, page.sort, page.number, b"")
+    return True
 
 
 def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
@@ -64,7 +80,7 @@ def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
 
 
 def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
-    """Write one page of a list, as JSON and for people."""
+    """Write one page of a list, as JSON and for people, and remember that."""
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.rows(page.keys)
     meta = list_meta(number, page.total, sort, tag)
@@ -76,3 +92,4 @@ def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
         list_page(tag, sort, number).file,
         pages.render_list("list.html", [card for _, card in rows], meta=meta),
     )
+    state.put_page(tag, sort, number, page.digest)

@@ -14,7 +14,7 @@ class Expected:
     """Whether a file belongs on the site, by the state as it is now."""
 
     def __init__(self, state: State) -> None:
-        self._owners = set(state.owners())
+        self._has_owner = cache(lambda owner: state.owner_mark(owner) is not None)
         self._versions = cache(lambda repo_id: _versions(state, repo_id))
         self._pages = cache(lambda tag, sort: state.pages(tag, sort))
 
@@ -25,7 +25,7 @@ class Expected:
     def _exists(self, found: Match) -> bool:
         params = found.params
         if found.route.scope == "owner":
-            return params["owner"] in self._owners
+            return self._has_owner(params["owner"])
         if found.route.scope == "list" and params:
             tag, sort = params.get("tag"), params.get("sort", SORTS[0])
             page = int(params.get("page", 1))

@@ -42,9 +42,7 @@ class Site:
         self.dry = dry
         self.tally = Tally()
         # On an empty site there is nothing to compare with.
-        self.is_new = not os.path.isdir(root) or all(
-            name.startswith(".") for name in os.listdir(root)
-        )
+        self.is_new = _is_empty(root)
 
     def write(self, file: str, data: bytes) -> None:
         """Make ``file`` (relative to the site) have these bytes. Raises OperatorError."""
@@ -107,6 +105,13 @@ class Site:
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for name in sorted(files):
                 yield path, name
+
+
+def _is_empty(root: str) -> bool:
+    if not os.path.isdir(root):
+        return True
+    with os.scandir(root) as entries:
+        return all(entry.name.startswith(".") for entry in entries)
 
 
 def _read(path: str) -> tuple[bytes | None, int | None]:

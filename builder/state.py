@@ -1,17 +1,20 @@
 """What the builder remembers between builds, in SQLite under the state folder.
 
 A cache: all of it follows from the content, and when in doubt it is thrown away. It holds, for
-each repo, the marks of its files and the bytes that lists are joined from; and the digest of
-each list page that is on the site. One build is one transaction, so a reader of the state
-(search, queries) sees the catalogue before a build or after it.
+each repo, the marks of its files and the bytes that lists are joined from; the digest of each
+list page that is on the site; and what a build has begun. A full build is one transaction. Any
+other commits what it is about to write before it touches a file, and what it has written after
+that: a reader of the state (search, queries) sees a publication whole or not at all, and a
+build that dies leaves a list of what the next one has to look at again.
 """
 
 import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from builder.database import SCHEMA, SCHEMA_VERSION, STATE_FILE, boot_id, connect
@@ -55,23 +58,39 @@ _UPSERT = (
 
 
 @contextlib.contextmanager
-def build_lock(folder: str, on_wait=lambda: None) -> Iterator[None]:
+def build_lock(
+    folder: str, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[Callable[[], bool]]:
     """Hold the only right to build with this state; waits for another build to end.
 
-    ``on_wait`` is called once when there is one. Raises OperatorError.
+    ``on_wait`` is called once when there is one. Gives a function that tells whether somebody
+    else waits for the right now. Raises OperatorError.
     """
     with contextlib.ExitStack() as stack:
         try:
             os.makedirs(folder, exist_ok=True)
             file = stack.enter_context(open(f"{folder}/build.lock", "w"))
+            # Who waits for the lock holds a share of this one.
+            queue = stack.enter_context(open(f"{folder}/build.queue", "w"))
         except OSError as error:
             raise OperatorError(f"Cannot use {folder} for the state: {error.strerror}.") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             on_wait()
+            fcntl.flock(queue, fcntl.LOCK_SH)
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            fcntl.flock(queue, fcntl.LOCK_UN)
+
+        def is_wanted() -> bool:
+            try:
+                fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            fcntl.flock(queue, fcntl.LOCK_UN)
+            return False
+
+        yield is_wanted
 
 
 class State:
@@ -80,6 +99,7 @@ class State:
     def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
         self.path = self.path_in(folder) if folder else ":memory:"
         self._db = connect(self.path, read_only=read_only)
+        self._is_one_transaction = False
 
     @staticmethod
     def path_in(folder: str) -> str:
@@ -101,25 +121,79 @@ class State:
         """Whether what is remembered holds for a site.
 
         Not after another stamp (code, templates, settings), nor when the site is not the one
-        that the last build left (``site_mark``), nor after a build that did not end, nor after
-        a restart of the machine, when the kernel may have lost what was not yet on the disk.
+        that the last build left (``site_mark``), nor after a full build that did not end, nor
+        after a restart of the machine, when the kernel may have lost what was not yet on disk.
         """
         return self._meta("clean") == f"{stamp} {boot_id()} {site_mark}"
 
+    def was_killed(self) -> bool:
+        """Whether a build began and could not even say that it failed."""
+        return self._meta("running") is not None
+
     def begin(self, *, forget: bool) -> None:
-        """Start a build's transaction; ``forget`` all that is remembered first."""
-        # From here until the end, a build that dies is one that did not end.
-        with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
-            self._db.execute("DELETE FROM meta WHERE key = 'clean'")
+        """Start a build; ``forget`` all that is remembered first, and commit nothing before
+        the end.
+        """
+        self._is_one_transaction = forget
+        if forget:
+            with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
+                self._db.execute("DELETE FROM meta WHERE key = 'clean'")
         self._db.execute("BEGIN IMMEDIATE")
         if forget:
             self._reset()
+        self._put_meta("running", "yes")
+
+    def checkpoint(self) -> None:
+        """Commit what a build has come to, and go on."""
+        if not self._is_one_transaction:
+            self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def abandon(self) -> None:
+        """End a build that failed: what it has not committed is as if it had not been."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
+            self._db.execute("DELETE FROM meta WHERE key = 'running'")
+
+    def pause(self) -> None:
+        """Commit a build that has left something to do, as ``todo`` says."""
+        self._db.execute("DELETE FROM meta WHERE key = 'running'")
+        self._db.execute("COMMIT")
 
     def end(self, stamp: str, site_mark: str) -> None:
         """Commit a build that has done everything."""
-        clean = f"{stamp} {boot_id()} {site_mark}"
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('clean', ?)", (clean,))
+        self._put_meta("clean", f"{stamp} {boot_id()} {site_mark}")
+        self._db.execute("DELETE FROM meta WHERE key IN ('running', 'behind')")
         self._db.execute("COMMIT")
+
+    def note_behind(self) -> None:
+        """Remember since when lists are behind the repos."""
+        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('behind', ?)", (str(time.time()),))
+
+    def behind_seconds(self) -> float:
+        """How long lists have been behind the repos."""
+        since = self._meta("behind")
+        return max(0.0, time.time() - float(since)) if since else 0.0
+
+    def todo(self, kind: str) -> set[str]:
+        """What of a kind has been begun and not ended."""
+        try:
+            return {name for (name,) in self._db.execute(
+                "SELECT name FROM todo WHERE kind = ?", (kind,)
+            )}  # fmt: skip
+        except sqlite3.OperationalError:
+            return set()  # a new file, without tables
+
+    def add_todo(self, kind: str, names: Iterable[str]) -> None:
+        self._db.executemany(
+            "INSERT OR IGNORE INTO todo VALUES (?, ?)", [(kind, name) for name in names]
+        )
+
+    def done(self, kind: str, names: Iterable[str]) -> None:
+        self._db.executemany(
+            "DELETE FROM todo WHERE kind = ? AND name = ?", [(kind, name) for name in names]
+        )
 
     def _meta(self, key: str) -> str | None:
         try:
@@ -127,6 +201,9 @@ class State:
         except sqlite3.OperationalError:
             return None  # a new file, without tables
         return row[0] if row else None
+
+    def _put_meta(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _reset(self) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -153,26 +230,43 @@ class State:
         ).fetchone()
         return RepoRow(*row) if row else None
 
-    def put_repo(self, row: RepoRow, old_tags: Iterable[str]) -> None:
+    def put_repo(self, row: RepoRow, old: RepoRow | None) -> None:
+        """Remember a repo, instead of what was remembered of it (``old``)."""
         (key,) = self._db.execute(_UPSERT, row).fetchone()
+        if old:
+            self._untag(old, key)
+        copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
         self._db.executemany(
-            "DELETE FROM tag WHERE name = ? AND repo = ?", [(tag, key) for tag in old_tags]
+            "INSERT INTO tag VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(tag, *copied) for tag in row.tags.split()],
         )
-        self._db.executemany(
-            "INSERT INTO tag VALUES (?, ?)", [(tag, key) for tag in row.tags.split()]
-        )
+        self._count(row, 1)
 
-    def remove_repo(self, repo_id: str) -> None:
-        self._db.execute(
-            "DELETE FROM tag WHERE repo = (SELECT key FROM repo WHERE id = ?)", (repo_id,)
-        )
-        self._db.execute("DELETE FROM repo WHERE id = ?", (repo_id,))
-
-    def totals(self) -> tuple[int, int]:
-        """How many repos and versions there are."""
-        return self._db.execute(
-            "SELECT count(*), coalesce(sum(versions_count), 0) FROM repo"
+    def remove_repo(self, old: RepoRow) -> None:
+        (key,) = self._db.execute(
+            "DELETE FROM repo WHERE id = ? RETURNING key", (old.id,)
         ).fetchone()
+        self._untag(old, key)
+
+    def _untag(self, old: RepoRow, key: int) -> None:
+        self._db.executemany(
+            "DELETE FROM tag WHERE name = ? AND repo = ?", [(tag, key) for tag in old.tags.split()]
+        )
+        self._count(old, -1)
+
+    def _count(self, row: RepoRow, sign: int) -> None:
+        self._db.executemany(
+            "INSERT INTO total VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
+            "SET repos = repos + ?2, versions = versions + ?3",
+            [(tag, sign, sign * row.versions_count) for tag in ("", *row.tags.split())],
+        )
+
+    def totals(self, tag: str | None = None) -> tuple[int, int]:
+        """How many repos (with a tag) there are, and versions of them."""
+        row = self._db.execute(
+            "SELECT repos, versions FROM total WHERE tag = ?", (tag or "",)
+        ).fetchone()
+        return row or (0, 0)
 
     def catalogue_lines(self) -> list[bytes]:
         """Every repo's line, in order of owner/name."""
@@ -187,8 +281,7 @@ class State:
                 f"SELECT key, digest FROM repo ORDER BY {_ORDER[sort]} LIMIT ?", (limit,)
             ).fetchall()
         return self._db.execute(
-            "SELECT key, digest FROM tag JOIN repo ON repo.key = tag.repo "
-            f"WHERE tag.name = ? ORDER BY {_ORDER[sort]} LIMIT ?",
+            f"SELECT repo, digest FROM tag WHERE name = ? ORDER BY {_ORDER[sort]} LIMIT ?",
             (tag, limit),
         ).fetchall()
 
@@ -219,7 +312,7 @@ class State:
     def tags(self) -> list[tuple[str, int]]:
         """Each tag with its count, most used first, then by name."""
         return self._db.execute(
-            "SELECT name, count(*) AS n FROM tag GROUP BY name ORDER BY n DESC, name"
+            "SELECT tag, repos FROM total WHERE tag != '' AND repos > 0 ORDER BY repos DESC, tag"
         ).fetchall()
 
     def pages(self, tag: str | None, sort: str) -> dict[int, bytes]:
@@ -230,14 +323,23 @@ class State:
             )
         )
 
-    def put_pages(self, tag: str | None, sort: str, digests: dict[int, bytes], last: int) -> None:
-        """Remember these pages, and that there are none after ``last``."""
+    def page(self, tag: str | None, sort: str, number: int) -> bytes | None:
+        """The digest of one page, as in ``pages``."""
+        row = self._db.execute(
+            "SELECT digest FROM page WHERE tag = ? AND sort = ? AND number = ?",
+            (tag or "", sort, number),
+        ).fetchone()
+        return row[0] if row else None
+
+    def put_page(self, tag: str | None, sort: str, number: int, digest: bytes) -> None:
+        """Remember a page that is on the site; an empty digest where it is about to be."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)", (tag or "", sort, number, digest)
+        )
+
+    def drop_pages_after(self, tag: str | None, sort: str, last: int) -> None:
         self._db.execute(
             "DELETE FROM page WHERE tag = ? AND sort = ? AND number > ?", (tag or "", sort, last)
-        )
-        self._db.executemany(
-            "INSERT OR REPLACE INTO page VALUES (?, ?, ?, ?)",
-            [(tag or "", sort, number, digest) for number, digest in digests.items()],
         )
 
     # Queries
@@ -255,9 +357,7 @@ class State:
         """The ids of the repos that have all of these tags."""
         found = None
         for tag in tags:
-            rows = self._db.execute(
-                "SELECT id FROM tag JOIN repo ON repo.key = tag.repo WHERE tag.name = ?", (tag,)
-            )
+            rows = self._db.execute("SELECT id FROM tag WHERE name = ?", (tag,))
             ids = {repo_id for (repo_id,) in rows}
             found = ids if found is None else found & ids
         return found or set()
@@ -274,9 +374,14 @@ class State:
 
     # Owners
 
-    def owners(self) -> dict[str, str]:
-        """The remembered mark of each owner's profile, by handle."""
-        return dict(self._db.execute("SELECT handle, mark FROM owner"))
+    def owners(self) -> set[str]:
+        """The handles of all owners that are on the site."""
+        return {handle for (handle,) in self._db.execute("SELECT handle FROM owner")}
+
+    def owner_mark(self, handle: str) -> str | None:
+        """The remembered mark of an owner's profile; None for an owner that is not known."""
+        row = self._db.execute("SELECT mark FROM owner WHERE handle = ?", (handle,)).fetchone()
+        return row[0] if row else None
 
     def put_owner(self, handle: str, mark: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO owner VALUES (?, ?)", (handle, mark))
@@ -286,15 +391,24 @@ class State:
 
     # Orphans: files whose object is gone, kept for one build more
 
-    def orphans(self) -> set[str]:
+    def orphans(self) -> dict[str, bool]:
+        """Files that may have no object, and whether they are due to be removed."""
         try:
-            return {file for (file,) in self._db.execute("SELECT file FROM orphan")}
+            rows = self._db.execute("SELECT file, is_due FROM orphan").fetchall()
         except sqlite3.OperationalError:
-            return set()  # no build has ended yet
+            return {}  # no build has ended yet
+        return {file: bool(is_due) for file, is_due in rows}
 
-    def put_orphans(self, files: Iterable[str]) -> None:
+    def add_orphans(self, files: Iterable[str]) -> None:
+        """Take note of files that may have lost their object, or may never get one."""
+        self._db.executemany(
+            "INSERT OR IGNORE INTO orphan VALUES (?, 0)", [(file,) for file in files]
+        )
+
+    def keep_orphans(self, due: Iterable[str]) -> None:
+        """Forget all but these, which the next build removes."""
         self._db.execute("DELETE FROM orphan")
-        self._db.executemany("INSERT INTO orphan VALUES (?)", [(file,) for file in files])
+        self._db.executemany("INSERT INTO orphan VALUES (?, 1)", [(file,) for file in due])
 
     # Search
 

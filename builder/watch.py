@@ -1,31 +1,27 @@
-"""Builds again whenever the content changes, in a thread of its own."""
+"""Asks for a build whenever the content changes, from a thread of its own."""
 
+import logging
 import os
 import threading
-from collections.abc import Callable
 from typing import Self
 
 import watchfiles
 
-from builder.build import Report, build
-from builder.errors import HubError, OperatorError
-from builder.settings import Settings
+from builder.rebuild import Rebuilder
 
 # An editor or a checkout touches many files at once: one build for all of them.
 GATHER_MILLISECONDS = 200
 FIRST_LOOK_MILLISECONDS = 1000
 
+log = logging.getLogger("hub.watch")
+
 
 class Watch:
-    """While entered, rebuilds the site. ``tell`` gets each report, or the error that there was.
+    """While entered, watches a content folder for a rebuilder."""
 
-    A build that fails is tried again with the next change.
-    """
-
-    def __init__(self, settings: Settings, tell: Callable[[Report | HubError], None]) -> None:
-        self._settings = settings
-        self._tell = tell
-        self._is_behind = False
+    def __init__(self, content: str, rebuilder: Rebuilder) -> None:
+        self._root = os.path.realpath(content)
+        self._rebuilder = rebuilder
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -38,11 +34,10 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
-        root = os.path.realpath(self._settings.content)
         is_first = True
         try:
             for changes in watchfiles.watch(
-                root,
+                self._root,
                 watch_filter=None,
                 debounce=GATHER_MILLISECONDS,
                 rust_timeout=FIRST_LOOK_MILLISECONDS,
@@ -52,23 +47,13 @@ class Watch:
             ):
                 # What changed before the watch began is found by looking at everything once.
                 if is_first:
-                    self._build(None)
+                    self._rebuilder.request(None)
                 elif changes:
-                    self._build(changed_repos(root, [path for _, path in changes]))
+                    paths = [path for _, path in changes]
+                    self._rebuilder.request(changed_repos(self._root, paths))
                 is_first = False
         except (OSError, RuntimeError) as error:
-            self._tell(OperatorError(f"Cannot watch {root} any more ({error}); restart to go on."))
-
-    def _build(self, changed: set[tuple[str, str]] | None) -> None:
-        # What a build that failed was to take in, the next one finds by looking at everything.
-        try:
-            report = build(self._settings, changed=None if self._is_behind else changed)
-        except HubError as error:
-            self._is_behind = True
-            self._tell(error)
-        else:
-            self._is_behind = False
-            self._tell(report)
+            log.error("cannot watch %s any more (%s); restart to go on", self._root, error)
 
 
 def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:

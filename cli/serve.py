@@ -4,13 +4,14 @@ import contextlib
 import os
 import signal
 import socket
+import traceback
 
 import click
 import uvicorn
 
-from builder.build import Report
 from builder.build import build as build_site
 from builder.errors import ContentError, HubError, OperatorError
+from builder.rebuild import Outcome, Rebuilder
 from builder.routes import BY_NAME
 from builder.serve import ReadApp
 from builder.settings import Settings
@@ -54,7 +55,7 @@ def serve(
     with _listen(host, port) as listener:
         address = _address(host, listener.getsockname()[1])
         settings = Settings(content, out, state, base_url or address, site_name, queries=True)
-        _build(settings)
+        is_built = _build(settings)
         config = uvicorn.Config(
             ReadApp(settings, rate_limit),
             loop="uvloop",
@@ -68,8 +69,11 @@ def serve(
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
         click.echo(f"Serving {out} at {address}{settings.base_path}/ (stop with Ctrl-C)", err=True)
-        with Watch(settings, _tell_rebuild) if watch else contextlib.nullcontext():
-            _run(uvicorn.Server(config), listener)
+        with Rebuilder(settings, _tell_rebuild) as rebuilder:
+            if not is_built:
+                rebuilder.request(None)
+            with Watch(settings.content, rebuilder) if watch else contextlib.nullcontext():
+                _run(uvicorn.Server(config), listener)
 
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -100,8 +104,10 @@ def _address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _build(settings: Settings) -> None:
-    """Build before serving. With faults in the content, a site that is there is served as it is."""
+def _build(settings: Settings) -> bool:
+    """Build before serving. With faults in the content, a site that is there is served as it
+    is; then False.
+    """
     try:
         with Progress() as progress:
             report = build_site(settings, progress=progress, on_wait=say_waiting)
@@ -109,12 +115,15 @@ def _build(settings: Settings) -> None:
         if not os.path.exists(f"{settings.out}/{BY_NAME['hub'].file}"):
             raise
         click.echo(f"{error}\nServing the site as it was built before.", err=True)
-    else:
-        click.echo(describe(report), err=True)
+        return False
+    click.echo(describe(report), err=True)
+    return True
 
 
-def _tell_rebuild(outcome: Report | HubError) -> None:
+def _tell_rebuild(outcome: Outcome) -> None:
     if isinstance(outcome, HubError):
         click.echo(str(outcome), err=True)
+    elif isinstance(outcome, Exception):
+        click.echo("".join(traceback.format_exception(outcome)), err=True)
     elif outcome.written or outcome.removed:
         click.echo(describe(outcome), err=True)

@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from builder import routes
-from builder.build import build, compare
+from builder.build import Visible, build, compare
 from builder.errors import ContentError, OperatorError
 from builder.names import Version
 from builder.routes import PAGE_SIZE, match_file
 from builder.settings import Settings
 from builder.site import Site
 from builder.state import State
-from builder.watch import Watch
 from tests.catalogues import (
     BASE_URL,
     build_files,
@@ -260,14 +259,15 @@ def test_what_a_publisher_waits_for_is_there_when_it_is_told(small):
     write_version(small.content, "ann", "story", "1.0.1", "Tell a short story.\n")
     seen = []
 
-    def look():
+    def look(visible):
+        seen.append(visible)
         seen.append(answer(small, "api/v1/repos/ann/story.json")["data"]["latest_version"])
         first = answer(small, "api/v1/repos/_/new/1.json")["data"]
         seen.append({repo["name"]: repo["latest_version"] for repo in first}["story"])
         seen.append(answer(small, "api/v1/hub.json")["data"]["serial"])
 
     build(small, changed=[("ann", "story")], index=False, on_visible=look)
-    assert seen == ["1.0.1", "1.0.1", 4]
+    assert seen == [Visible(5, frozenset()), "1.0.1", "1.0.1", 4]
     assert answer(small, "api/v1/hub.json")["data"]["serial"] == 5
 
 
@@ -643,16 +643,16 @@ def test_the_error_names_all_faults(small, kind):
     assert all(path in str(caught.value) for path in paths)
 
 
-def test_what_changed_beside_a_fault_is_built_once_the_fault_is_mended(small):
-    told = []
-    watch = Watch(small, told.append)
-    watch._build(None)
+def test_with_names_what_has_no_fault_is_built(small):
+    build(small, index=False)
     Path(small.content, "ann/review/1.1.0.md").rename(f"{small.content}/aside")
     write_version(small.content, "bob", "sql", "1.1.0", "New.\n")
-    watch._build({("ann", "review"), ("bob", "sql")})
-    assert isinstance(told[-1], ContentError)
+    with pytest.raises(ContentError):
+        build(small, changed=[("ann", "review"), ("bob", "sql")], index=False)
+    assert answer(small, "api/v1/repos/bob/sql.json")["data"]["latest_version"] == "1.1.0"
+    assert answer(small, "api/v1/repos/ann/review.json")["data"]["latest_version"] == "1.1.0"
     Path(small.content, "aside").rename(f"{small.content}/ann/review/1.1.0.md")
-    watch._build({("ann", "review")})
+    build(small, changed=[("ann", "review")], index=False)
     assert read_tree(small.out) == freshly_built(small)
 
 

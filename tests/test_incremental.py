@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 
 from builder.build import build, compare
 from builder.errors import ContentError
+from builder.routes import match_file
 from builder.search import Searcher, parse_query
 from builder.settings import Settings
 from tests.catalogues import (
@@ -261,8 +262,9 @@ class Builds(RuleBasedStateMachine):
 
     # Builds that do not end well
 
-    @rule(renames=st.integers(1, 40), is_killed=st.booleans(), is_full=st.booleans())
-    def stop_a_build(self, renames, is_killed, is_full):
+    @rule(renames=st.integers(1, 40), is_killed=st.booleans(), is_full=st.booleans(),
+          is_hinted=st.booleans())  # fmt: skip
+    def stop_a_build(self, renames, is_killed, is_full, is_hinted):
         self.wait_for_tick()
         with pytest.MonkeyPatch.context() as patch:
             rename, unlink = os.rename, os.unlink
@@ -281,8 +283,9 @@ class Builds(RuleBasedStateMachine):
 
             patch.setattr(os, "rename", stop)
             patch.setattr(os, "unlink", unlink_while_alive)
+            hint = self.touched if is_hinted and self.is_hint_complete else None
             try:
-                build(self.settings, full=is_full, index=self.is_indexed)
+                build(self.settings, changed=hint, full=is_full, index=self.is_indexed)
             except Stopped:
                 self.is_extra_certain = False
                 self.is_site_new = True
@@ -326,6 +329,35 @@ class Builds(RuleBasedStateMachine):
         else:
             shutil.rmtree(getattr(self.settings, what), ignore_errors=True)
         self.is_extra_certain = False
+
+    @precondition(lambda self: self.is_hint_complete)
+    @rule(questions=st.integers(0, 20))
+    def make_visible_and_leave_the_rest(self, questions):
+        left = questions
+
+        def is_wanted() -> bool:
+            nonlocal left
+            left -= 1
+            return left < 0
+
+        self.wait_for_tick()
+        report = build(
+            self.settings, changed=self.touched, index=self.is_indexed, is_wanted=is_wanted
+        )
+        if report.is_settled:
+            self.after_build()
+            return
+        self.is_extra_certain = False
+        self.is_site_new = True
+        # What is seen first is there, and what is left is remembered.
+        built, whole = read_tree(self.settings.out), self.build_afresh()
+        for file in whole:
+            found = match_file(file)
+            if found.route.scope in ("version", "repo", "owner") or (
+                found.params.get("page", "1") == "1" and found.route.scope == "list"
+            ):
+                assert built[file] == whole[file], file
+        self.touched = set()
 
     # Builds
 

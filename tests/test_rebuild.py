@@ -1,0 +1,277 @@
+"""The rebuilder: what it is asked for gets visible, builds are shared, and failures mended."""
+
+import errno
+import json
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from builder import build as build_module
+from builder import rebuild, site
+from builder.build import Report, build
+from builder.errors import ContentError, OperatorError, RequestError
+from builder.rebuild import Rebuilder
+from builder.settings import Settings
+from builder.state import State
+from tests.catalogues import build_files, edit_record, read_tree, write_version
+from tests.servers import wait_until
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
+def answer(settings: Settings, file: str) -> dict:
+    return json.loads(Path(settings.out, f"api/v1/{file}").read_bytes())
+
+
+def latest(settings: Settings, repo: str) -> str:
+    return answer(settings, f"repos/{repo}.json")["data"]["latest_version"]
+
+
+def fresh(settings: Settings) -> dict[str, bytes]:
+    """The site that a full build makes of the content."""
+    other = settings._replace(out=f"{settings.out}-fresh", state=f"{settings.state}-fresh")
+    return build_files(other)
+
+
+def wait_until_settled(rebuilder: Rebuilder) -> None:
+    wait_until(lambda: rebuilder.health()["status"] == "ok", "all lists")
+
+
+@pytest.fixture
+def built(small: Settings) -> Settings:
+    build(small)
+    return small
+
+
+@pytest.fixture
+def fast_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "RETRY_SECONDS_MIN", 0.01)
+    monkeypatch.setattr(rebuild, "RETRY_SECONDS_MAX", 0.05)
+
+
+def test_a_publication_is_visible_when_that_is_said(built: Settings) -> None:
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        for number in range(1, 6):
+            version = f"1.0.{number}"
+            write_version(built.content, "ann", "story", version, f"Story {number}.\n")
+            serial = rebuilder.make_visible("ann", "story")
+            assert serial == 4 + number
+            assert latest(built, "ann/story") == version
+            first = answer(built, "repos/_/new/1.json")["data"]
+            assert {repo["name"]: repo["latest_version"] for repo in first}["story"] == version
+        wait_until_settled(rebuilder)
+        assert answer(built, "hub.json")["data"]["serial"] == serial
+        assert rebuilder.health()["serial"] == serial
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_publications_at_once_share_builds(built: Settings) -> None:
+    told: list[Report | Exception] = []
+    count = 32
+    ready = threading.Barrier(count)
+
+    def publish(number: int) -> int:
+        write_version(built.content, "ann", f"repo-{number}", "1.0.0", f"Text {number}.\n")
+        ready.wait()
+        serial = rebuilder.make_visible("ann", f"repo-{number}")
+        assert latest(built, f"ann/repo-{number}") == "1.0.0"
+        return serial
+
+    with Rebuilder(built, told.append) as rebuilder, ThreadPoolExecutor(count) as pool:
+        serials = list(pool.map(publish, range(count)))
+        wait_until_settled(rebuilder)
+    assert max(serials) == 4 + count
+    assert all(isinstance(report, Report) for report in told)
+    assert sum(report.rendered for report in told) == count
+    assert len(told) < count / 2
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_deep_pages_are_left_until_it_is_quiet(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "QUIET_SECONDS", 60.0)
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        rebuilder.make_visible("ann", "story")
+        wait_until(lambda: rebuilder.health()["last_build"], "the build")
+        health = rebuilder.health()
+        assert (health["status"], health["serial"]) == ("behind", 4)
+        assert health["lag_seconds"] > 0
+    # The next start goes on from there, also when it is told of nothing.
+    assert build(built, changed=()).is_settled
+    assert answer(built, "hub.json")["data"]["serial"] == 5
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_lists_are_not_put_off_for_ever(built: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_module, "LAG_SECONDS_MAX", 0.0)
+    write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+    report = build(built, changed=[("ann", "story")], is_wanted=lambda: True)
+    assert report.is_settled
+    assert answer(built, "hub.json")["data"]["serial"] == 5
+
+
+@pytest.mark.usefixtures("fast_retries")
+def test_a_build_that_fails_is_tried_again(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Report | Exception] = []
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Rebuilder(built, told.append) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        with monkeypatch.context() as broken:
+            broken.setattr(site, "_replace", fail)
+            with pytest.raises(RequestError) as caught:
+                rebuilder.make_visible("ann", "story")
+            assert caught.value.code == "unavailable"
+            wait_until(lambda: rebuilder.health()["failures"] > 1, "another try")
+            health = rebuilder.health()
+            assert health["status"] == "failing" and health["lag_seconds"] > 0
+            # What is wrong on the machine is for its log.
+            assert built.out not in json.dumps(health)
+            assert isinstance(told[-1], OperatorError) and built.out in str(told[-1])
+            assert latest(built, "ann/story") == "1.0.0"
+        wait_until_settled(rebuilder)
+        assert rebuilder.health()["last_error"] is None
+        assert latest(built, "ann/story") == "1.0.1"
+    assert read_tree(built.out) == fresh(built)
+
+
+@pytest.mark.usefixtures("fast_retries")
+def test_a_failure_nobody_thought_of_is_no_end(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Report | Exception] = []
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with Rebuilder(built, told.append) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        with monkeypatch.context() as broken:
+            broken.setattr(site, "_replace", fail)
+            with pytest.raises(RequestError):
+                rebuilder.make_visible("ann", "story")
+        assert isinstance(told[0], ZeroDivisionError)
+        wait_until_settled(rebuilder)
+    assert read_tree(built.out) == fresh(built)
+
+
+def put_bad_hash(settings: Settings) -> Callable[[], object]:
+    record = write_version(settings.content, "bob", "sql", "1.1.0", "New.\n")
+    right = record.read_bytes()
+    edit_record(record, sha256="0" * 64)
+    return lambda: record.write_bytes(right)
+
+
+def put_record_without_text(settings: Settings) -> Callable[[], object]:
+    record = write_version(settings.content, "bob", "sql", "1.1.0", "New.\n")
+    text = record.with_suffix(".md").rename(f"{settings.content}/aside")
+    return lambda: text.rename(record.with_suffix(".md"))
+
+
+def put_bad_profile(settings: Settings) -> Callable[[], object]:
+    write_version(settings.content, "bob", "sql", "1.1.0", "New.\n")
+    profile = Path(settings.content, "bob", "owner.json")
+    profile.write_bytes(b"{")
+    return profile.unlink
+
+
+@pytest.mark.usefixtures("fast_retries")
+@pytest.mark.parametrize("put_fault", [put_bad_hash, put_record_without_text, put_bad_profile])
+def test_a_fault_in_one_repo_does_not_stop_the_others(
+    built: Settings, put_fault: Callable[[Settings], Callable[[], object]]
+) -> None:
+    told: list[Report | Exception] = []
+    with Rebuilder(built, told.append) as rebuilder:
+        mend = put_fault(built)
+        if put_fault is put_bad_profile:
+            rebuilder.make_visible("bob", "sql")  # the repo itself is sound
+            assert latest(built, "bob/sql") == "1.1.0"
+        else:
+            with pytest.raises(RequestError):
+                rebuilder.make_visible("bob", "sql")
+            assert latest(built, "bob/sql") == "1.0.0"
+        for number in range(1, 4):
+            write_version(built.content, "ann", "story", f"1.0.{number}", f"Story {number}.\n")
+            rebuilder.make_visible("ann", "story")
+            assert latest(built, "ann/story") == f"1.0.{number}"
+        wait_until(lambda: rebuilder.health()["status"] == "failing", "the fault")
+        assert "bob/" in rebuilder.health()["last_error"]["message"]
+        assert any(isinstance(outcome, ContentError) for outcome in told)
+        mend()
+        wait_until_settled(rebuilder)
+        assert latest(built, "bob/sql") == "1.1.0"
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_what_is_asked_for_is_built_before_the_end(built: Settings) -> None:
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        rebuilder.request([("ann", "story")])
+    assert latest(built, "ann/story") == "1.0.1"
+    with pytest.raises(RequestError):
+        rebuilder.make_visible("ann", "story")
+
+
+def test_everything_is_looked_at_on_request(built: Settings) -> None:
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        write_version(built.content, "zoe", "repo", "1.0.0", "New.\n")
+        rebuilder.request(None)
+        wait_until(lambda: rebuilder.health()["serial"] == 6, "the build")
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_a_full_build_is_waited_for(small: Settings) -> None:
+    # Nothing is built yet.
+    with Rebuilder(small, lambda _: None) as rebuilder:
+        assert rebuilder.health()["serial"] is None
+        assert rebuilder.make_visible("ann", "story") == 4
+        wait_until_settled(rebuilder)
+    assert read_tree(small.out) == fresh(small)
+
+
+def test_two_rebuilders_never_build_at_once(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As two processes would: each has its own descriptor of the lock.
+    running, most = [0], [0]
+    begin, end, pause = State.begin, State.end, State.pause
+
+    def count(step: int) -> None:
+        running[0] += step
+        most[0] = max(most[0], running[0])
+
+    def begin_counted(state: State, **options: bool) -> None:
+        count(1)
+        begin(state, **options)
+
+    monkeypatch.setattr(State, "begin", begin_counted)
+    monkeypatch.setattr(State, "end", lambda *args: (end(*args), count(-1)))
+    monkeypatch.setattr(State, "pause", lambda *args: (pause(*args), count(-1)))
+
+    def publish_some(rebuilder: Rebuilder, name: str) -> None:
+        for number in range(10):
+            write_version(built.content, "ann", name, f"1.0.{number}", f"{name} {number}\n")
+            rebuilder.make_visible("ann", name)
+            assert latest(built, f"ann/{name}") == f"1.0.{number}"
+
+    with Rebuilder(built, lambda _: None) as one, Rebuilder(built, lambda _: None) as other:
+        work = [(one, "a"), (one, "b"), (other, "c"), (other, "d")]
+        with ThreadPoolExecutor(len(work)) as pool:
+            jobs = [pool.submit(publish_some, *piece) for piece in work]
+            for job in jobs:
+                job.result()
+        wait_until_settled(one)
+        wait_until_settled(other)
+    assert most == [1]
+    assert read_tree(built.out) == fresh(built)
