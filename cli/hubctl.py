@@ -12,8 +12,10 @@ COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
     "import": "cli.imports",
+    "owner": "cli.owner",
     "publish": "cli.publish",
     "serve": "cli.serve",
+    "token": "cli.token",
 }
 
 

@@ -8,13 +8,13 @@ A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from builder import errors, names
 from builder.routes import CACHE_CONTROL, ROUTES
-from cli.hubctl import COMMANDS
 from cli.hubctl import main as hubctl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,18 +64,18 @@ def reserved() -> str:
 
 def commands() -> str:
     """The help of every command, as it prints it."""
-    parts = []
-    root = click.Context(hubctl, info_name="hubctl")
-    for command in [hubctl, *(hubctl.get_command(root, name) for name in COMMANDS)]:
-        is_root = command is hubctl
-        path = "hubctl" if is_root else f"hubctl {command.name}"
-        parent = None if is_root else root
-        context = click.Context(
-            command, info_name="hubctl" if is_root else command.name, parent=parent,
-            max_content_width=90, terminal_width=90, help_option_names=["-h", "--help"],
-        )  # fmt: skip
-        parts.append(f"## `{path}`\n\n```text\n{command.get_help(context)}\n```")
-    return "\n\n".join(parts)
+    return "\n\n".join(_helps(hubctl, "hubctl", None))
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent,
+        max_content_width=90, terminal_width=90, help_option_names=["-h", "--help"],
+    )  # fmt: skip
+    yield f"## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            yield from _helps(command.get_command(context, each), each, context)
 
 
 PARTS = {part.__name__: part for part in (endpoints, caching, pages, statuses, reserved, commands)}

@@ -1,0 +1,19 @@
+"""A list as a table: aligned for a person, tab-separated for a program."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+
+def echo_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows on standard output: with the header on a terminal, without it in a pipe."""
+    if not sys.stdout.isatty():
+        for row in rows:
+            click.echo("\t".join(row))
+        return
+    lines = [[title.upper() for title in header], *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

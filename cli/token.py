@@ -1,0 +1,123 @@
+"""``hubctl token``: what lets somebody publish over HTTP in an owner's name."""
+
+import re
+
+import click
+import msgspec
+
+from cli.options import state_option
+from cli.table import echo_table
+from publisher.accounts import EXPIRES_DAYS_DEFAULT, Accounts, Token, format_time
+from publisher.database import Database
+
+_UNIT_DAYS = {"d": 1, "w": 7, "y": 365}
+
+
+def parse_expiry(context: click.Context, option: click.Parameter, text: str) -> int:
+    """The days of ``90d``, ``12w`` or ``1y``."""
+    found = re.fullmatch(r"([0-9]{1,6})([dwy])", text)
+    if not found:
+        raise click.BadParameter("give days, weeks or a year: 90d, 12w, 1y.")
+    return int(found[1]) * _UNIT_DAYS[found[2]]
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke the tokens that publish over HTTP."""
+
+
+@token.command()
+@state_option
+@click.argument("owner")
+@click.option(
+    "--name", metavar="NAME", required=True,
+    help="What will use the token, as `laptop` or `ci`: to know it by when you revoke it.",
+)  # fmt: skip
+@click.option(
+    "--repo", "repos", metavar="NAME", multiple=True,
+    help="Let it publish to this repo only; may be given several times. The repo need not exist. "
+    "[default: all repos of OWNER]",
+)  # fmt: skip
+@click.option(
+    "--expires", "expires_days", metavar="TIME", default=f"{EXPIRES_DAYS_DEFAULT}d",
+    show_default=True, callback=parse_expiry,
+    help="How long it is good: days, weeks or a year (90d, 12w, 1y); 365 days at most.",
+)  # fmt: skip
+def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int) -> None:
+    """Make a token that publishes in the name of OWNER.
+
+    Standard output is the token and nothing else. It is shown this once: only its hash is
+    stored.
+
+    \b
+      HUB_TOKEN=$(hubctl token create ann --name ci --repo story --expires 30d)
+    """
+    with Database(state) as database:
+        text, made = Accounts(database).create_token(owner, name, repos, expires_days)
+    click.echo(text)
+    click.echo(
+        f"Token {made.id} ({made.name}) publishes to {made.scope()} "
+        f"until {format_time(made.expires_at)}.\n"
+        "It is shown this once and cannot be shown again: keep it secret, and out of git.\n"
+        'Put it in HUB_TOKEN, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',
+        err=True,
+    )
+
+
+@token.command("list")
+@state_option
+@click.argument("owner", required=False)
+@click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
+def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
+    """List all tokens, or those of OWNER.
+
+    Also those that have expired or were revoked. Columns, separated by tabs in a pipe: id,
+    owner, name, state (active, expired, revoked), where it may publish, expiry, last use (to the
+    minute).
+    """
+    with Database(state) as database:
+        tokens = Accounts(database).tokens(owner)
+    if is_json:
+        click.echo(msgspec.json.encode([_as_json(each) for each in tokens]))
+        return
+    if not tokens:
+        click.echo(
+            f"There are no tokens; `hubctl token create {owner or 'OWNER'} --name NAME` makes one.",
+            err=True,
+        )
+        return
+    echo_table(
+        ("id", "owner", "name", "state", "publishes to", "expires", "last use"),
+        [
+            (
+                each.id, each.owner, each.name, each.state(), each.scope(),
+                format_time(each.expires_at), _format_optional(each.last_used_at) or "never",
+            )
+            for each in tokens
+        ],
+    )  # fmt: skip
+
+
+@token.command()
+@state_option
+@click.argument("owner")
+@click.argument("name_or_id", metavar="NAME-OR-ID")
+def revoke(state: str, owner: str, name_or_id: str) -> None:
+    """Make a token of OWNER invalid, at once and for ever.
+
+    Its name can then be used again. To revoke it twice does no harm.
+    """
+    with Database(state) as database:
+        gone, is_new = Accounts(database).revoke(owner, name_or_id)
+    was = "is revoked" if is_new else f"was revoked already, at {format_time(gone.revoked_at)}"
+    click.echo(f"Token {gone.id} ({gone.name}) of {owner} {was}.", err=True)
+
+
+def _as_json(token: Token) -> dict[str, object]:
+    times = ("created_at", "expires_at", "last_used_at", "revoked_at")
+    shown = {field: _format_optional(getattr(token, field)) for field in times}
+    return token._asdict() | shown | {"state": token.state()}
+
+
+def _format_optional(seconds: int | None) -> str | None:
+    return None if seconds is None else format_time(seconds)
