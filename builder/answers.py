@@ -43,7 +43,7 @@ PAGE_SAFETY: Headers = [
     (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
     (b"referrer-policy", b"strict-origin-when-cross-origin"),
 ]
-ALLOWED_METHODS = "GET, HEAD, OPTIONS"
+READ_METHODS = "GET, HEAD, OPTIONS"
 
 
 class Answer(NamedTuple):
@@ -147,8 +147,10 @@ def _full_answer(headers: Headers, body: bytes, etag: str) -> Answer:
     return Answer(200, [*headers, (b"etag", etag.encode()), length], body)
 
 
-def error_answer(error: RequestError, retry_after_seconds: int | None = None) -> Answer:
-    """The envelope of an error, with its status and headers."""
+def error_answer(
+    error: RequestError, retry_after_seconds: int | None = None, allow: str = READ_METHODS
+) -> Answer:
+    """The envelope of an error, with its status and headers. ``allow`` goes with a 405."""
     details = [ErrorDetail(*detail) for detail in error.details] or None
     body = render.error_envelope(ErrorBody(error.code, str(error), details))
     cache = "not_found" if error.status == 404 else "none"
@@ -160,7 +162,7 @@ def error_answer(error: RequestError, retry_after_seconds: int | None = None) ->
         *CORS,
     ]
     if error.status == 405:
-        headers.append((b"allow", ALLOWED_METHODS.encode()))
+        headers.append((b"allow", allow.encode()))
     if retry_after_seconds is not None:
         headers.append((b"retry-after", b"%d" % retry_after_seconds))
     return Answer(error.status, headers, body)

@@ -24,11 +24,10 @@ from builder import names
 from builder.errors import ContentError, Fault, OperatorError
 from builder.names import Version
 from builder.prompts import variable_names
-from builder.records import OwnerFile, VersionFile
+from builder.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 
 OWNER_FILE = "owner.json"
 NO_OWNER_MARK = "none"
-CONTENT_BYTES_MAX = 256 * 1024
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
 _version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")

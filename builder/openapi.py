@@ -7,14 +7,7 @@ import msgspec
 
 from builder import names, records
 from builder.render import json_bytes
-from builder.routes import (
-    GRAMMAR,
-    JSON,
-    QUERY_CHARS_MAX,
-    ROUTES,
-    SORTS,
-    Route,
-)  # fmt: skip
+from builder.routes import GRAMMAR, JSON, PUBLISH_URL, QUERY_CHARS_MAX, ROUTES, SORTS, Route
 from builder.settings import Settings
 
 # The record that a route of the API answers with: alone, or as the rows of a list.
@@ -42,6 +35,18 @@ _QUERY = {
     },
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},
 }
+_PUBLISH_HEADERS = {
+    "Idempotency-Key": {
+        "type": "string",
+        "pattern": "^[!-~]([ -~]{0,253}[!-~])?$",
+        "description": "A request sent again with the key of the first gets the first answer.",
+    },
+    "If-Match": {
+        "type": "string",
+        "pattern": f'^"{names.VERSION_PATTERN}"$',
+        "description": "Publish only if this is still the latest version, as base_version.",
+    },
+}
 _PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version",)}
 _CHARS_MAX = {
     "owner": names.OWNER_CHARS_MAX, "name": names.REPO_CHARS_MAX, "tag": names.TAG_CHARS_MAX,
@@ -50,7 +55,12 @@ _CHARS_MAX = {
 
 def document(settings: Settings) -> bytes:
     """The document as JSON."""
-    kinds = {*_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope}
+    kinds = {
+        *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
+        records.Draft, records.Publication,
+    }  # fmt: skip
+    paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
+    paths[PUBLISH_URL]["post"] = _publish_operation()
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
@@ -60,15 +70,25 @@ def document(settings: Settings) -> bytes:
             "info": {
                 "title": settings.site_name,
                 "version": "1",
-                "summary": "The read API of a hub: prompts with their versions, as plain files.",
-                "description": "No key is needed. Every answer has an ETag and may be kept as "
+                "summary": "The API of a hub: prompts with their versions, as plain files.",
+                "description": "Reading needs no key. Every answer has an ETag and may be kept as "
                 "long as Cache-Control says. A host that has only the files ignores queries: "
                 "meta tells which filters were applied, and the paths with an extension, "
                 "listed in hub.json, hold everywhere.",
             },
             "servers": [{"url": settings.base_url}],
-            "paths": {route.url: {"get": _operation(route)} for route in ROUTES if route.summary},
-            "components": {"schemas": schemas, "responses": {"Error": _error()}},
+            "paths": paths,
+            "components": {
+                "schemas": schemas,
+                "responses": {"Error": _error()},
+                "securitySchemes": {
+                    "token": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "A personal token: `hub_` and 38 letters and digits.",
+                    }
+                },
+            },
         }
     )
 
@@ -91,7 +111,7 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "parameters": [*_path_parameters(route), *_query_parameters(route)],
+        "parameters": [*_path_parameters(route.url), *_query_parameters(route)],
         "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
     if route.query:
@@ -99,7 +119,41 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
+def _publish_operation() -> dict[str, Any]:
+    done = {
+        "headers": {"RateLimit-Policy": {"schema": {"type": "string"}}},
+        "content": {JSON: {"schema": _object(data=_reference(records.Publication))}},
+    }
+    location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
+    return {
+        "operationId": "publish",
+        "summary": "Publish a new version of a repo",
+        "description": "The first publication makes the repo, as 1.0.0. Answered when the "
+        "version is on the disk and can be read. The same text and metadata again make no new "
+        "version.",
+        "security": [{"token": []}],
+        "parameters": [
+            *_path_parameters(PUBLISH_URL),
+            *({"name": name, "in": "header", "required": False, "schema": schema}
+              for name, schema in _PUBLISH_HEADERS.items()),
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _reference(records.Draft)}},
+        },
+        "responses": {
+            "201": {
+                **done,
+                "description": "Published",
+                "headers": done["headers"] | location,
+            },
+            "200": {**done, "description": "The latest version is the same; nothing is published"},
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }  # fmt: skip
+
+
+def _path_parameters(url: str) -> list[dict[str, Any]]:
     return [
         {
             "name": field,
@@ -111,7 +165,7 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
                 **({"maxLength": _CHARS_MAX[field]} if field in _CHARS_MAX else {}),
             },
         }
-        for field in re.findall(r"\{(\w+)\}", route.url)
+        for field in re.findall(r"\{(\w+)\}", url)
     ]
 
 

@@ -1,9 +1,10 @@
 """The records: one definition of each gives validation, JSON and the OpenAPI schema.
 
-Two families. The *stored* ones are what the content tree holds and a person may write by hand,
+Three families. The *stored* ones are what the content tree holds and a person may write by hand,
 so their fields have defaults. The *public* ones are what the API answers, all keys always
-present, in the order given here. Times are strings in RFC 3339 UTC, to the second, with ``Z``.
-Sizes are bytes. A count that was never measured is null.
+present, in the order given here. A *draft* is what a client sends to publish. Times are strings
+in RFC 3339 UTC, to the second, with ``Z``. Sizes are bytes. A count that was never measured is
+null.
 """
 
 from datetime import datetime
@@ -12,6 +13,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from builder import names
+
+CONTENT_BYTES_MAX = 256 * 1024
 
 Time = Annotated[
     str,
@@ -130,6 +133,28 @@ class VersionFile(Struct, forbid_unknown_fields=True):
             raise ValueError("title is one line of printable text")
 
 
+# Sent ----------------------------------------------------------------------------------------
+
+
+class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a client sends to publish. Left out: front matter or the previous version decides.
+    A license of null is: none.
+    """
+
+    content: Annotated[
+        str, Meta(min_length=1, description=f"at most {CONTENT_BYTES_MAX} bytes as UTF-8")
+    ]
+    changelog: Changelog = ""
+    bump: Literal[names.BUMPS] = "patch"
+    title: Title | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    license: License | UnsetType | None = UNSET
+    variables: Variables | UnsetType = UNSET
+    parameters: dict[str, Any] | UnsetType = UNSET
+    base_version: VersionName | UnsetType = UNSET
+
+
 # Public --------------------------------------------------------------------------------------
 
 
@@ -185,6 +210,27 @@ class Version(VersionEntry):
     content: str
     variables: list[Variable]
     parameters: dict[str, Any]
+
+
+class Publication(Struct):
+    """What a publication came to. ``unchanged``: it is the latest version already. Lists have
+    it once ``serial`` in hub.json is as high as this one.
+    """
+
+    owner: Owner
+    name: RepoName
+    version: VersionName
+    previous_version: VersionName | None
+    changelog: str
+    sha256: Sha256
+    size: int
+    publisher: Owner
+    published_at: Time
+    url: str
+    raw_url: str
+    unchanged: bool
+    warnings: list[str]
+    serial: int
 
 
 class Tag(Struct):

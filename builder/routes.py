@@ -176,9 +176,17 @@ ROUTES = (
 
 BY_NAME = {route.name: route for route in ROUTES}
 
+# What the publish service answers: POST to the one, GET to the other.
 PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
+HEALTH_URL = "/healthz"
 
 _FIELD = re.compile(r"\{(\w+)\}")
+_publish_url = re.compile(_FIELD.sub("[^/]+", PUBLISH_URL))
+
+
+def is_publish_url(path: str) -> bool:
+    """Whether something can be published at a URL's path, whatever the names in it."""
+    return _publish_url.fullmatch(path) is not None
 
 
 def list_api(tag: str | None, sort: str, page: int) -> "Match":

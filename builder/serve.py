@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from builder import names
-from builder.answers import PREFLIGHT, Answer, Body, FileBodies, error_answer
+from builder.answers import PREFLIGHT, READ_METHODS, Answer, Body, FileBodies, error_answer
 from builder.errors import RequestError
 from builder.names import Version
 from builder.queries import ListQuery, Queries, parse_list_query, parse_parameters
-from builder.routes import API, BY_NAME, HTML, JSON, Match, match_url
+from builder.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.settings import Settings
 from builder.throttle import Throttle
 
@@ -89,9 +89,7 @@ class ReadApp:
                 if wait_seconds:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):
-                raise RequestError(
-                    "method_not_allowed", "This address can be read (GET, HEAD), not written."
-                )
+                return self._not_allowed(path)
             body = await self._find_body(path, scope["query_string"])
             headers = dict(scope["headers"])
             if scope["method"] == "HEAD":
@@ -205,6 +203,16 @@ class ReadApp:
     def _not_found_page(self) -> Answer | None:
         body = self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")
         return body and body.plain._replace(status=404)
+
+    def _not_allowed(self, path: str) -> Answer:
+        if is_publish_url(self._below_base(path) or ""):
+            error = RequestError(
+                "method_not_allowed", "Read this address (GET, HEAD), or publish to it (POST)."
+            )
+            return error_answer(error, allow=f"{READ_METHODS}, POST")
+        return error_answer(
+            RequestError("method_not_allowed", "This address can be read (GET, HEAD), not written.")
+        )
 
     def _rate_limited(self, wait_seconds: int) -> Answer:
         error = RequestError(

@@ -1,10 +1,11 @@
-"""The limit on reads a minute and client: the library ``limits``, on a storage of our own.
+"""Limits on requests a minute and client: the library ``limits``, on a storage of our own.
 
 The library's memory storage starts a thread that looks through all clients, a hundred times a
 second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
 """
 
 import math
+import threading
 import time
 
 from limits import RateLimitItemPerMinute
@@ -15,7 +16,7 @@ WINDOW_SECONDS = 60
 
 
 class _WindowStorage(Storage):
-    """Counts by key, each for the window that its first hit began. For one thread."""
+    """Counts by key, each for the window that its first hit began. For one thread at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,16 +57,25 @@ class _WindowStorage(Storage):
 
 
 class Throttle:
-    """Counts the reads of each client. ``limit`` is reads a minute, at least 1."""
+    """Counts the requests of each client. ``limit`` is requests a minute, at least 1; ``name``
+    is what the headers call it.
+    """
 
-    def __init__(self, limit: int) -> None:
-        self.policy = f'"read";q={limit};w={WINDOW_SECONDS}'
+    def __init__(self, limit: int, name: str = "read") -> None:
+        self.policy = f'"{name}";q={limit};w={WINDOW_SECONDS}'
+        self._name = name
         self._item = RateLimitItemPerMinute(limit)
         self._limiter = FixedWindowRateLimiter(_WindowStorage())
+        self._turn = threading.Lock()
 
     def hit(self, client: str) -> int:
-        """Count a read. 0: go on; else the whole seconds until the client may read again."""
-        if self._limiter.hit(self._item, client):
-            return 0
-        end = self._limiter.get_window_stats(self._item, client).reset_time
+        """Count a request. 0: go on; else the whole seconds until the client may try again."""
+        with self._turn:
+            if self._limiter.hit(self._item, client):
+                return 0
+            end = self._limiter.get_window_stats(self._item, client).reset_time
         return max(1, math.ceil(end - time.monotonic()))
+
+    def exhausted(self, wait_seconds: int) -> str:
+        """The RateLimit header for a client who is told to wait so long."""
+        return f'"{self._name}";r=0;t={wait_seconds}'

@@ -4,24 +4,29 @@ import contextlib
 import os
 import signal
 import socket
-import traceback
 
 import click
 import uvicorn
 
 from builder.build import build as build_site
-from builder.errors import ContentError, HubError, OperatorError
-from builder.rebuild import Outcome, Rebuilder
+from builder.errors import ContentError, OperatorError
+from builder.rebuild import PATIENCE_SECONDS, Rebuilder
 from builder.routes import BY_NAME
 from builder.serve import ReadApp
 from builder.settings import Settings
 from builder.watch import Watch
 from cli.build import describe, say_waiting
+from cli.mount import Hub
 from cli.options import base_url_option, folder_options, name_option
 from cli.progress import Progress
+from publisher.accounts import Accounts
+from publisher.app import PUBLISH_LIMIT, create_app
+from publisher.database import Database
+from publisher.log import configure_logging, log_build
 
 CONNECTIONS_WAITING_MAX = 2048
-GRACE_SECONDS = 10
+# A publication that is under way is answered.
+GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
 
 
 @click.command()
@@ -42,37 +47,48 @@ GRACE_SECONDS = 10
     help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
     "address. May be given several times.",
 )  # fmt: skip
+@click.option(
+    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
+    show_default=True, help="Publications a minute for each token; 0 for no limit.",
+)  # fmt: skip
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
-    rate_limit: int, trusted_proxies: tuple[str, ...], watch: bool,
+    rate_limit: int, trusted_proxies: tuple[str, ...], publish_limit: int, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
 
-    Pages for people, the API, and searches. Stops at Ctrl-C or SIGTERM, after the requests
-    that are under way.
+    Pages for people, the API, searches, and publishing over HTTP with the tokens that `hubctl
+    token` makes. /healthz tells how the builds are doing. Logs publications and builds as lines
+    of JSON on standard error. Stops at Ctrl-C or SIGTERM, after the requests that are under way.
     """
     with _listen(host, port) as listener:
         address = _address(host, listener.getsockname()[1])
         settings = Settings(content, out, state, base_url or address, site_name, queries=True)
         is_built = _build(settings)
-        config = uvicorn.Config(
-            ReadApp(settings, rate_limit),
-            loop="uvloop",
-            http="httptools",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=bool(trusted_proxies),
-            forwarded_allow_ips=list(trusted_proxies),
-            backlog=CONNECTIONS_WAITING_MAX,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        click.echo(f"Serving {out} at {address}{settings.base_path}/ (stop with Ctrl-C)", err=True)
-        with Rebuilder(settings, _tell_rebuild) as rebuilder:
+        configure_logging()
+        with Database(state) as database, Rebuilder(settings, log_build) as rebuilder:
             if not is_built:
                 rebuilder.request(None)
-            with Watch(settings.content, rebuilder) if watch else contextlib.nullcontext():
+            publisher = create_app(
+                settings, rebuilder, Accounts(database), database, publish_limit=publish_limit
+            )
+            config = uvicorn.Config(
+                Hub(ReadApp(settings, rate_limit), publisher),
+                loop="uvloop",
+                http="httptools",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=list(trusted_proxies),
+                backlog=CONNECTIONS_WAITING_MAX,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+            click.echo(
+                f"Serving {out} at {address}{settings.base_path}/ (stop with Ctrl-C)", err=True
+            )
+            with Watch(content, rebuilder) if watch else contextlib.nullcontext():
                 _run(uvicorn.Server(config), listener)
 
 
@@ -118,12 +134,3 @@ def _build(settings: Settings) -> bool:
         return False
     click.echo(describe(report), err=True)
     return True
-
-
-def _tell_rebuild(outcome: Outcome) -> None:
-    if isinstance(outcome, HubError):
-        click.echo(str(outcome), err=True)
-    elif isinstance(outcome, Exception):
-        click.echo("".join(traceback.format_exception(outcome)), err=True)
-    elif outcome.written or outcome.removed:
-        click.echo(describe(outcome), err=True)

@@ -6,36 +6,17 @@ Looks at one draft alone: what a repo holds already is not known here. Pure.
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
 
 from builder import names, records
-from builder.content import CONTENT_BYTES_MAX
 from builder.errors import Detail, RequestError
+from builder.records import CONTENT_BYTES_MAX, Draft
 from publisher.fields import METADATA_FIELDS, parse_field, suggest, validation_failed
 from publisher.tokens import find_token
 
 CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
-
-
-class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a client sends to publish. Unset: not said, so front matter or the previous
-    version decides. A license of null is: none."""
-
-    content: Annotated[
-        str, Meta(min_length=1, description=f"at most {CONTENT_BYTES_MAX} bytes as UTF-8")
-    ]
-    changelog: records.Changelog = ""
-    bump: Literal[names.BUMPS] = "patch"
-    title: records.Title | UnsetType = UNSET
-    description: records.Description | UnsetType = UNSET
-    tags: records.Tags | UnsetType = UNSET
-    license: records.License | UnsetType | None = UNSET
-    variables: records.Variables | UnsetType = UNSET
-    parameters: dict[str, Any] | UnsetType = UNSET
-    base_version: records.VersionName | UnsetType = UNSET
 
 
 def parse_draft(raw: bytes) -> Draft:

@@ -5,7 +5,7 @@ Knows nothing of HTTP, of tokens, or of who may publish where. Does not build th
 
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -13,9 +13,8 @@ from msgspec import UNSET, Struct
 from builder import content, names
 from builder.errors import Detail, RequestError
 from builder.names import Version
-from builder.records import OwnerFile, VersionFile
+from builder.records import Draft, OwnerFile, VersionFile
 from publisher import durable
-from publisher.drafts import Draft
 from publisher.fields import METADATA_FIELDS, validation_failed
 from publisher.resolve import Metadata, resolve
 
@@ -36,6 +35,19 @@ class Published(Struct, frozen=True):
     warnings: list[str]
 
 
+class Memory(Protocol):
+    """What one request came to when it was sent before. Used under the repo's lock."""
+
+    def recall(self) -> Published | None:
+        """What the request has published already; None: go on and publish."""
+
+    def remember(self, published: Published, record: bytes | None) -> None:
+        """Keep for good what the request is about to publish, before any of it is written.
+
+        ``record`` is what the version's record will be; None where nothing will be written.
+        """
+
+
 class _Plan(NamedTuple):
     """A publication before it is written; ``record`` is None where there is nothing to write."""
 
@@ -50,24 +62,29 @@ def publish(
     draft: Draft,
     *,
     publisher: str,
+    memory: Memory | None = None,
     now: datetime | None = None,
     front_matter: bool = True,
     sync: bool = True,
 ) -> Published:
     """Store the next version of a repo, or find that it says nothing new.
 
-    ``front_matter`` as in resolve, ``sync`` as in durable.write_version. Raises RequestError:
+    ``memory`` makes a repeated request get its first answer instead. ``front_matter`` as in
+    resolve, ``sync`` as in durable.write_version. Raises what ``memory`` does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
     ``version_conflict``, ``storage_unavailable``; and ContentError where the latest version
     is broken.
     """
     _check_names(owner, name, publisher)
     with durable.repo_lock(content_root, owner, name):
-        plan = _plan(content_root, owner, name, draft, publisher, now, front_matter)
-        done = plan.published
-        if plan.record:
+        done, record = (memory and memory.recall()), None
+        if not done:
+            done, record = _plan(content_root, owner, name, draft, publisher, now, front_matter)
+            if memory:
+                memory.remember(done, record)
+        if record:
             durable.write_version(
-                content_root, owner, name, done.version, draft.content.encode(), plan.record,
+                content_root, owner, name, done.version, draft.content.encode(), record,
                 profile=None if done.previous_version else _new_profile(done), sync=sync,
             )  # fmt: skip
         elif sync:
@@ -144,6 +161,7 @@ def _check_base(draft: Draft, latest: Version | None) -> None:
         "base_version_mismatch",
         f"base_version is {draft.base_version}, but {there_is}. "
         "Look at it, bring your change into it, and publish again.",
+        [Detail("base_version", str(latest))] if latest else None,
     )
 
 

@@ -6,8 +6,7 @@ from msgspec import UNSET
 
 from builder.errors import Detail
 from builder.prompts import Document, first_sentence, parse_document, variable_names
-from builder.records import Variable, Variables, VersionFile
-from publisher.drafts import Draft
+from builder.records import Draft, Variable, Variables, VersionFile
 from publisher.fields import METADATA_FIELDS, parse_loosely, validation_failed
 
 VARIABLES_MAX = Variables.__metadata__[0].max_length

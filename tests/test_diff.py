@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builder import diff
-from builder.content import CONTENT_BYTES_MAX
 from builder.diff import unified_diff
+from builder.records import CONTENT_BYTES_MAX
 
 lines = st.sampled_from(
     ["a", "b", "c", "", "a\r", "--- x", "+++ x", "@@ -1 +1 @@", "\\ No newline", " ", "é"]

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from builder import names
-from builder.content import CONTENT_BYTES_MAX
 from builder.errors import RequestError
-from builder.records import Variable
-from publisher.drafts import CHANGELOG_BYTES_MAX, Draft, make_draft, parse_draft
+from builder.records import CONTENT_BYTES_MAX, Draft, Variable
+from publisher.drafts import CHANGELOG_BYTES_MAX, make_draft, parse_draft
 from publisher.tokens import find_token, is_token, make_token
 
 

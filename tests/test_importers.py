@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from builder import content
-from builder.content import CONTENT_BYTES_MAX
 from builder.errors import OperatorError, RequestError
 from builder.names import Version
-from builder.records import Variable, VersionFile
+from builder.records import CONTENT_BYTES_MAX, Variable, VersionFile
 from publisher.importers.items import Columns
 from publisher.importers.run import Options, Outcome, import_source
 

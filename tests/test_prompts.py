@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builder import prompts
-from builder.content import CONTENT_BYTES_MAX
 from builder.prompts import first_sentence, load_yaml, parse_document, variable_names
+from builder.records import CONTENT_BYTES_MAX
 
 BOM = "\ufeff"
 

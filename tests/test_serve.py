@@ -447,12 +447,19 @@ def test_upper_case_gets_the_right_spelling(live: Server, path: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "PROPFIND", "TRACE"])
 @pytest.mark.parametrize(
-    "path", ["/api/v1/repos", f"{DIFF_REVIEW}/versions", "/api/v1/nothing", "/", "/sam-ferreira"]
+    "path", ["/api/v1/repos", DIFF_REVIEW, "/api/v1/nothing", "/", "/sam-ferreira"]
 )
 def test_method_not_allowed(live: Server, method: str, path: str) -> None:
     answer = live.request(method, path, data=b"{}")
     check_error(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_method_not_allowed_where_one_can_publish(live: Server, method: str) -> None:
+    answer = live.request(method, f"{DIFF_REVIEW}/versions", data=b"{}")
+    check_error(answer, 405, "method_not_allowed")
+    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS, POST"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/repos", f"{DIFF_REVIEW}/versions", "/api/x", "/"])

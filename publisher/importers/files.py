@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builder.content import CONTENT_BYTES_MAX
 from builder.prompts import load_yaml, parse_document
+from builder.records import CONTENT_BYTES_MAX
 from publisher.fields import parse_loosely
 from publisher.importers.foreign import translate
 from publisher.importers.items import Item, Rejection, clean_title

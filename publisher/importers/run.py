@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from builder import content, names
 from builder.errors import HubError, OperatorError, RequestError
-from publisher.drafts import Draft, make_draft
+from builder.records import Draft
+from publisher.drafts import make_draft
 from publisher.fields import parse_loosely
 from publisher.importers import files, lines, tables
 from publisher.importers.items import Columns, Item, Rejection

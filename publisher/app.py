@@ -1,0 +1,259 @@
+"""The publish service: a Flask application around ``publish``, for any WSGI server.
+
+Says who may publish, waits until readers can see what was published, and answers; every error
+in the envelope of the API. Writes one line of log for each request. Limits are counted in this
+process alone.
+"""
+
+import logging
+import re
+import time
+import uuid
+from typing import NoReturn
+
+import msgspec
+from flask import Flask, Response, g, request
+from flask_cors import CORS
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+
+from builder import answers, names
+from builder.derive import Links
+from builder.errors import OperatorError, RequestError
+from builder.rebuild import Rebuilder
+from builder.records import Publication
+from builder.render import json_bytes, single
+from builder.routes import API, CACHE_CONTROL, HEALTH_URL, JSON, PUBLISH_URL
+from builder.settings import Settings
+from builder.throttle import Throttle
+from publisher.accounts import Accounts, Token, check_may_publish
+from publisher.database import Database
+from publisher.idempotency import Answers, Keyed, fingerprint
+from publisher.incoming import bearer_token, read_publication
+from publisher.log import log_event
+from publisher.publish import Published, publish
+
+PUBLISH_LIMIT = 30
+FAILED_AUTH_LIMIT = 20
+RETRY_SECONDS = 5
+
+log = logging.getLogger("hub.publish")
+
+_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def create_app(
+    settings: Settings,
+    rebuilder: Rebuilder,
+    accounts: Accounts,
+    database: Database,
+    *,
+    publish_limit: int = PUBLISH_LIMIT,
+    failed_auth_limit: int = FAILED_AUTH_LIMIT,
+) -> Flask:
+    """The application, for requests whose path is relative to the base URL's.
+
+    ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
+    minute and client address; 0 for none.
+    """
+    service = _Service(settings, rebuilder, accounts, database, publish_limit, failed_auth_limit)
+    app = Flask(__name__, static_folder=None)
+    app.url_map.merge_slashes = False  # a redirect is no answer to a POST
+    # What is registered first runs last: the log gets the answer as it is sent.
+    app.before_request(_begin)
+    app.after_request(_end)
+    _allow_other_origins(app)
+    app.register_error_handler(Exception, _answer_error)
+    publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
+    app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
+    app.add_url_rule(HEALTH_URL, "health", service.health)
+    return app
+
+
+class _Service:
+    """The views."""
+
+    def __init__(
+        self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
+        publish_limit: int, failed_auth_limit: int,
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._links = Links(settings.base_url)
+        self._rebuilder = rebuilder
+        self._accounts = accounts
+        self._answers = Answers(database, settings.content)
+        self._publications = Throttle(publish_limit, "publish") if publish_limit else None
+        self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
+
+    def health(self) -> Response:
+        return _json(200, json_bytes(self._rebuilder.health()))
+
+    def publish(self, owner: str, name: str) -> Response:
+        token = self._admit(owner, name)
+        names.check_new_owner(owner)
+        names.check_repo(name)
+        # Only what is a name is logged: a client may send anything as one.
+        g.fields |= {"owner": owner, "repo": name}
+        incoming = read_publication(request)
+        g.fields["bytes"] = len(incoming.body)
+        memory = None
+        if incoming.key is not None:
+            mark = fingerprint(owner, name, incoming.if_match, incoming.body)
+            memory = self._answers.to(Keyed(token.owner, incoming.key, mark))
+        done = publish(
+            self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+            memory=memory,
+        )  # fmt: skip
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        return self._answer(done, self._make_visible(done))
+
+    def _admit(self, owner: str, name: str) -> Token:
+        """The token of somebody who may publish here now. Raises RequestError."""
+        try:
+            token = self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+        except RequestError as error:
+            if error.status == 401:
+                self._count_failure()
+            raise
+        g.fields["token"] = token.id
+        if self._publications:
+            g.headers["RateLimit-Policy"] = self._publications.policy
+        self._accounts.note_use(token)
+        check_may_publish(token, owner, name)
+        if self._publications:
+            wait_seconds = self._publications.hit(token.id)
+            if wait_seconds:
+                g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
+                _refuse(wait_seconds, "Too many publications with this token")
+        return token
+
+    def _count_failure(self) -> None:
+        # Only failures are refused: a right token works, whoever else has the same address.
+        wait_seconds = self._failures.hit(request.remote_addr or "") if self._failures else 0
+        if wait_seconds:
+            _refuse(wait_seconds, "Too many requests without a right token from your address")
+
+    def _make_visible(self, done: Published) -> int:
+        try:
+            return self._rebuilder.make_visible(done.owner, done.name)
+        except RequestError as error:
+            raise RequestError(
+                error.code,
+                f"{done.owner}/{done.name} {done.version} is stored, and the site is going to "
+                f"have it. {error} Send the same request again in {RETRY_SECONDS} seconds: "
+                "nothing is stored twice.",
+            ) from error
+
+    def _answer(self, done: Published, serial: int) -> Response:
+        where = {"owner": done.owner, "name": done.name, "version": done.version}
+        publication = Publication(
+            **msgspec.structs.asdict(done),
+            url=self._links.page("version_page", **where),
+            raw_url=self._links.file("version_raw", **where),
+            serial=serial,
+        )
+        response = _json(200 if done.unchanged else 201, single(json_bytes(publication)))
+        if not done.unchanged:
+            response.headers["Location"] = self._links.page("version", **where)
+        return response
+
+
+def _refuse(wait_seconds: int, reason: str) -> NoReturn:
+    g.headers["Retry-After"] = str(wait_seconds)
+    raise RequestError("rate_limited", f"{reason}; go on in {wait_seconds} s.")
+
+
+def _json(status: int, body: bytes) -> Response:
+    headers = {
+        "Cache-Control": CACHE_CONTROL["none"],
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(body, status, headers, content_type=JSON)
+
+
+# Around every request
+
+
+def _begin() -> None:
+    given = request.headers.get("X-Request-Id", "")
+    g.began = time.perf_counter()
+    g.request_id = given if _request_id.fullmatch(given) else uuid.uuid4().hex
+    g.headers = {"X-Request-Id": g.request_id}
+    g.fields = {}
+    g.failure = None
+
+
+def _end(response: Response) -> Response:
+    response.headers.update(g.headers)
+    level = logging.ERROR if response.status_code >= 500 else logging.INFO
+    if request.endpoint == "health" and level == logging.INFO:
+        level = logging.DEBUG  # monitors ask all the time
+    log_event(
+        log,
+        level,
+        "publish" if request.endpoint == "publish" else "request",
+        g.failure,
+        request_id=g.request_id,
+        method=request.method,
+        status=response.status_code,
+        **g.fields,
+        address=request.remote_addr,
+        milliseconds=round((time.perf_counter() - g.began) * 1000, 1),
+    )
+    return response
+
+
+def _answer_error(error: Exception) -> Response:
+    """The answer to whatever went wrong; the log gets the cause of what is not the client's."""
+    told = _as_request_error(error)
+    g.fields["code"] = told.code
+    if told.status >= 500:
+        g.failure = error
+    answer = answers.error_answer(told, RETRY_SECONDS if told.status == 503 else None)
+    own = [header for header in answer.headers if header not in answers.CORS]
+    headers = {key.decode(): value.decode() for key, value in own}
+    if told.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, MethodNotAllowed):
+        headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    # Headers are set without regard to case, so these replace those of the read server.
+    response = Response(answer.body, answer.status)
+    response.headers.update(headers)
+    return response
+
+
+def _as_request_error(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, OperatorError):
+        return RequestError(
+            "unavailable",
+            "The hub cannot do this before somebody mends it; the log tells whoever runs it what "
+            "is wrong. Try again later.",
+        )
+    if isinstance(error, NotFound):
+        return RequestError(
+            "not_found",
+            f"There is nothing at this address; publish with POST {PUBLISH_URL}, and see "
+            f"{API}/openapi.json.",
+        )
+    if isinstance(error, MethodNotAllowed):
+        methods = " or ".join(sorted(error.valid_methods or ()))
+        return RequestError("method_not_allowed", f"Send {methods} to this address.")
+    return RequestError(
+        "internal_error", "The server failed; send the same request again in a moment."
+    )
+
+
+def _allow_other_origins(app: Flask) -> None:
+    """The CORS headers of the read server, for browsers that publish."""
+    said = {key.decode(): value.decode() for key, value in answers.CORS + answers.PREFLIGHT}
+    CORS(
+        app,
+        resources=r"/api/.*",
+        origins=said["access-control-allow-origin"],
+        send_wildcard=True,
+        methods=said["access-control-allow-methods"].split(", "),
+        allow_headers=said["access-control-allow-headers"].split(", "),
+        expose_headers=said["access-control-expose-headers"].split(", "),
+        max_age=said["access-control-max-age"],
+    )
