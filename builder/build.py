@@ -234,16 +234,16 @@ class _Run:
         state = self.state
         repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
         owners = found.owners | {repo_id.split("/")[0] for repo_id in repos}
-        state.add_todo("repo", repos)
         state.add_todo("owner", owners)
         if not self.is_fresh:
+            state.add_todo("repo", repos)
             for task in found.tasks:
                 state.add_orphans(_new_files(task, state.repo(f"{task.owner}/{task.name}")))
         state.checkpoint()
         self._write_repos(found.tasks)
         self._forget_repos(found.removed)
         if self.is_fresh:
-            self._note_lists([])
+            self._note_lists([tag for tag, _ in state.tags()])
             state.add_todo("site", ["tags"])
         tags = state.todo("first page")
         pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
@@ -260,12 +260,14 @@ class _Run:
         try:
             for done, row in enumerate(render_repos(tasks, self.settings, self.site)):
                 self.progress("Writing repos", done, len(tasks))
-                old = self.state.repo(row.id)
+                self.rendered += 1
+                old = None if self.is_fresh else self.state.repo(row.id)
                 self.state.put_repo(row, old)
+                if self.is_fresh:
+                    continue  # all lists are to be written
                 if not old or _place(old) != _place(row):
                     self._note_change(old, row)
                 self.state.done("repo", [row.id])
-                self.rendered += 1
         except ContentError as error:
             self._note_faults(error.faults)
 

@@ -16,7 +16,7 @@ out_option = click.option(
 )  # fmt: skip
 state_option = click.option(
     "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
-    show_envvar=True, help="Folder of what the builder remembers, with the search index.",
+    show_envvar=True, help="Folder of owners and tokens, and of what the builder remembers.",
 )  # fmt: skip
 name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
