@@ -156,11 +156,13 @@ class Rebuilder:
     def _build(self, batch: _Batch) -> None:
         def on_visible(visible: Visible) -> None:
             for (owner, name), futures in batch.repos.items():
-                for future in futures:
-                    if f"{owner}/{name}" in visible.faulty:
-                        future.set_exception(_unavailable("there is a fault in the repo's files"))
+                is_faulty = f"{owner}/{name}" in visible.faulty
+                while futures:
+                    if is_faulty:
+                        told = _unavailable("there is a fault in the repo's files")
+                        futures.pop().set_exception(told)
                     else:
-                        future.set_result(visible.serial)
+                        futures.pop().set_result(visible.serial)
 
         def is_wanted() -> bool:
             return bool(batch.repos or self._next.repos or self._is_stopping)
@@ -196,9 +198,8 @@ class Rebuilder:
 
     def _note_failure(self, batch: _Batch, error: Exception) -> None:
         for futures in batch.repos.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(_unavailable("the site could not be built"))
+            while futures:
+                futures.pop().set_exception(_unavailable("the site could not be built"))
         with self._changed:
             # What this build was to take in, a later one finds by looking at everything.
             self._failures += 1
