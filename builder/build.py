@@ -25,11 +25,11 @@ from builder import content, database, derive, openapi, records, render, search
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import ContentError, Fault, OperatorError
 from builder.lists import StalePage, find_stale, find_stale_first, write_page
-from builder.orphans import Expected
+from builder.orphans import Expected, files_of, lost_files, new_files
 from builder.pool import render_repos
 from builder.render import json_bytes, single
 from builder.repos import Task, remembered_versions
-from builder.routes import BY_NAME, ROUTES, SORTS, Scope
+from builder.routes import BY_NAME, SORTS
 from builder.settings import Settings, check_folders
 from builder.site import Site
 from builder.state import RepoRow, State, build_lock
@@ -238,7 +238,7 @@ class _Run:
         if not self.is_fresh:
             state.add_todo("repo", repos)
             for task in found.tasks:
-                state.add_orphans(_new_files(task, state.repo(f"{task.owner}/{task.name}")))
+                state.add_orphans(new_files(task, state.repo(f"{task.owner}/{task.name}")))
         state.checkpoint()
         self._write_repos(found.tasks)
         self._forget_repos(found.removed)
@@ -287,7 +287,7 @@ class _Run:
             self.state.add_todo("site", ["tags"])
         self.state.note_behind()
         if old:
-            self.state.add_orphans(_lost_files(old, new))
+            self.state.add_orphans(lost_files(old, new))
 
     def _note_lists(self, tags: list[str]) -> None:
         """Take note that the lists of these tags and of all repos have changed."""
@@ -312,7 +312,7 @@ class _Run:
         rows = self.state.owner_rows(owner)
         if not profile and not rows:
             self.state.remove_owner(owner)
-            self.state.add_orphans(_files_of("owner", owner=owner))
+            self.state.add_orphans(files_of("owner", owner=owner))
             return
         joined_at = self.state.joined_at(owner)
         user = derive.user_record(owner, profile, joined_at, len(rows))
@@ -417,32 +417,3 @@ class _Run:
 def _place(row: RepoRow) -> tuple[object, ...]:
     """What a repo shows in lists and where, and which files it has."""
     return row.digest, row.line, row.trend, remembered_versions(row.versions)
-
-
-def _new_files(task: Task, old: RepoRow | None) -> list[str]:
-    """The files that a task may put on the site and that were not there."""
-    at = {"owner": task.owner, "name": task.name}
-    files = [] if old else _files_of("repo", **at)
-    known = set(remembered_versions(old.versions)) if old else set()
-    for version in map(str, task.versions):
-        if version not in known:
-            files += _files_of("version", **at, version=version)
-    return files
-
-
-def _lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
-    """The files of a repo that have lost their object."""
-    owner, name = old.id.split("/")
-    before = remembered_versions(old.versions)
-    after = remembered_versions(new.versions) if new else []
-    files = [] if new else _files_of("repo", owner=owner, name=name)
-    for version in {*before} - {*after}:
-        files += _files_of("version", owner=owner, name=name, version=version)
-    if after and after[0] != before[0]:
-        # The first version has no diff, and may have had one.
-        files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
-    return files
-
-
-def _files_of(scope: Scope, **params: str) -> list[str]:
-    return [route.file_for(**params) for route in ROUTES if route.scope == scope]

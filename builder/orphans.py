@@ -1,13 +1,22 @@
-"""Tells which files of a site have lost the object that they were rendered from.
+"""Tells which files of a site have lost the object that they were rendered from, or may.
 
 The answer comes from the table of routes and the state, so it needs no list of files.
 """
 
 from functools import cache
 
-from builder.repos import remembered_versions
-from builder.routes import SORTS, Match, list_api, list_page, match_file
-from builder.state import State
+from builder.repos import Task, remembered_versions
+from builder.routes import (
+    BY_NAME,
+    ROUTES,
+    SORTS,
+    Match,
+    Scope,
+    list_api,
+    list_page,
+    match_file,
+)  # fmt: skip
+from builder.state import RepoRow, State
 
 
 class Expected:
@@ -42,3 +51,32 @@ class Expected:
 def _versions(state: State, repo_id: str) -> list[str]:
     row = state.repo(repo_id)
     return remembered_versions(row.versions) if row else []
+
+
+def new_files(task: Task, old: RepoRow | None) -> list[str]:
+    """The files that a task may put on the site and that were not there."""
+    at = {"owner": task.owner, "name": task.name}
+    files = [] if old else files_of("repo", **at)
+    known = set(remembered_versions(old.versions)) if old else set()
+    for version in map(str, task.versions):
+        if version not in known:
+            files += files_of("version", **at, version=version)
+    return files
+
+
+def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
+    """The files of a repo that have lost their object."""
+    owner, name = old.id.split("/")
+    before = remembered_versions(old.versions)
+    after = remembered_versions(new.versions) if new else []
+    files = [] if new else files_of("repo", owner=owner, name=name)
+    for version in {*before} - {*after}:
+        files += files_of("version", owner=owner, name=name, version=version)
+    if after and after[0] != before[0]:
+        # The first version has no diff, and may have had one.
+        files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
+    return files
+
+
+def files_of(scope: Scope, **params: str) -> list[str]:
+    return [route.file_for(**params) for route in ROUTES if route.scope == scope]

@@ -88,11 +88,10 @@ class _Service:
         return _json(200, json_bytes(self._rebuilder.health()))
 
     def publish(self, owner: str, name: str) -> Response:
+        _note_repo(owner, name)
         token = self._admit(owner, name)
         names.check_new_owner(owner)
         names.check_repo(name)
-        # Only what is a name is logged: a client may send anything as one.
-        g.fields |= {"owner": owner, "repo": name}
         incoming = read_publication(request)
         g.fields["bytes"] = len(incoming.body)
         memory = None
@@ -138,9 +137,8 @@ class _Service:
         except RequestError as error:
             raise RequestError(
                 error.code,
-                f"{done.owner}/{done.name} {done.version} is stored, and the site is going to "
-                f"have it. {error} Send the same request again in {RETRY_SECONDS} seconds: "
-                "nothing is stored twice.",
+                f"{done.owner}/{done.name} {done.version} is stored. {error} Send the same "
+                f"request again in {RETRY_SECONDS} seconds: nothing is stored twice.",
             ) from error
 
     def _answer(self, done: Published, serial: int) -> Response:
@@ -155,6 +153,12 @@ class _Service:
         if not done.unchanged:
             response.headers["Location"] = self._links.page("version", **where)
         return response
+
+
+def _note_repo(owner: str, name: str) -> None:
+    # A client may send anything as a name, a token too; the log gets what is one.
+    if names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX):
+        g.fields |= {"owner": owner, "repo": name}
 
 
 def _refuse(wait_seconds: int, reason: str) -> NoReturn:
@@ -209,8 +213,7 @@ def _answer_error(error: Exception) -> Response:
     if told.status >= 500:
         g.failure = error
     answer = answers.error_answer(told, RETRY_SECONDS if told.status == 503 else None)
-    own = [header for header in answer.headers if header not in answers.CORS]
-    headers = {key.decode(): value.decode() for key, value in own}
+    headers = {key.decode(): value.decode() for key, value in answer.headers}
     if told.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, MethodNotAllowed):

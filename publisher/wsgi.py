@@ -21,45 +21,12 @@ from contextlib import ExitStack
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from builder.errors import OperatorError
 from builder.rebuild import Rebuilder
-from builder.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
 from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
+from publisher.environment import number_from, settings_from
 from publisher.log import configure_logging, log_build
-
-_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
-
-
-def settings_from(environ: Mapping[str, str]) -> Settings:
-    """The settings that the environment gives. Raises OperatorError."""
-    default = Settings()
-    settings = Settings(
-        content=environ.get("HUB_CONTENT") or default.content,
-        out=environ.get("HUB_OUT") or default.out,
-        state=environ.get("HUB_STATE") or default.state,
-        base_url=parse_base_url(environ.get("HUB_BASE_URL") or DEFAULT_BASE_URL),
-        site_name=environ.get("HUB_SITE_NAME") or default.site_name,
-        queries=_flag(environ, "HUB_QUERIES"),
-    )
-    check_folders(settings)
-    return settings
-
-
-def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
-    """A count that the environment gives. Raises OperatorError."""
-    text = environ.get(variable) or str(default)
-    if not (text.isascii() and text.isdigit()):
-        raise OperatorError(f"{variable} is {text!r}; give a whole number, 0 or more.")
-    return int(text)
-
-
-def _flag(environ: Mapping[str, str], variable: str) -> bool:
-    text = environ.get(variable, "").lower()
-    if text not in _TRUE + _FALSE:
-        raise OperatorError(f"{variable} is {text!r}; give 1 or 0.")
-    return text in _TRUE
 
 
 def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
@@ -70,8 +37,9 @@ def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
     database = running.enter_context(Database(settings.state))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
-    app = create_app(settings, rebuilder, Accounts(database), database, publish_limit=publish_limit)
-    wsgi: Callable = app
+    wsgi: Callable = create_app(
+        settings, rebuilder, Accounts(database), database, publish_limit=publish_limit
+    )
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})
     return ProxyFix(wsgi, x_for=proxies, x_proto=0, x_host=0) if proxies else wsgi

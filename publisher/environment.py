@@ -1,0 +1,38 @@
+"""Settings from environment variables, under the names that ``hubctl`` has for them."""
+
+from collections.abc import Mapping
+
+from builder.errors import OperatorError
+from builder.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
+
+_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
+
+
+def settings_from(environ: Mapping[str, str]) -> Settings:
+    """The settings that the environment gives. Raises OperatorError."""
+    default = Settings()
+    settings = Settings(
+        content=environ.get("HUB_CONTENT") or default.content,
+        out=environ.get("HUB_OUT") or default.out,
+        state=environ.get("HUB_STATE") or default.state,
+        base_url=parse_base_url(environ.get("HUB_BASE_URL") or DEFAULT_BASE_URL),
+        site_name=environ.get("HUB_SITE_NAME") or default.site_name,
+        queries=_flag(environ, "HUB_QUERIES"),
+    )
+    check_folders(settings)
+    return settings
+
+
+def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
+    """A count that the environment gives. Raises OperatorError."""
+    text = environ.get(variable) or str(default)
+    if not (text.isascii() and text.isdigit()):
+        raise OperatorError(f"{variable} is {text!r}; give a whole number, 0 or more.")
+    return int(text)
+
+
+def _flag(environ: Mapping[str, str], variable: str) -> bool:
+    text = environ.get(variable, "").lower()
+    if text not in _TRUE + _FALSE:
+        raise OperatorError(f"{variable} is {text!r}; give 1 or 0.")
+    return text in _TRUE
