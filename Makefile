@@ -10,6 +10,7 @@ serve: $(VENV)/.serve
 	$(BIN)/hubctl serve
 
 test: $(VENV)/.test
+	sh tests/install-tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest

@@ -11,6 +11,11 @@ removes it), a text without record (no version; replaced when its number is used
 folder. The lock is ``flock`` on the repo's folder itself: it needs no file of its own in the
 content, a crash releases it, and it holds between threads as between processes of one machine.
 Over NFS a folder cannot be locked so; publish on the machine that has the disk.
+
+The file system has to keep the order of a folder's changes, as all do that have a journal or a
+log (ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a
+record without its text, which stops the repo until somebody removes it; what was acknowledged
+is safe there too.
 """
 
 import contextlib

@@ -34,7 +34,7 @@ def test_all_are_acknowledged_and_none_is_lost(tmp_path: Path):
     running = []
     for process in range(PROCESSES):
         told, tell = context.Pipe(duplex=False)
-        child = context.Process(target=publish_some, args=(root, process, start, tell))
+        child = context.Process(target=publish_some, args=(root, process, start, tell), daemon=True)
         child.start()
         tell.close()
         running.append((child, told))

@@ -1,0 +1,111 @@
+"""An acknowledged publication outlasts a power cut; one before it leaves nothing torn.
+
+The calls of a publication are traced and played on a model of a disk that keeps what was synced
+and, of the rest, any part. Whatever it may hold after any call must be as good as after a crash.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.faults import trees, verdict
+from tests.faults.power import Disk
+from tests.faults.strace import EIO, KILL, MEMORY_CALLS, Call, Writers
+from tests.faults.verdict import SITUATIONS, Situation
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
+def prepare(situation: Situation, root: Path, *, ordered: bool = True) -> Disk:
+    """The situation in a new folder, and the disk below it, which has all of it."""
+    root.mkdir()
+    situation.prepare(str(root))
+    return Disk(str(root), trees.read(str(root)), ordered=ordered)
+
+
+def cut(disk: Disk, calls: list[Call], situation: Situation) -> Iterator[str]:
+    """Play calls, and cut the power after each; what is wrong with what may be left then."""
+    judged, acknowledged = set(), False
+    for call in calls:
+        disk.play(call)
+        acknowledged |= '"ACK ' in call.args
+        for tree in disk.outcomes():
+            if (tree, acknowledged) not in judged:
+                judged.add((tree, acknowledged))
+                for complaint in judge(tree, situation.text, acknowledged):
+                    yield f"cut after {call}: {complaint}"
+
+
+@cache
+def judge(tree: trees.Tree, text: str, acknowledged: bool) -> list[str]:
+    """What is wrong with a content folder that a power cut left, and with going on from it."""
+    situation = next(some for some in SITUATIONS.values() if some.text == text)
+    with TemporaryDirectory() as folder:
+        root = f"{folder}/content"
+        trees.write(tree, root)
+        return [
+            *verdict.after_fault(root, situation, acknowledged=acknowledged),
+            *verdict.after_retry(root, situation),
+        ]
+
+
+def test_at_any_call(writers: Writers, situation: Situation, tmp_path: Path):
+    root = tmp_path / "content"
+    disk = prepare(situation, root)
+    run = writers.run("hub", str(root), situation.text)
+    assert run.acknowledged
+    assert list(cut(disk, run.calls, situation)) == []
+    # Nothing at all is left to chance once it is acknowledged.
+    assert disk.outcomes() == {trees.read(str(root))}
+
+
+def test_on_a_disk_without_order(writers: Writers, situation: Situation, tmp_path: Path):
+    """Without a journal a record may come before its text: refused, shown to nobody."""
+    root = tmp_path / "content"
+    disk = prepare(situation, root, ordered=False)
+    *calls, answer = writers.run("hub", str(root), situation.text).calls
+    found = list(cut(disk, calls, situation))
+    assert all("a record without its text" in complaint for complaint in found)
+    assert list(cut(disk, [answer], situation)) == []
+
+
+@pytest.mark.parametrize("fault", [KILL, EIO])
+def test_after_a_fault_and_a_retry(
+    writers: Writers, situation: Situation, fault: str, tmp_path: Path
+):
+    """An fsync that failed is none; who retries may find a version that is not on the disk."""
+    prepare(situation, tmp_path / "clean")
+    *calls, _ = writers.run("hub", str(tmp_path / "clean"), situation.text).calls
+    for number, call in enumerate(call for call in calls if call.name not in MEMORY_CALLS):
+        root = tmp_path / str(number)
+        disk = prepare(situation, root)
+        failed = writers.run("hub", str(root), situation.text, fault, call)
+        retried = writers.run("hub", str(root), situation.text)
+        assert retried.acknowledged
+        found = list(cut(disk, [*failed.calls, *retried.calls], situation))
+        assert found == [], f"{fault} at {call}"
+
+
+def test_every_fsync_counts(writers: Writers, situation: Situation, tmp_path: Path):
+    root = tmp_path / "content"
+    prepare(situation, root)
+    before = trees.read(str(root))
+    calls = writers.run("hub", str(root), situation.text).calls
+    syncs = [call for call in calls if call.name == "fsync"]
+    assert syncs
+    for sync in syncs:
+        without = [call for call in calls if call is not sync]
+        found = cut(Disk(str(root), before), without, situation)
+        assert next(found, None), f"The model does not see that {sync} is missing."
+
+
+@pytest.mark.parametrize("writer", ["unsynced", "careless"])
+def test_the_model_bites(writers: Writers, situation: Situation, writer: str, tmp_path: Path):
+    disk = prepare(situation, tmp_path / "content")
+    run = writers.run(writer, str(tmp_path / "content"), situation.text)
+    assert run.acknowledged
+    kinds = {found.split(": ")[1] for found in cut(disk, run.calls, situation)}
+    assert kinds >= {"torn", "lost"}

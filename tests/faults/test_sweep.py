@@ -1,0 +1,79 @@
+"""An acknowledged publication is never lost, whichever system call fails.
+
+Each call that a publication makes is, one run after another, its process's last (SIGKILL), or
+fails with EIO or ENOSPC. Errors leave out what asks for memory (``MEMORY_CALLS``) and the sending
+of the answer, which are no disk's; a kill leaves out nothing, and so happens also when all is
+done and nobody knows.
+What a kill cannot show, because the kernel goes on, is in test_power_cut.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.faults import verdict
+from tests.faults.strace import EIO, ENOSPC, KILL, MEMORY_CALLS, Call, Writers
+from tests.faults.verdict import SITUATIONS, Situation
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
+def sweep(
+    writers: Writers, writer: str, situation: Situation, fault: str, folder: Path
+) -> list[str]:
+    """Do the fault to each call of a publication; all that is wrong after any of them."""
+    clean = folder / "clean"
+    clean.mkdir()
+    situation.prepare(str(clean))
+    run = writers.run(writer, str(clean), situation.text)
+    assert run.acknowledged
+    calls = run.calls
+    if fault != KILL:
+        calls = [call for call in calls[:-1] if call.name not in MEMORY_CALLS]
+
+    def complaints(numbered: tuple[int, Call]) -> list[str]:
+        number, call = numbered
+        root = folder / str(number)
+        root.mkdir()
+        situation.prepare(str(root))
+        found = _complaints(writers, writer, situation, fault, call, str(root))
+        return [f"{fault} at {call}: {complaint}".replace(str(clean), "") for complaint in found]
+
+    with ThreadPoolExecutor(2) as pool:
+        return [found for some in pool.map(complaints, enumerate(calls)) for found in some]
+
+
+def _complaints(
+    writers: Writers, writer: str, situation: Situation, fault: str, call: Call, root: str
+) -> list[str]:
+    run = writers.run(writer, root, situation.text, fault, call)
+    found = [*verdict.after_fault(root, situation, acknowledged=run.acknowledged)]
+    if fault != KILL:
+        found += verdict.after_refusal(root, situation, run.answer)
+    return [*found, *verdict.after_retry(root, situation)]
+
+
+@pytest.mark.parametrize("fault", [KILL, EIO, ENOSPC])
+def test_any_call(writers: Writers, situation: Situation, fault: str, tmp_path: Path):
+    assert sweep(writers, "hub", situation, fault, tmp_path) == []
+
+
+def test_the_trace_is_complete(writers: Writers, situation: Situation, tmp_path: Path):
+    situation.prepare(str(tmp_path))
+    names = [call.name for call in writers.run("hub", str(tmp_path), situation.text).calls]
+    assert names[0] == "openat" and names[-1] == "sendto"
+    assert {"flock", "getdents64", "openat", "write", "fsync", "close"} <= {*names}
+    assert names.count("fsync") == (3 if situation.old else 6)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [(KILL, {"torn", "retry", "build"}), (ENOSPC, {"lost", "torn"}), (EIO, {"lost", "torn"})],
+)
+def test_the_sweep_bites(writers: Writers, fault: str, kinds: set[str], tmp_path: Path):
+    for name, situation in SITUATIONS.items():
+        (tmp_path / name).mkdir()
+        found = sweep(writers, "careless", situation, fault, tmp_path / name)
+        told = {complaint.split(": ")[1] for complaint in found}
+        assert told >= kinds, found

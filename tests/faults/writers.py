@@ -1,0 +1,104 @@
+"""Publishes to order, one forked child for each connection, so that Python starts once.
+
+A child sends its process id, waits for ``go``, publishes, and sends its answer: ``ACK version``,
+``REFUSED code`` or ``CRASHED exception``. All system calls between are the publication's.
+
+Run as ``python -m tests.faults.writers DESCRIPTOR`` with a listening socket; it ends when its
+standard input does.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from builder.content import OWNER_FILE, repo_path
+from builder.errors import HubError, RequestError
+from publisher import durable
+from publisher.drafts import make_draft
+from publisher.publish import Published, publish
+
+REPO = ("ann", "story")
+# The same time always, so that equal outcomes are equal trees.
+NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
+
+_PR_SET_PTRACER = 0x59616D61
+_ANYBODY = ctypes.c_ulong(-1)
+_libc = ctypes.CDLL(None)
+
+
+def put(root: str, text: str, *, sync: bool = True) -> Published:
+    """Publish as the hub does."""
+    draft = make_draft({"content": text})
+    return publish(root, *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
+
+
+def put_unsynced(root: str, text: str) -> Published:
+    """Publish as the hub does, but wait for no disk."""
+    return put(root, text, sync=False)
+
+
+def put_carelessly(root: str, text: str) -> Published:
+    """Publish as one writes it at first; only for a process that then ends."""
+    durable.write_version = _write_in_place
+    return put(root, text)
+
+
+def _write_in_place(
+    root: str, owner: str, name: str, version: str, text: bytes, record: bytes,
+    *, profile: bytes | None, sync: bool,
+) -> None:  # fmt: skip
+    folder = repo_path(root, owner, name)
+    with contextlib.suppress(OSError):
+        if profile is not None:
+            Path(root, owner, OWNER_FILE).write_bytes(profile)
+        Path(folder, f"{version}.json").write_bytes(record)
+        Path(folder, f"{version}.md").write_bytes(text)
+
+
+WRITERS = {"hub": put, "unsynced": put_unsynced, "careless": put_carelessly}
+
+
+def _serve(connection: socket.socket) -> None:
+    job = json.loads(connection.recv(65536))
+    write = WRITERS[job["writer"]]
+    # Some systems let a process be traced by its ancestors alone unless it says so.
+    _libc.prctl(_PR_SET_PTRACER, _ANYBODY, 0, 0, 0)
+    connection.send(b"%d" % os.getpid())
+    if not connection.recv(16):
+        return
+    try:
+        answer = f"ACK {write(job['root'], job['text']).version}"
+    except RequestError as error:
+        answer = f"REFUSED {error.code}"
+    except HubError as error:
+        answer = f"REFUSED {type(error).__name__}"
+    except BaseException as error:
+        answer = f"CRASHED {error!r}"
+    connection.send(answer.encode())
+
+
+def main(listener: socket.socket) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        put(root, "Whatever Python loads at first use is loaded before a child is watched.")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    while all(key.fileobj is listener for key, _ in selector.select()):
+        connection, _ = listener.accept()
+        with connection:
+            if os.fork() == 0:
+                _serve(connection)
+                os._exit(0)
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
