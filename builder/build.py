@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder import content, database, derive, openapi, records, render, search
+from builder import client, content, database, derive, openapi, records, render, search
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import ContentError, Fault, OperatorError
 from builder.lists import StalePage, find_stale, find_stale_first, write_page
@@ -157,14 +157,14 @@ def stamp(settings: Settings) -> str:
 @cache
 def _code_digest() -> bytes:
     # Once a process: what it runs is what it has loaded.
+    folders = (os.path.dirname(__file__), render.TEMPLATES, render.ASSETS)
+    paths = [
+        os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder))
+    ]
     hasher = hashlib.sha256()
-    here = os.path.dirname(__file__)
-    for folder in (here, render.TEMPLATES, render.ASSETS):
-        for name in sorted(os.listdir(folder)):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    hasher.update(name.encode() + b"\0" + file.read())
+    for path in filter(os.path.isfile, [*paths, client.CLIENT]):
+        with open(path, "rb") as file:
+            hasher.update(os.path.basename(path).encode() + b"\0" + file.read())
     return hasher.digest()
 
 
@@ -387,6 +387,10 @@ class _Run:
         self._write("not_found_page", self.pages.render("404.html"))
         with open(os.path.join(render.ASSETS, "style.css"), "rb") as file:
             self._write("stylesheet", file.read())
+        script, checksum = client.release(self.settings.base_url)
+        self._write("client", script)
+        self._write("client_release", script)
+        self._write("client_checksum", checksum)
 
     def _write_catalogue_files(self) -> None:
         lines = self.state.catalogue_lines()

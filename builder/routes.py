@@ -21,6 +21,7 @@ PAGE_SIZE = 50
 QUERY_CHARS_MAX = 100
 
 API = "/api/v1"
+CLIENT_VERSION = "1.0.0"
 
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
@@ -172,6 +173,16 @@ ROUTES = (
     ),
     Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
     Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
+    # The shell client
+    Route("client", "/cli/hub", "cli/hub", TEXT, "list", "site"),
+    Route(
+        "client_release", f"/cli/releases/v{CLIENT_VERSION}/hub",
+        f"cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site",
+    ),
+    Route(
+        "client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256",
+        f"cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site",
+    ),
 )  # fmt: skip
 
 BY_NAME = {route.name: route for route in ROUTES}

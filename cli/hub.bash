@@ -1,0 +1,41 @@
+# Completion of hub for bash: source this file, or put it into
+# ~/.local/share/bash-completion/completions/hub
+
+_hub() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local commands='pull cat search versions push help' words=
+    COMPREPLY=()
+    case $before in
+    -o | --output)
+        _hub_files "$word"
+        return
+        ;;
+    --sort) words='top trending new' ;;
+    --version | --tag | --page) ;;
+    *)
+        case $COMP_CWORD:${COMP_WORDS[1]} in
+        1:*) words="$commands --version --help" ;;
+        *:pull) words='--version --output --force --offline --no-cache --help' ;;
+        *:cat) words='--version --offline --no-cache --help' ;;
+        *:search) words='--tag --sort --page --json --help' ;;
+        *:versions) words='--json --help' ;;
+        2:help) words=$commands ;;
+        3:push)
+            _hub_files "$word"
+            return
+            ;;
+        5:push) words='major minor patch' ;;
+        esac
+        ;;
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+
+# Bash 3.2, as on macOS, has neither mapfile nor compopt.
+_hub_files() {
+    local IFS=$'\n'
+    COMPREPLY=($(compgen -f -- "$1"))
+    compopt -o filenames 2>/dev/null || :
+}
+
+complete -F _hub hub

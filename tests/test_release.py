@@ -1,0 +1,71 @@
+"""The shell client as the build releases it: whole, verifiable, and for the site it is from."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from builder import build as build_module
+from builder import client
+from builder.errors import OperatorError
+from builder.routes import CLIENT_VERSION
+from builder.settings import Settings
+from tests.catalogues import build_files
+from tests.servers import Server, clean_environment
+
+RELEASE = f"cli/releases/v{CLIENT_VERSION}/hub"
+
+
+def test_the_release_has_the_address_of_its_site(small: Settings) -> None:
+    site = build_files(small)
+    source = Path(client.CLIENT).read_bytes()
+    assert site["cli/hub"] == site[RELEASE]
+    assert site[RELEASE] == source.replace(b"http://127.0.0.1:8000", b"https://hub.example")
+    digest = hashlib.sha256(site[RELEASE]).hexdigest()
+    assert site[f"{RELEASE}.sha256"] == f"{digest}  hub\n".encode()
+
+
+def test_the_version_is_the_path_s(small: Settings) -> None:
+    told = subprocess.run(["sh", client.CLIENT, "--version"], capture_output=True, text=True)
+    assert told.stdout == f"hub {CLIENT_VERSION}\n"
+
+
+def test_a_changed_client_is_released(small: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_files(small)
+    other = Path(small.state, "other")
+    other.write_bytes(Path(client.CLIENT).read_bytes() + b"# more\n")
+    monkeypatch.setattr(client, "CLIENT", str(other))
+    build_module._code_digest.cache_clear()
+    try:
+        assert build_files(small)["cli/hub"].endswith(b"# more\n")
+    finally:
+        build_module._code_digest.cache_clear()
+
+
+@pytest.mark.parametrize("script", [None, b"#!/bin/sh\necho other\n"])
+def test_a_client_that_is_not_ours(
+    script: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if script:
+        (tmp_path / "hub").write_bytes(script)
+    monkeypatch.setattr(client, "CLIENT", str(tmp_path / "hub"))
+    with pytest.raises(OperatorError):
+        client.release("https://hub.example")
+
+
+def test_the_snippet_of_the_home_page_installs_it(live: Server, tmp_path: Path) -> None:
+    page = live.get("/").text
+    snippet = page.partition("<pre>\n")[2].partition("</pre>")[0].replace("&amp;", "&")
+    assert "sha256sum -c" in snippet
+    done = subprocess.run(
+        ["sh", "-euc", snippet], cwd=tmp_path, capture_output=True, text=True,
+        env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "hub: OK" in done.stdout and live.url in done.stdout
+    done = subprocess.run(
+        ["./hub", "cat", "mara-okafor/sql-review"], cwd=tmp_path, capture_output=True,
+        env=clean_environment(HOME=str(tmp_path)),
+    )  # fmt: skip
+    assert done.stdout == live.get("/api/v1/repos/mara-okafor/sql-review/raw").content
