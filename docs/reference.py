@@ -6,19 +6,30 @@
 A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-from builder import errors, names
+from builder import errors, names, records
 from builder.routes import CACHE_CONTROL, ROUTES
 from cli.hubctl import main as hubctl
+from publisher.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
+from publisher.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
+from publisher.fields import METADATA_FIELDS
+from publisher.idempotency import KEPT_SECONDS
+from publisher.incoming import BODY_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["README.md", "docs/hubctl.md", "docs/read-api.md", "docs/content-format.md"]
+DOCUMENTS = [
+    "README.md", "docs/hubctl.md", "docs/read-api.md", "docs/publish-api.md",
+    "docs/content-format.md",
+]  # fmt: skip
 
 
 def endpoints() -> str:
@@ -62,6 +73,58 @@ def reserved() -> str:
     return ", ".join(f"`{name}`" for name in sorted(names.RESERVED_OWNERS))
 
 
+def publish_fields() -> str:
+    """What the body of a publication may have."""
+    schema = msgspec.json.schema(records.Draft)["$defs"]["Draft"]
+    rows = ["| field | value | left out |", "|---|---|---|"]
+    for field, of in schema["properties"].items():
+        if field in schema["required"]:
+            default = "**required**"
+        elif field in METADATA_FIELDS:
+            default = "front matter, else as before"
+        else:
+            default = f"`{json.dumps(of['default'])}`" if "default" in of else "nothing"
+        rows.append(f"| `{field}` | {_value(of)} | {default} |")
+    return "\n".join(rows)
+
+
+def _value(schema: dict[str, Any]) -> str:
+    """In a few words, what fits this JSON schema."""
+    if "anyOf" in schema:
+        return ", or ".join(_value(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2].lower()
+    if schema["type"] == "array":
+        return f"list of at most {schema['maxItems']}: {_value(schema['items'])}"
+    if schema["type"] != "string":
+        return schema["type"]
+    told = [schema["description"]] if "description" in schema else []
+    told += [f'as `"{example}"`' for example in schema.get("examples", ())]
+    if "maxLength" in schema:
+        least = f"{schema['minLength']} to" if "minLength" in schema else "at most"
+        told.append(f"{least} {schema['maxLength']:,} characters")
+    return ", ".join(["text", *told])
+
+
+def publish_limits() -> str:
+    """How much may be published, and how often."""
+    limits = [
+        ("publications a minute for each token", PUBLISH_LIMIT),
+        ("requests a minute without a right token, for each address", FAILED_AUTH_LIMIT),
+        ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
+        ("bytes of the request's body", BODY_BYTES_MAX),
+        ("versions of a repo", names.VERSIONS_PER_REPO_MAX),
+        ("levels of lists and objects in `parameters`", records.NESTING_MAX),
+        ("hours that an `Idempotency-Key` is known", KEPT_SECONDS // 3600),
+        ("days that a token is good, by default", EXPIRES_DAYS_DEFAULT),
+        ("days that a token is good, at most", EXPIRES_DAYS_MAX),
+    ]
+    rows = [f"| {what} | {limit:,} |" for what, limit in limits]
+    return "\n".join(["| limit | |", "|---|---|", *rows])
+
+
 def commands() -> str:
     """The help of every command, as it prints it."""
     return "\n\n".join(_helps(hubctl, "hubctl", None))
@@ -78,7 +141,12 @@ def _helps(command: click.Command, name: str, parent: click.Context | None) -> I
             yield from _helps(command.get_command(context, each), each, context)
 
 
-PARTS = {part.__name__: part for part in (endpoints, caching, pages, statuses, reserved, commands)}
+PARTS = {
+    part.__name__: part
+    for part in (
+        endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, commands,
+    )
+}  # fmt: skip
 
 
 def rewritten(text: str) -> str:
