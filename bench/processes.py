@@ -80,12 +80,13 @@ class TreeMemory:
 
     def _sample(self, pid: int) -> None:
         while not self._ended.wait(SAMPLE_EVERY_SECONDS):
-            pids = _tree(pid)
+            pids = process_tree(pid)
             self.processes_max = max(self.processes_max, len(pids))
             self.peak_bytes = max(self.peak_bytes, sum(map(_proportional_bytes, pids)))
 
 
-def _tree(pid: int) -> list[int]:
+def process_tree(pid: int) -> list[int]:
+    """A process and all below it."""
     found = [pid]
     for parent in found:
         try:

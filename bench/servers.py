@@ -1,6 +1,6 @@
 """Starts the servers that are compared, each on one core, and puts load on them with wrk.
 
-Owns what is started: every server is a context manager that ends its own process. All load goes
+Owns what is started: every server is a context manager that ends its own processes. All load goes
 to 127.0.0.1. To keep each client under the limit of reads, requests come from many addresses in
 turn, by ``X-Forwarded-For``.
 """
@@ -10,16 +10,17 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from processes import HUBCTL, environment
+from processes import HUBCTL, environment, process_tree
 
 CLIENTS = 20_000
 CONNECTIONS = 32
@@ -128,25 +129,52 @@ def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator
 
 
 @contextlib.contextmanager
-def hub(folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
-    """The embedded server on ``content``, ``site`` and ``state`` below ``folder``."""
+def hub(
+    folder: str, core: int | None, rate_limit: int, options: Sequence[str] = ()
+) -> Iterator[Server]:
+    """The embedded server on ``content``, ``site`` and ``state`` below ``folder``.
+
+    ``options`` are more of ``hubctl serve``.
+    """
     port = _free_port()
     command = [
         *HUBCTL, "serve", "--content", f"{folder}/content", "--out", f"{folder}/site",
         "--state", f"{folder}/state", "--host", "127.0.0.1", "--port", str(port),
         "--rate-limit", str(rate_limit), "--trusted-proxy", "127.0.0.1",
-        "--base-url", "http://127.0.0.1:8000",
+        "--base-url", "http://127.0.0.1:8000", *options,
     ]  # fmt: skip
     with _started(command, port, core) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _started(command: list[str], port: int, core: int | None) -> Iterator[Server]:
+def mlflow(folder: str, python: str) -> Iterator[Server]:
+    """MLflow's server with one worker and SQLite below ``folder``, run by ``python``.
+
+    Without its telemetry and without its job runner, seven processes that no prompt needs.
+    """
+    port = _free_port()
+    command = [
+        python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
+        "--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
+        "--default-artifact-root", f"{folder}/mlflow-artifacts",
+    ]  # fmt: skip
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with _started(command, port, None, quiet) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def _started(
+    command: list[str], port: int, core: int | None, variables: Mapping[str, str] | None = None
+) -> Iterator[Server]:
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            _pinned(command, core), stdout=log, stderr=subprocess.STDOUT, env=environment()
-        )
+            _pinned(command, core), stdout=log, stderr=subprocess.STDOUT,
+            env={**environment(), **(variables or {})},
+            # A group of its own: what a server starts is ended with it.
+            start_new_session=True,
+        )  # fmt: skip
         try:
             url = f"http://127.0.0.1:{port}"
             deadline = time.monotonic() + START_SECONDS_MAX
@@ -158,11 +186,11 @@ def _started(command: list[str], port: int, core: int | None) -> Iterator[Server
             yield Server(url, process.pid)
         finally:
             process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def fetch(server: Server, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str], int]:
@@ -196,17 +224,17 @@ def load(
             "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s",
             "-s", file.name, server.url,
         ]  # fmt: skip
-        before = _cpu_seconds(server.pid)
+        before = cpu_seconds(server)
         done = subprocess.run(
             _pinned(command, core), capture_output=True, text=True, timeout=seconds + 60
         )
-        cpu_seconds = _cpu_seconds(server.pid) - before
+        used_seconds = cpu_seconds(server) - before
     if done.returncode:
         raise SystemExit(f"wrk failed:\n{done.stdout}{done.stderr}")
     found = {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", done.stdout, re.M)}
     return Load(
         reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
-        reads_per_cpu_second=found["requests"] / max(0.01, cpu_seconds),
+        reads_per_cpu_second=found["requests"] / max(0.01, used_seconds),
         bytes_per_read=found["bytes"] / max(1, found["requests"]),
         p99_milliseconds=found["p99"] / 1000,
         refused=found["refused"],
@@ -238,8 +266,11 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far, all its threads."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(server: Server) -> float:
+    """Processor time of a server so far, with all its threads and running processes."""
+    seconds = 0.0
+    for pid in process_tree(server.pid):
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds

@@ -36,8 +36,10 @@ from builder.state import RepoRow, State, build_lock
 
 HOME_ROWS = 10
 HOME_TAGS = 40
-# From then on, a build that is behind with lists catches up, whoever waits.
+# From then on, a build that is behind with lists spends a slice of time on them, whoever waits.
 LAG_SECONDS_MAX = 2.0
+SLICE_SECONDS = 0.1
+REPOS_PER_INDEXING = 10
 
 
 class Report(NamedTuple):
@@ -179,6 +181,7 @@ class _Run:
         self.is_wanted: Callable[[], bool] = lambda: False
         self.pages = render.pages_of(settings)
         self.is_fresh = self.is_strict = False
+        self.settle_until = 0.0  # by monotonic time, where somebody waits
         self.is_settled = True
         self.faults: list[Fault] = []
         self.rendered = self.indexed = self.removed = 0
@@ -208,10 +211,7 @@ class _Run:
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in self.faults)
         on_visible(Visible(state.totals()[1], faulty))
         self.is_settled = self._settle(index)
-        if self.is_settled:
-            state.end(current, site.mark())
-        else:
-            state.pause()
+        state.end(current, site.mark())
         if self.faults:
             raise ContentError(sorted(self.faults))
 
@@ -244,7 +244,7 @@ class _Run:
         self._forget_repos(found.removed)
         if self.is_fresh:
             self._note_lists([tag for tag, _ in state.tags()])
-            state.add_todo("site", ["tags"])
+            state.add_todo("site", ["tags", "index"])
         tags = state.todo("first page")
         pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
         state.checkpoint()
@@ -265,6 +265,8 @@ class _Run:
                 self.state.put_repo(row, old)
                 if self.is_fresh:
                     continue  # all lists are to be written
+                if not old or old.text_digest != row.text_digest:
+                    self.state.add_todo("index", [row.id])
                 if not old or _place(old) != _place(row):
                     self._note_change(old, row)
                 self.state.done("repo", [row.id])
@@ -276,6 +278,7 @@ class _Run:
             old = self.state.repo(repo_id)
             if old:
                 self.state.remove_repo(old)
+                self.state.add_todo("index", [repo_id])
                 self._note_change(old, None)
         self.state.done("repo", removed)
 
@@ -344,41 +347,65 @@ class _Run:
     # The rest
 
     def _settle(self, index: bool) -> bool:
-        """Do all that is left; False if that was cut short for another build."""
-        if not self._write_deep_pages() or self._must_yield():
-            return False
-        self._remove_orphans()
-        if index:
-            self.indexed = search.update(self.settings, self.state, self.progress)
-        if "catalogue" in self.state.todo("site"):
-            self._write_catalogue_files()
-            self.state.done("site", ["catalogue"])
-        return True
+        """Go on with the rest; False if something is left of it."""
+        self.settle_until = time.monotonic() + SLICE_SECONDS
+        while not self._must_yield():
+            serial = self.state.pass_serial()
+            if not self._write_deep_pages() or (index and not self._update_index()):
+                break
+            self._remove_orphans()
+            if "catalogue" in self.state.todo("site"):
+                self._write_catalogue_files(serial)
+            if self.state.end_pass():
+                self.state.done("site", ["catalogue"])
+                return True
+        return False
 
     def _must_yield(self) -> bool:
-        return (
-            not self.is_fresh and self.is_wanted() and self.state.behind_seconds() < LAG_SECONDS_MAX
-        )
+        if self.is_fresh or not self.is_wanted():
+            return False
+        is_late = self.state.behind_seconds() >= LAG_SECONDS_MAX
+        return not is_late or time.monotonic() >= self.settle_until
 
     def _write_deep_pages(self) -> bool:
-        """Write what is stale of the lists; False if that was cut short."""
+        """Write what is stale of the lists in this pass; False if that was cut short."""
         state = self.state
-        tags = state.todo("list")
-        pages: list[StalePage] = []
-        for tag in sorted(tags):
-            for sort in SORTS:
+        for tag in state.todo("pass list"):
+            state.add_todo("order", [f"{sort} {tag}" for sort in SORTS])
+            state.done("pass list", [tag])
+        lists = sorted(state.todo("order"))
+        for done, name in enumerate(lists):
+            sort, _, tag = name.partition(" ")
+            number: int | None = state.page_reached()
+            while number:
                 if self._must_yield():
                     return False
-                stale, gone = find_stale(state, tag or None, sort)
-                pages += stale
-                state.add_orphans(gone)
-        state.checkpoint()
-        for done, page in enumerate(pages):
-            self.progress("Writing list pages", done, len(pages))
+                stretch = find_stale(state, tag or None, sort, number)
+                state.add_orphans(stretch.gone)
+                state.checkpoint()
+                for page in stretch.pages:
+                    self.progress("Writing lists", done, len(lists))
+                    write_page(page, state, self.site, self.pages)
+                number = stretch.following
+                state.reach_page(number or 1)
+            state.done("order", [name])
+        return True
+
+    def _update_index(self) -> bool:
+        """Take into the search index what is for this pass; False if that was cut short."""
+        state = self.state
+        if "index" in state.todo("site"):
+            self.indexed += search.update(self.settings, state, self.progress)
+            state.done("site", ["index"])
+        repos = sorted(state.todo("pass index"))
+        # Also with nothing to take in: an index that is lost or damaged is made anew.
+        for at in range(0, max(1, len(repos)), REPOS_PER_INDEXING):
             if self._must_yield():
                 return False
-            write_page(page, state, self.site, self.pages)
-        state.done("list", tags)
+            batch = repos[at : at + REPOS_PER_INDEXING]
+            self.indexed += search.update(self.settings, state, self.progress, batch)
+            state.done("pass index", batch)
+            state.checkpoint()
         return True
 
     def _write_fixed_files(self) -> None:
@@ -392,10 +419,11 @@ class _Run:
         self._write("client_release", script)
         self._write("client_checksum", checksum)
 
-    def _write_catalogue_files(self) -> None:
+    def _write_catalogue_files(self, serial: int) -> None:
         lines = self.state.catalogue_lines()
         self._write("catalogue", b"".join(line + b"\n" for line in lines))
-        hub = derive.hub_record(self.settings, *self.state.totals())
+        repos_count, _ = self.state.totals()
+        hub = derive.hub_record(self.settings, repos_count, serial)
         self._write("hub", single(json_bytes(hub)))
 
     def _write(self, route: str, data: bytes) -> None:

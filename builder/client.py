@@ -5,6 +5,7 @@ Reads ``cli/hub`` as a file; what is in it is that file's own business.
 
 import hashlib
 import os
+from functools import cache
 from typing import NamedTuple
 
 from builder.errors import OperatorError
@@ -25,14 +26,20 @@ def release(base_url: str) -> Release:
 
     Raises OperatorError where the client is not the one that this code knows.
     """
-    try:
-        with open(CLIENT, "rb") as file:
-            script = file.read()
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot read the client {CLIENT}: {error.strerror}. Install hub again."
-        ) from None
+    script = read_source()
     if script.count(_BAKED) != 1:
         raise OperatorError(f"{CLIENT} has no place for the site's address. Install hub again.")
     script = script.replace(_BAKED, f"baked_url='{base_url}'\n".encode())
     return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())
+
+
+@cache
+def read_source() -> bytes:
+    """The client's file, as it was when this process first read it. Raises OperatorError."""
+    try:
+        with open(CLIENT, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot read the client {CLIENT}: {error.strerror}. Install hub again."
+        ) from None

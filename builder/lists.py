@@ -13,6 +13,8 @@ from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_api, list_page
 from builder.site import Site
 from builder.state import State
 
+PAGES_PER_STRETCH = 20
+
 
 class StalePage(NamedTuple):
     """A page that has to be written; ``keys`` are its repos in the state."""
@@ -40,23 +42,37 @@ def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
     return [page for page in pages if _note_stale(state, page, state.page(tag, page.sort, 1))]
 
 
-def find_stale(state: State, tag: str | None, sort: str) -> tuple[list[StalePage], list[str]]:
-    """As ``find_stale_first``, for all pages of one order; and the files of pages past its end."""
-    order = state.order(tag, sort)
-    last = page_count(len(order)) if order or tag is None else 0
-    known = state.pages(tag, sort)
+class Stretch(NamedTuple):
+    """Some pages of a list in one order. ``pages`` are the stale ones of them; ``gone`` are files
+    of pages past the list's end; ``following`` is the number of the page after these, or None.
+    """
+
+    pages: list[StalePage]
+    gone: list[str]
+    following: int | None
+
+
+def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
+    """As ``find_stale_first``, for a stretch of pages in one order, from page ``first`` on."""
+    total, _ = state.totals(tag)
+    last = page_count(total) if total or tag is None else 0
+    following = first + PAGES_PER_STRETCH
+    order = state.order(
+        tag, sort, PAGES_PER_STRETCH * PAGE_SIZE, offset=(first - 1) * PAGE_SIZE
+    )  # fmt: skip
+    known = state.pages(tag, sort, first)
     stale = []
-    for number in range(1, last + 1):
-        rows = order[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
-        page = _make_page(tag, sort, number, len(order), rows)
+    for number in range(first, min(last + 1, following)):
+        start = (number - first) * PAGE_SIZE
+        page = _make_page(tag, sort, number, total, order[start : start + PAGE_SIZE])
         if _note_stale(state, page, known.get(number)):
             stale.append(page)
+    if following <= last:
+        return Stretch(stale, [], following)
     gone = [number for number in known if number > last]
-    if gone:
-        state.drop_pages_after(tag, sort, last)
-    return stale, [
-        made(tag, sort, number).file for number in gone for made in (list_api, list_page)
-    ]
+    state.drop_pages_after(tag, sort, last)
+    made = (list_api, list_page)
+    return Stretch(stale, [make(tag, sort, page).file for page in gone for make in made], None)
 
 
 def _make_page(

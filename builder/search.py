@@ -94,10 +94,12 @@ def index_folder(settings: Settings) -> str:
     return f"{settings.state}/search"
 
 
-def update(settings: Settings, state: State, progress: Progress) -> int:
+def update(
+    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None
+) -> int:
     """Bring the index to what the state says; returns how many repos were taken in or dropped.
 
-    Raises OperatorError.
+    ``repos``: ids of the only ones that can differ from it. Raises OperatorError.
     """
     folder = index_folder(settings)
     found = _open(folder)
@@ -105,7 +107,8 @@ def update(settings: Settings, state: State, progress: Progress) -> int:
     if is_new:
         state.forget_index()
         found = _create(folder)
-    changed, gone = state.stale_in_index()
+        repos = None
+    changed, gone = state.stale_in_index(repos)
     if changed or gone:
         _write(found, settings, state, changed, gone, progress)
     if is_new:
@@ -121,10 +124,11 @@ def _write(
     """Take in the changed repos and drop those that are gone, in one commit."""
     writer = _writer(found)
     counts: Counter[tuple[str, str]] = Counter()
+    # One for all deletions: Whoosh would open the index anew for each.
+    searcher = None if found.is_empty() else writer.searcher()
     try:
-        is_empty = found.is_empty()
         for repo_id in gone:
-            writer.delete_by_term("id", repo_id)
+            writer.delete_by_term("id", repo_id, searcher)
             counts.subtract(state.indexed_words(repo_id))
             state.drop_indexed(repo_id)
         for done, repo_id in enumerate(changed):
@@ -133,8 +137,8 @@ def _write(
             _, text = content.read_version(
                 settings.content, line.owner, line.name, Version.parse(line.latest_version)
             )
-            if not is_empty:
-                writer.delete_by_term("id", repo_id)
+            if searcher:
+                writer.delete_by_term("id", repo_id, searcher)
                 counts.subtract(state.indexed_words(repo_id))
             weights, repo_words = found_words(line, text)
             writer.add_document(id=repo_id, text=weights)
@@ -148,6 +152,9 @@ def _write(
     except BaseException:
         writer.cancel()
         raise
+    finally:
+        if searcher:
+            searcher.close()
     state.count_words(counts)
 
 

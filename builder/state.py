@@ -156,15 +156,10 @@ class State:
         with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
             self._db.execute("DELETE FROM meta WHERE key = 'running'")
 
-    def pause(self) -> None:
-        """Commit a build that has left something to do, as ``todo`` says."""
-        self._db.execute("DELETE FROM meta WHERE key = 'running'")
-        self._db.execute("COMMIT")
-
     def end(self, stamp: str, site_mark: str) -> None:
-        """Commit a build that has done everything."""
+        """Commit a build that has done all that it was to do, or left it in ``todo``."""
         self._put_meta("clean", f"{stamp} {boot_id()} {site_mark}")
-        self._db.execute("DELETE FROM meta WHERE key IN ('running', 'behind')")
+        self._drop_meta("running")
         self._db.execute("COMMIT")
 
     def note_behind(self) -> None:
@@ -175,6 +170,37 @@ class State:
         """How long lists have been behind the repos."""
         since = self._meta("behind")
         return max(0.0, time.time() - float(since)) if since else 0.0
+
+    # A pass over all that is behind. It may take several builds; what comes up meanwhile is for
+    # the next pass, so no list is put off for ever.
+
+    def pass_serial(self) -> int:
+        """How many versions there were when the pass began; begins one if there is none."""
+        serial = self._meta("pass")
+        if serial is None:
+            serial = str(self.totals()[1])
+            self._put_meta("pass", serial)
+            for kind in ("list", "index"):
+                self._db.execute(
+                    "UPDATE OR REPLACE todo SET kind = 'pass ' || kind WHERE kind = ?", (kind,)
+                )
+        return int(serial)
+
+    def end_pass(self) -> bool:
+        """End the pass; whether nothing came up meanwhile."""
+        for key in ("pass", "behind"):
+            self._drop_meta(key)
+        if self.todo("list"):
+            self.note_behind()
+            return False
+        return True
+
+    def page_reached(self) -> int:
+        """The page at which a pass goes on, in the first of its lists."""
+        return int(self._meta("page reached") or 1)
+
+    def reach_page(self, number: int) -> None:
+        self._put_meta("page reached", str(number))
 
     def todo(self, kind: str) -> set[str]:
         """What of a kind has been begun and not ended."""
@@ -201,6 +227,9 @@ class State:
         except sqlite3.OperationalError:
             return None  # a new file, without tables
         return row[0] if row else None
+
+    def _drop_meta(self, key: str) -> None:
+        self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     def _put_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
@@ -274,15 +303,17 @@ class State:
 
     # Lists
 
-    def order(self, tag: str | None, sort: str, limit: int = -1) -> list[tuple[int, bytes]]:
-        """Key and digest of each repo of a list, in its order; at most ``limit`` of them."""
+    def order(
+        self, tag: str | None, sort: str, limit: int, *, offset: int = 0
+    ) -> list[tuple[int, bytes]]:
+        """Key and digest of repos of a list, in its order: ``limit`` of them at most."""
+        order = f"ORDER BY {_ORDER[sort]} LIMIT ? OFFSET ?"
         if tag is None:
             return self._db.execute(
-                f"SELECT key, digest FROM repo ORDER BY {_ORDER[sort]} LIMIT ?", (limit,)
+                f"SELECT key, digest FROM repo {order}", (limit, offset)
             ).fetchall()
         return self._db.execute(
-            f"SELECT repo, digest FROM tag WHERE name = ? ORDER BY {_ORDER[sort]} LIMIT ?",
-            (tag, limit),
+            f"SELECT repo, digest FROM tag WHERE name = ? {order}", (tag, limit, offset)
         ).fetchall()
 
     def rows(self, keys: list[int]) -> list[tuple[bytes, bytes]]:
@@ -315,11 +346,12 @@ class State:
             "SELECT tag, repos FROM total WHERE tag != '' AND repos > 0 ORDER BY repos DESC, tag"
         ).fetchall()
 
-    def pages(self, tag: str | None, sort: str) -> dict[int, bytes]:
-        """The digest of each page of a list that is on the site."""
+    def pages(self, tag: str | None, sort: str, first: int = 1) -> dict[int, bytes]:
+        """The digest of each page of a list that is on the site, from ``first`` on."""
         return dict(
             self._db.execute(
-                "SELECT number, digest FROM page WHERE tag = ? AND sort = ?", (tag or "", sort)
+                "SELECT number, digest FROM page WHERE tag = ? AND sort = ? AND number >= ?",
+                (tag or "", sort, first),
             )
         )
 
@@ -412,14 +444,19 @@ class State:
 
     # Search
 
-    def stale_in_index(self) -> tuple[list[str], list[str]]:
+    def stale_in_index(self, among: Iterable[str] | None) -> tuple[list[str], list[str]]:
         """Ids of the repos that the search index has to take in, and of those it has to drop."""
+        where, ids = "", []
+        if among is not None:
+            ids = [*among]
+            where = f"AND id IN ({', '.join('?' * len(ids))})"
         changed = self._db.execute(
-            "SELECT repo.id FROM repo LEFT JOIN indexed ON indexed.id = repo.id "
-            "WHERE indexed.text_digest IS NOT repo.text_digest ORDER BY repo.id"
+            "SELECT id FROM repo LEFT JOIN indexed USING (id) "
+            f"WHERE indexed.text_digest IS NOT repo.text_digest {where} ORDER BY id",
+            ids,
         )
         gone = self._db.execute(
-            "SELECT id FROM indexed WHERE id NOT IN (SELECT id FROM repo) ORDER BY id"
+            f"SELECT id FROM indexed WHERE id NOT IN (SELECT id FROM repo) {where} ORDER BY id", ids
         )
         return [row[0] for row in changed], [row[0] for row in gone]
 

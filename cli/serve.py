@@ -96,7 +96,8 @@ def _run(server: uvicorn.Server, listener: socket.socket) -> None:
     """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
     end the process as if it had failed.
     """
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    # Also before uvicorn listens to signals itself.
+    signal.signal(signal.SIGTERM, lambda number, frame: setattr(server, "should_exit", True))
     with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
 
