@@ -159,14 +159,13 @@ def stamp(settings: Settings) -> str:
 @cache
 def _code_digest() -> bytes:
     # Once a process: what it runs is what it has loaded.
-    folders = (os.path.dirname(__file__), render.TEMPLATES, render.ASSETS)
-    paths = [
-        os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder))
-    ]
-    hasher = hashlib.sha256()
-    for path in filter(os.path.isfile, [*paths, client.CLIENT]):
-        with open(path, "rb") as file:
-            hasher.update(os.path.basename(path).encode() + b"\0" + file.read())
+    hasher = hashlib.sha256(client.read_source())
+    for folder in (os.path.dirname(__file__), render.TEMPLATES, render.ASSETS):
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    hasher.update(name.encode() + b"\0" + file.read())
     return hasher.digest()
 
 

@@ -1,7 +1,9 @@
 """The shell client as the build releases it: whole, verifiable, and for the site it is from."""
 
 import hashlib
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from builder.errors import OperatorError
 from builder.routes import CLIENT_VERSION
 from builder.settings import Settings
 from tests.catalogues import build_files
-from tests.servers import Server, clean_environment
+from tests.servers import PROJECT, Server, clean_environment
 
 RELEASE = f"cli/releases/v{CLIENT_VERSION}/hub"
 
@@ -31,25 +33,32 @@ def test_the_version_is_the_path_s(small: Settings) -> None:
     assert told.stdout == f"hub {CLIENT_VERSION}\n"
 
 
-def test_a_changed_client_is_released(small: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def other_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where another client is looked for; no file is there."""
+    remembered = (client.read_source, build_module._code_digest)
+    monkeypatch.setattr(client, "CLIENT", str(tmp_path / "other"))
+    for function in remembered:
+        function.cache_clear()
+    yield tmp_path / "other"
+    for function in remembered:
+        function.cache_clear()
+
+
+def test_a_changed_client_is_released(small: Settings, other_client: Path) -> None:
+    shutil.copy(PROJECT / "cli" / "hub", other_client)
     build_files(small)
-    other = Path(small.state, "other")
-    other.write_bytes(Path(client.CLIENT).read_bytes() + b"# more\n")
-    monkeypatch.setattr(client, "CLIENT", str(other))
+    with other_client.open("ab") as file:
+        file.write(b"# more\n")
+    client.read_source.cache_clear()
     build_module._code_digest.cache_clear()
-    try:
-        assert build_files(small)["cli/hub"].endswith(b"# more\n")
-    finally:
-        build_module._code_digest.cache_clear()
+    assert build_files(small)["cli/hub"].endswith(b"# more\n")
 
 
 @pytest.mark.parametrize("script", [None, b"#!/bin/sh\necho other\n"])
-def test_a_client_that_is_not_ours(
-    script: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_is_not_ours(script: bytes | None, other_client: Path) -> None:
     if script:
-        (tmp_path / "hub").write_bytes(script)
-    monkeypatch.setattr(client, "CLIENT", str(tmp_path / "hub"))
+        other_client.write_bytes(script)
     with pytest.raises(OperatorError):
         client.release("https://hub.example")
 
