@@ -94,7 +94,6 @@ class RepoRenderer:
         version = derive.version_record(stored, older.version if older else None, self.links)
         text = stored.content.encode()
         self._write("version_raw", at, text)
-        self._write("version", at, render.single(render.json_bytes(version)))
         changes = None
         if older:
             where = f"{stored.owner}/{stored.name}"
@@ -107,6 +106,8 @@ class RepoRenderer:
             "version.html", version=version, title=stored.record.title, changes=changes
         )
         self._write("version_page", at, page)
+        # Last: it says where the others are.
+        self._write("version", at, render.single(render.json_bytes(version)))
         return derive.version_entry(version)
 
     def _write_repo(

@@ -22,6 +22,8 @@ import requests
 
 from builder.build import build
 from builder.settings import Settings
+from publisher.accounts import Accounts
+from publisher.database import Database
 
 PROJECT = Path(__file__).parent.parent
 SAMPLE = PROJECT / "content"
@@ -174,6 +176,34 @@ def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[
     finally:
         status = server.close()
     assert status == 0, f"exit status {status}\n{process.text}"
+
+
+def run_schemathesis(url: str, folder: Path, config: str, examples: int, method: str) -> str:
+    """Try the operations of an API document with one HTTP method; fails where the service does not
+    keep to the document. Returns what it says.
+
+    ``config`` is Schemathesis's own, as TOML; ``examples`` are that many for each operation.
+    """
+    (folder / "schemathesis.toml").write_text(config, encoding="utf-8")
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("st")), "--config-file", "schemathesis.toml",
+            "run", url, "--include-method", method, "--phases", "examples,coverage,fuzzing",
+            "--max-examples", str(examples), "--generation-deterministic", "--no-color",
+        ],
+        cwd=folder, env=clean_environment(PYTHONPATH=str(PROJECT)), capture_output=True, text=True,
+        timeout=3 * DEADLINE_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def add_publisher(settings: Settings, owner: str) -> str:
+    """Add an owner; returns a token for all of the owner's repos."""
+    with Database(settings.state) as database:
+        accounts = Accounts(database)
+        accounts.add_owner(owner)
+        return accounts.create_token(owner, "test")[0]
 
 
 def sample_settings(folder: Path, base_url: str = "https://hub.example") -> Settings:

@@ -1,0 +1,120 @@
+"""A live hub, hosts of plain files for its site, and clients."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.catalogues import settings_in, write_small_catalogue
+from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
+from tests.servers import Process, Server, add_publisher, free_port, serving, wait_until
+
+# All that the client may call, but for python3.
+TOOLS = (
+    "awk cat cksum cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc"
+).split()
+
+NGINX = """\
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    types {{ application/json json; text/plain txt; text/html html; }}
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        root {root};
+    }}
+}}
+"""
+
+
+class Hub(NamedTuple):
+    """A live hub with the small catalogue, and ``token`` to publish as ada."""
+
+    server: Server
+    token: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+
+@pytest.fixture(scope="session")
+def publishing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """Tests may publish as ada, each to repos of its own."""
+    settings = settings_in(tmp_path_factory.mktemp("hub"))
+    write_small_catalogue(settings.content)
+    token = add_publisher(settings, "ada")
+    with serving(settings, "--publish-limit", "0") as server:
+        yield Hub(server, token)
+
+
+@pytest.fixture(scope="session")
+def python_url(publishing: Hub) -> Iterator[str]:
+    """The same site on Python's file server."""
+    process = Process(
+        sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
+        "--directory", publishing.server.settings.out,
+    )  # fmt: skip
+    try:
+        line = process.wait_for_line("Serving HTTP on")
+        yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="session")
+def nginx_url(publishing: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The same site behind nginx, without any rule."""
+    need("nginx")
+    folder, port = tmp_path_factory.mktemp("nginx"), free_port()
+    config = folder / "nginx.conf"
+    root = os.path.abspath(publishing.server.settings.out)
+    config.write_text(NGINX.format(folder=folder, port=port, root=root))
+    process = Process("nginx", "-p", str(folder), "-c", str(config), "-e", "stderr")
+    try:
+        wait_until((folder / "pid").exists, "nginx")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.stop()
+
+
+@pytest.fixture(params=["embedded", "python", "nginx"])
+def host(request: pytest.FixtureRequest, publishing: Hub, python_url: str, nginx_url: str) -> str:
+    """The address of the same site on each host."""
+    urls = {"embedded": publishing.url, "python": python_url, "nginx": nginx_url}
+    return urls[request.param]
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the client needs, and waits of no length."""
+    need(*(command[0] for command in SHELLS.values()))
+    folder = link_tools(tmp_path_factory.mktemp("tools") / "bin", *TOOLS)
+    (folder / "python3").symlink_to(sys.executable)
+    (folder / "sleep").write_text(FAKE_SLEEP)
+    (folder / "sleep").chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def client(tools: Path, tmp_path: Path) -> Client:
+    """A client with an empty home, under dash."""
+    return Client(tmp_path / "client", tools=(str(tools),)).make_folders()
+
+
+@pytest.fixture(params=SHELLS)
+def each(request: pytest.FixtureRequest, client: Client) -> Client:
+    """A client with an empty home, under each shell."""
+    return client.under(request.param)

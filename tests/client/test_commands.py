@@ -1,0 +1,263 @@
+"""What every command says and how it ends: under each shell, on each host."""
+
+import hashlib
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.client.conftest import Hub
+from tests.client.shells import Client
+
+LATEST = b"Review {{code}} with care.\n"
+FIRST = b"Review {{code}}.\n"
+
+
+class Case(NamedTuple):
+    """``err`` is in standard error; None stands for none at all."""
+
+    command: list[str]
+    status: int
+    err: str | None
+    out: bytes = b""
+
+
+# fmt: off
+USES = [
+    Case([], 2, "Fetches, searches and publishes"),
+    Case(["nonsense"], 2, "there is no command nonsense"),
+    Case(["help", "nonsense"], 2, "there is no command nonsense"),
+    Case(["--version"], 0, None, b"hub 1.0.0\n"),
+    Case(["pull"], 2, "name a prompt: OWNER/NAME"),
+    Case(["pull", "review"], 2, "with a slash"),
+    Case(["pull", "ann/review/raw"], 2, "give OWNER/NAME, not 'ann/review/raw'"),
+    Case(["pull", "ann/"], 2, "give OWNER/NAME, not 'ann/'"),
+    Case(["pull", "Ann/review"], 2, "lower case, unlike 'Ann'"),
+    Case(["pull", "ann/..%2f"], 2, "not '..%2f'"),
+    Case(["pull", "ann/a\nb"], 2, "not 'a\nb'"),
+    Case(["pull", "ann/*"], 2, "not '*'"),
+    Case(["pull", "ann/rev;iew"], 2, "not 'rev;iew'"),
+    Case(["pull", "ann/$(id)"], 2, "not '$(id)'"),
+    Case(["pull", "ann/a--version"], 2, "not 'a--version'"),
+    Case(["pull", "ann/review", "ann/story"], 2, "give one prompt"),
+    Case(["pull", "ann/review", "--version"], 2, "--version wants a value"),
+    Case(["pull", "ann/review", "--version", "1.0"], 2, "a version is x.y.z"),
+    Case(["pull", "ann/review", "--version", "1.0.0.0"], 2, "a version is x.y.z"),
+    Case(["pull", "ann/review", "--version", "01.0.0"], 2, "a version is x.y.z"),
+    Case(["pull", "ann/review", "--version", "../.."], 2, "a version is x.y.z"),
+    Case(["pull", "ann/review", "-o", ""], 2, "-o wants a file"),
+    Case(["pull", "ann/review", "--nonsense"], 2, "no option --nonsense"),
+    Case(["cat", "ann/review", "-o", "x"], 2, "no option -o"),
+    Case(["cat", "ann/review", "--force"], 2, "no option --force"),
+    Case(["search"], 2, "say what to search for"),
+    Case(["search", "a", "b"], 2, "give one query, in quotes"),
+    Case(["search", "-a"], 2, "put -- before a query"),
+    Case(["search", "a", "--page", "0"], 2, "--page is a number"),
+    Case(["search", "a", "--sort", "old"], 2, "top, trending or new"),
+    Case(["search", "a", "--tag"], 2, "--tag wants a value"),
+    Case(["versions"], 2, "name a prompt"),
+    Case(["versions", "ann/review", "x/y"], 2, "give one prompt"),
+    Case(["push"], 2, "give OWNER/NAME, FILE"),
+    Case(["push", "ada/x"], 2, "give OWNER/NAME, FILE"),
+    Case(["push", "ada/x", "file", "why", "huge"], 2, "not 'huge'"),
+    Case(["push", "ada/x", "file"], 4, "put it in HUB_TOKEN"),
+]
+READS = [
+    Case(["cat", "ann/review"], 0, None, LATEST),
+    Case(["cat", "ann/review", "--version", "1.0.0"], 0, None, FIRST),
+    Case(["pull", "ann/review", "-o", "-"], 0, None, LATEST),
+    Case(["cat", "--no-cache", "ann/story"], 0, None, b"Tell a story.\n"),
+    Case(["cat", "ann/review", "--version", "9.0.0"], 3, ""),
+    Case(["cat", "ann/nothing"], 3, ""),
+    Case(["cat", "nobody/nothing-h"], 3, ""),
+    Case(["cat", "ann/review", "--offline", "--no-cache"], 6, "no copy of ann/review on this machine"),
+    Case(["versions", "ann/nothing"], 3, ""),
+    Case(["search", "care"], 0, "", b"ann/review\t1.1.0\tThe review prompt\tcode,careful\tA careful review.\n"),
+    Case(["search", "", "--tag", "code,careful"], 0, "", b"ann/review\t1.1.0\tThe review prompt\tcode,careful\tA careful review.\n"),
+    Case(["search", "no such words"], 0, "nothing found"),
+    Case(["search", "--", "-h * $(id) 'a' \"b\" \\ &q=x"], 0, "nothing found"),
+    Case(["search", "care", "--page", "2"], 3, ""),
+]
+# fmt: on
+
+
+def check(client: Client, case: Case) -> None:
+    done = client.run(*case.command)
+    assert (done.status, done.out) == (case.status, case.out), done.err
+    assert done.err == "" if case.err is None else case.err in done.err
+
+
+@pytest.mark.parametrize("case", USES, ids=lambda case: " ".join(case.command))
+def test_wrong_uses_ask_nobody(case: Case, each: Client) -> None:
+    check(each.to("http://127.0.0.1:9"), case)
+
+
+def test_reads(host: str, each: Client) -> None:
+    for case in READS:
+        check(each.to(host), case)
+
+
+def test_versions(host: str, each: Client) -> None:
+    done = each.to(host).run("versions", "ann/review")
+    rows = [line.split("\t") for line in done.text.splitlines()]
+    assert [[row[0], row[2], row[3], row[4]] for row in rows] == [
+        ["1.1.0", str(len(LATEST)), hashlib.sha256(LATEST).hexdigest(), "With care."],
+        ["1.0.0", str(len(FIRST)), hashlib.sha256(FIRST).hexdigest(), ""],
+    ]
+    done = each.to(host).run("versions", "ann/review", "--json")
+    assert [entry["version"] for entry in json.loads(done.out)["data"]] == ["1.1.0", "1.0.0"]
+
+
+def test_pulls(host: str, each: Client) -> None:
+    hub = each.to(host)
+    file = hub.work / "PROMPT.md"
+    assert hub.run("pull", "ann/review", "--version", "1.0.0").err == (
+        "ann/review 1.0.0 is in PROMPT.md\n"
+    )
+    assert file.read_bytes() == FIRST
+    # An older version is no change of one's own.
+    assert hub.run("pull", "ann/review").err == "ann/review 1.1.0 is in PROMPT.md\n"
+    assert hub.run("pull", "ann/review").err == "PROMPT.md is ann/review 1.1.0 already\n"
+    file.write_bytes(LATEST + b"Mine.\n")
+    done = hub.run("pull", "ann/review")
+    assert done.status == 1 and "has changes of your own" in done.err
+    assert file.read_bytes() == LATEST + b"Mine.\n"
+    assert hub.run("pull", "ann/review", "--force").status == 0
+    assert file.read_bytes() == LATEST
+    # One that this machine has never had a copy of.
+    file.write_bytes(FIRST)
+    assert hub.run("pull", "ann/review", "--no-cache").status == 0
+    assert file.read_bytes() == LATEST
+    assert [path.name for path in hub.work.iterdir()] == ["PROMPT.md"]
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "*", "q'\"\\$x", "new\nline", "é", "--force"])
+def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
+    hub = each.to(publishing.url, HUB_TOKEN=publishing.token)
+    assert hub.run("pull", "ann/review", "--output", name).status == 0
+    assert [(path.name, path.read_bytes()) for path in hub.work.iterdir()] == [(name, LATEST)]
+    (hub.work / name).write_bytes(b"Hi.")  # what is searched for elsewhere stays the only one
+    repo = f"ada/name-{each.shell}-{name.encode().hex()}"
+    assert hub.run("push", repo, name, "-n * \\t 'x'\n\"y\" $z").out == f"{repo} 1.0.0\n".encode()
+    done = hub.run("versions", repo, "--json")
+    assert json.loads(done.out)["data"][0]["changelog"] == "-n * \\t 'x'\n\"y\" $z"
+
+
+def test_a_host_without_queries_is_not_asked_any(each: Client, python_url: str) -> None:
+    done = each.to(python_url).run("search", "care", "--json", "--sort", "new")
+    assert "cannot search: looking through its catalogue" in done.err
+    assert "--sort needs a hub that searches" in done.err
+    answer = json.loads(done.out)
+    assert [repo["name"] for repo in answer["data"]] == ["review"]
+    assert answer["meta"]["total"] == 1 and answer["meta"]["q"] == "care"
+
+
+def test_a_search_passes_on_everything(each: Client, publishing: Hub) -> None:
+    done = each.to(publishing.url).run(
+        "search", "prompt", "--tag", "code", "--sort", "new", "--page", "1", "--json"
+    )
+    meta = json.loads(done.out)["meta"]
+    assert (meta["q"], meta["tag"], meta["sort"], meta["page"]) == ("prompt", "code", "new", 1)
+
+
+def test_push(each: Client, publishing: Hub) -> None:
+    hub = each.to(publishing.url, HUB_TOKEN=publishing.token)
+    repo = f"ada/push-{each.shell}"
+    (hub.work / "a.md").write_bytes(b"One.")
+    assert hub.run("push", repo, "a.md").out == f"{repo} 1.0.0\n".encode()
+    assert hub.run("push", repo, "a.md").out == f"{repo} 1.0.0 unchanged\n".encode()
+    assert hub.run("push", repo, "-", "Two", "minor", stdin=b"Two.").text == f"{repo} 1.1.0\n"
+    assert hub.run("push", repo, "-", "", "major", stdin=b"Three.").text == f"{repo} 2.0.0\n"
+    warned = hub.run("push", repo, "-", stdin=b"---\nnonsense: 1\nother thing: 2\n---\nHi.")
+    assert warned.status == 0 and warned.err.startswith("warning: ") and '"' not in warned.err
+    assert hub.run("push", repo, "none.md").err == "there is no file none.md\n"
+    assert hub.run("push", "ann/review", "a.md").status == 4
+    assert hub.run("push", "admin/review", "a.md").status in (4, 5)
+    wrong = each.to(publishing.url, HUB_TOKEN="hub_x").run("push", repo, "a.md")
+    assert wrong.status == 4 and "token" in wrong.err
+
+
+def test_a_host_of_files_takes_no_publications(host: str, client: Client, publishing: Hub) -> None:
+    if host == publishing.url:
+        return
+    done = client.to(host, HUB_TOKEN=publishing.token).run("push", "ada/x", "-", stdin=b"Hi.")
+    assert done.status in (1, 3, 6) and "takes no publications" in done.err and done.out == b""
+
+
+def test_names_that_end_like_options(each: Client, publishing: Hub) -> None:
+    hub = each.to(publishing.url, HUB_TOKEN=publishing.token)
+    assert hub.run("push", f"ada/{each.shell}-h", "-", stdin=b"Hi.").status == 0
+    assert hub.run("cat", f"ada/{each.shell}-h").out == b"Hi."
+
+
+@pytest.mark.parametrize("command", ["pull", "cat", "search", "versions", "push", "help"])
+def test_help(command: str, each: Client) -> None:
+    texts = {each.run("help", command).out}
+    for option in ("-h", "--help"):
+        if command != "help":
+            texts.add(each.run(command, option).out)
+    (text,) = texts
+    assert text.startswith(f"hub {command} ".encode())
+
+
+def test_help_names_the_hub(each: Client) -> None:
+    assert "https://hub.example/x" in each.to("https://hub.example/x/").run("--help").text
+
+
+def on_a_terminal(client: Client, *command: str) -> str:
+    """What a person sees, 60 columns wide."""
+    master, terminal = pty.openpty()
+    process = subprocess.Popen(
+        client.command(*command), cwd=client.work, stdout=terminal, stderr=subprocess.PIPE,
+        env=client.environment() | {"COLUMNS": "60"},
+    )  # fmt: skip
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(master, 65536):
+            shown += part
+    except OSError:
+        pass  # the end of a terminal
+    finally:
+        os.close(master)
+        process.communicate()
+    assert process.returncode == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_columns_on_a_terminal(each: Client, publishing: Hub) -> None:
+    hub = each.to(publishing.url)
+    line = "{}ann/review{}  1.1.0  The review prompt. A careful review.\n"
+    assert on_a_terminal(hub, "search", "care") == line.format("\033[1m", "\033[0m")
+    plain = each.to(publishing.url, NO_COLOR="1")
+    assert on_a_terminal(plain, "search", "care") == line.format("", "")
+    assert on_a_terminal(plain, "versions", "ann/review") == (
+        "1.1.0  2025-02-12  27 bytes  With care.\n1.0.0  2025-02-11  17 bytes  \n"
+    )
+
+
+def test_nothing_that_a_terminal_obeys(client: Client, publishing: Hub) -> None:
+    hub = client.to(publishing.url, HUB_TOKEN=publishing.token)
+    said = "\x1b[31mred\x9b31m \u202egnorw\n日本語" + "の" * 60
+    assert hub.run("push", "ada/terminal", "-", said, stdin=b"Hi.").status == 0
+    shown = on_a_terminal(hub, "versions", "ada/terminal")
+    assert "[31mred31m gnorw 日本語のの" in shown and shown.endswith("の…\n")
+    assert "\x1b[31m" not in shown and "\x9b" not in shown and "\u202e" not in shown
+
+
+def test_modules_of_the_folder_are_not_used(client: Client, publishing: Hub) -> None:
+    (client.work / "json.py").write_text("raise SystemExit(99)")
+    assert client.to(publishing.url).run("search", "care").status == 0
+
+
+def test_the_environment_s_variables_are_not_the_client_s(
+    each: Client, publishing: Hub, tmp_path: Path
+) -> None:
+    names = "tmp target_tmp cache_tmp child cache etag kept is_offline found http key text sha256"
+    noise = dict.fromkeys(names.split(), str(tmp_path / "noise"))
+    assert each.to(publishing.url, **noise).run("cat", "ann/review").out == LATEST
+    assert not (tmp_path / "noise").exists()
