@@ -85,20 +85,19 @@ def serve(
                 backlog=CONNECTIONS_WAITING_MAX,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
-            click.echo(
-                f"Serving {out} at {address}{settings.base_path}/ (stop with Ctrl-C)", err=True
-            )
             with Watch(content, rebuilder) if watch else contextlib.nullcontext():
-                _run(uvicorn.Server(config), listener)
+                where = f"{address}{settings.base_path}/"
+                _run(uvicorn.Server(config), listener, f"Serving {out} at {where}")
 
 
-def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+def _run(server: uvicorn.Server, listener: socket.socket, told: str) -> None:
     """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
     end the process as if it had failed.
     """
     # Also before uvicorn listens to signals itself.
     signal.signal(signal.SIGTERM, lambda number, frame: setattr(server, "should_exit", True))
     with contextlib.suppress(KeyboardInterrupt):
+        click.echo(f"{told} (stop with Ctrl-C)", err=True)
         server.run(sockets=[listener])
 
 

@@ -871,6 +871,14 @@ def test_signal_finishes_what_is_under_way(small: Settings, number: int) -> None
     assert "Aborted" not in process.text
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_right_at_the_start_is_not_lost(small: Settings, number: int) -> None:
+    process = Process(*serve_command(small))
+    process.wait_for_line("(stop with Ctrl-C)")
+    assert process.stop(number) == 0, process.text
+    assert "Traceback" not in process.text
+
+
 def is_refused(server: Server) -> bool:
     try:
         server.connect().close()
