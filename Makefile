@@ -31,9 +31,16 @@ lock:
 	build/lock/bin/python -m pip freeze --exclude-editable --exclude pip > requirements.lock
 	rm -rf build/lock
 
-bench: $(VENV)/.serve
+bench: $(VENV)/.serve build/mlflow
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[bench]'
-	for script in bench/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
+		$(BIN)/python $$script || exit 1; done
+	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python
+
+# What publishing is compared with, in an environment of its own: it brings a hundred libraries.
+build/mlflow:
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
 
 clean:
 	rm -rf $(VENV) build var site_out/*

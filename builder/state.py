@@ -248,10 +248,9 @@ class State:
 
     # Repos
 
-    def marks(self, owner: str | None = None) -> dict[str, str]:
-        """The remembered mark of each repo (of one owner), by id."""
-        where, args = ("WHERE owner = ?", (owner,)) if owner else ("", ())
-        return dict(self._db.execute(f"SELECT id, mark FROM repo {where}", args))
+    def marks(self) -> dict[str, str]:
+        """The remembered mark of each repo, by id."""
+        return dict(self._db.execute("SELECT id, mark FROM repo"))
 
     def repo(self, repo_id: str) -> RepoRow | None:
         row = self._db.execute(
