@@ -21,7 +21,10 @@ STEPS = {
     "look": ["builder.build:find_changes"],
     "repos": ["builder.build:_Run._write_repos", "builder.build:_Run._forget_repos"],
     "owners": ["builder.build:_Run._write_owners"],
-    "lists": ["builder.build:_Run._write_first_pages", "builder.build:write_page"],
+    "lists": [
+        "builder.build:_Run._write_first_pages", "builder.build:write_page",
+        "builder.build:find_stale_first", "builder.build:find_stale",
+    ],
     "orphans": ["builder.build:_Run._remove_orphans"],
     "index": ["builder.search:update"],
     "catalogue": ["builder.build:_Run._write_catalogue_files"],

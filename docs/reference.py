@@ -7,7 +7,9 @@ A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import click
 import msgspec
 
 from builder import errors, names, records
+from builder.client import CLIENT
 from builder.routes import CACHE_CONTROL, ROUTES
 from cli.hubctl import main as hubctl
 from publisher.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
@@ -28,7 +31,7 @@ from publisher.incoming import BODY_BYTES_MAX
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "README.md", "docs/hubctl.md", "docs/read-api.md", "docs/publish-api.md",
-    "docs/content-format.md",
+    "docs/content-format.md", "docs/hub.md",
 ]  # fmt: skip
 
 
@@ -130,6 +133,18 @@ def commands() -> str:
     return "\n\n".join(_helps(hubctl, "hubctl", None))
 
 
+def client() -> str:
+    """The help of the shell client and of each of its commands, as it prints it."""
+    parts = []
+    for command in ("", "pull", "cat", "search", "versions", "push"):
+        told = subprocess.run(
+            ["sh", CLIENT, "help", *command.split()], capture_output=True, text=True, check=True,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+        parts.append(f"### `hub {command}".rstrip() + f"`\n\n```text\n{told.stdout}```")
+    return "\n\n".join(parts)
+
+
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
     context = click.Context(
         command, info_name=name, parent=parent,
@@ -145,6 +160,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, commands,
+        client,
     )
 }  # fmt: skip
 
