@@ -90,11 +90,10 @@ def nginx_url(publishing: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iter
         process.stop()
 
 
-@pytest.fixture(params=["embedded", "python", "nginx"])
-def host(request: pytest.FixtureRequest, publishing: Hub, python_url: str, nginx_url: str) -> str:
-    """The address of the same site on each host."""
-    urls = {"embedded": publishing.url, "python": python_url, "nginx": nginx_url}
-    return urls[request.param]
+@pytest.fixture(scope="session")
+def hosts(publishing: Hub, python_url: str, nginx_url: str) -> dict[str, str]:
+    """The addresses of the same site on each host."""
+    return {"embedded": publishing.url, "python": python_url, "nginx": nginx_url}
 
 
 @pytest.fixture(scope="session")
@@ -118,3 +117,16 @@ def client(tools: Path, tmp_path: Path) -> Client:
 def each(request: pytest.FixtureRequest, client: Client) -> Client:
     """A client with an empty home, under each shell."""
     return client.under(request.param)
+
+
+# Every shell at the server; what differs between hosts does not differ between shells as well.
+@pytest.fixture(
+    params=[
+        *(f"{shell}-embedded" for shell in SHELLS),
+        "dash-python", "mksh-python", "busybox-nginx", "zsh-nginx",
+    ]
+)  # fmt: skip
+def placed(request: pytest.FixtureRequest, client: Client, hosts: dict[str, str]) -> Client:
+    """A client under each shell, for each host."""
+    shell, _, host = request.param.rpartition("-")
+    return client.under(shell).to(hosts[host])

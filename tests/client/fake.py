@@ -81,8 +81,12 @@ class Fake:
         self.close()
 
 
-def answer(body: bytes | str = b"", status: int = 200, length: bool = True, **headers: str) -> bytes:
-    """An answer on the wire. Underscores in header names are hyphens; ``length``: it says its own."""
+def answer(
+    body: bytes | str = b"", status: int = 200, length: bool = True, **headers: str
+) -> bytes:
+    """An answer on the wire. Underscores in names of headers stand for hyphens; ``length`` has it
+    say how long it is.
+    """
     body = body.encode() if isinstance(body, str) else body
     if length:
         headers = {"Content-Length": str(len(body))} | headers

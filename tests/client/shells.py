@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from builder.client import CLIENT
+from publisher.tokens import make_token
 from tests.servers import DEADLINE_SECONDS
 
 SHELLS = {
@@ -19,6 +20,9 @@ SHELLS = {
     "zsh": ["zsh", "--emulate", "sh"],
 }
 AWKS = ("mawk", "gawk", "busybox", "original-awk")
+
+# What has the form of a token, and is nobody's.
+TOKEN = make_token()
 
 # Waits of no length; notes how long they were meant to be.
 FAKE_SLEEP = '#!/bin/sh\necho "$1" >>"$SLEEPS"\n'
@@ -130,7 +134,7 @@ def need(*programs: str) -> None:
 
 
 def link_tools(folder: Path, *programs: str, **others: str) -> Path:
-    """A folder with links to these programs; ``others`` are programs by the name they are to have."""
+    """A folder with links to these programs; ``others`` have the names that they are to have."""
     need(*programs, *others.values())
     folder.mkdir(parents=True, exist_ok=True)
     for name, program in [*((program, program) for program in programs), *others.items()]:

@@ -1,0 +1,219 @@
+"""What is pushed is what is pulled, byte by byte, and what is no prompt is not sent."""
+
+import hashlib
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder.records import CONTENT_BYTES_MAX
+from tests.client.conftest import Hub
+from tests.client.fake import Fake, answer, error
+from tests.client.shells import AWKS, SHELLS, TOKEN, Client, Done, link_tools
+
+TEXTS = {
+    "no final newline": b"One.",
+    "newlines at the end": b"One.\n\n\n",
+    "CRLF": b"One.\r\nTwo.\r\rThree.\n\r\n",
+    "tabs": b"\tOne.\t\n\t",
+    "backslashes": b"\\ \\\\ \\n \\u0041 \\\n\\",
+    "quotes": b'"\'`""',
+    "JSON": b'{"message":"no","version":"9.9.9","sha256":"0"}',
+    "percents": b"%s %d %% %c &amp; $HOME $(id) `id` !! *",
+    "controls": bytes(range(1, 32)) + b"\x7f",
+    "C1": "a\x80\x9b\x9fb".encode(),
+    "a BOM": b"\xef\xbb\xbfOne.\n",
+    "edges": "\u007f\u0080\u07ff\u0800\ud7ff\ue000\ufffd\uffff\U00010000\U0010ffff".encode(),
+    "emoji": "👩‍👩‍👧‍👦 🇩🇪 e\u0301 日本語 עברית \u2028\u2029".encode(),
+}
+# All that RFC 3629 rules out, each with the place of the byte that is wrong.
+NOT_UTF8 = {
+    b"ab\x80": 2, b"\xbf": 0, b"\xc0\x80": 0, b"\xc1\xbf": 0, b"\xc3": 1, b"\xc3\xc3\xa9": 1,
+    b"\xe0\x9f\xbf": 1, b"\xe2\x82": 2, b"\xe2\x82a": 2, b"\xed\xa0\x80": 1, b"\xed\xbf\xbf": 1,
+    b"\xf0\x8f\xbf\xbf": 1, b"\xf0\x9f\x98": 3, b"\xf4\x90\x80\x80": 1, b"\xf5\x80\x80\x80": 0,
+    b"\xff\xfeO\0n\0": 0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def awks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder for each awk, in which it is called awk."""
+    folder = tmp_path_factory.mktemp("awks")
+    return {awk: link_tools(folder / awk, awk=awk) for awk in AWKS}
+
+
+@pytest.fixture(params=AWKS)
+def awk(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
+    """A client with each awk."""
+    return client.having(awks[request.param])
+
+
+# Every pair of a shell and an awk is one too many: what one does hides nothing of the other.
+@pytest.fixture(params=[*((shell, "mawk") for shell in SHELLS), *(("dash", a) for a in AWKS[1:])])
+def pair(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
+    """A client under each shell, and one with each awk."""
+    shell, awk = request.param
+    return client.under(shell).having(awks[awk])
+
+
+_numbers = itertools.count()
+
+
+def there_and_back(client: Client, hub: Hub, content: bytes) -> bytes:
+    to = client.to(hub.url, HUB_TOKEN=hub.token)
+    repo = f"ada/text-{next(_numbers)}"
+    done = to.run("push", repo, "-", stdin=content)
+    assert done == Done(0, f"{repo} 1.0.0\n".encode(), done.err), done.err
+    assert to.run("pull", repo, "--force").status == 0
+    return (to.work / "PROMPT.md").read_bytes()
+
+
+def test_a_text_with_everything(pair: Client, publishing: Hub) -> None:
+    content = b"\n".join(TEXTS.values())
+    assert there_and_back(pair, publishing, content) == content
+
+
+@pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
+def test_texts(content: bytes, client: Client, publishing: Hub) -> None:
+    assert there_and_back(client, publishing, content) == content
+
+
+@pytest.mark.parametrize("piece", ["a b\n", "\x01", "👩"])
+def test_the_largest(piece: str, awk: Client, publishing: Hub) -> None:
+    unit = piece.encode()
+    content = unit * (CONTENT_BYTES_MAX // len(unit))
+    content += b"x" * (CONTENT_BYTES_MAX - len(content))
+    assert there_and_back(awk, publishing, content) == content
+
+
+def test_the_request_is_json(pair: Client) -> None:
+    """What a strict parser reads, not only ours."""
+    content = b"\n".join(TEXTS.values())
+    changelog = 'It\'s "new"\\\n\t\x01 👩 é'
+    created = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
+    with Fake(lambda _: created) as fake:
+        done = pair.to(fake.url, HUB_TOKEN=TOKEN).run(
+            "push", "ada/x", "-", changelog, "minor", stdin=content
+        )
+    assert done.out == b"ada/x 1.0.0\n", done.err
+    (request,) = fake.requests
+    assert request.body.isascii()
+    assert json.loads(request.body) == {
+        "content": content.decode(), "changelog": changelog, "bump": "minor",
+    }  # fmt: skip
+    assert (request.method, request.path) == ("POST", "/api/v1/repos/ada/x/versions")
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"] == f"hub/1.0.0 (+{fake.url})"
+    assert request.headers["authorization"] == f"Bearer {TOKEN}"
+
+
+def refusals(client: Client, content: bytes, *more: str) -> str:
+    """Why it is not sent."""
+    with Fake(lambda _: error(500)) as fake:
+        to = client.to(fake.url, HUB_TOKEN=TOKEN)
+        (to.work / "text").write_bytes(content)
+        done = to.run("push", "ada/x", "text", *more)
+    assert (done.status, done.out, fake.requests) == (5, b"", []), done.err
+    return done.err
+
+
+def test_no_prompts(pair: Client) -> None:
+    assert refusals(pair, b"") == "text is empty\n"
+    assert refusals(pair, b"a\0b") == "text has a NUL at byte 1; take it out\n"
+    assert refusals(pair, b"x" * (CONTENT_BYTES_MAX + 1)) == (
+        f"text has {CONTENT_BYTES_MAX + 1} bytes; {CONTENT_BYTES_MAX} is the most\n"
+    )
+    assert "text is not UTF-8 at byte 3;" in refusals(pair, b"\xf0\x9f\x98a")
+    assert "text is not UTF-8 at byte 3;" in refusals(pair, b"\xf0\x9f\x98")
+
+
+@pytest.mark.parametrize("content", NOT_UTF8, ids=repr)
+def test_what_is_not_utf_8(content: bytes, client: Client) -> None:
+    with pytest.raises(UnicodeDecodeError):
+        content.decode()
+    # So many that a line of a dump ends within.
+    place = 14 + NOT_UTF8[content]
+    err = refusals(client, b"x" * 14 + content)
+    assert err == f"text is not UTF-8 at byte {place}; save it in this encoding\n"
+
+
+def test_a_changelog_that_is_not_utf_8(client: Client) -> None:
+    assert "the changelog is not UTF-8 at byte 1;" in refusals(client, b"x", "a\udcff")
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.one_of(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+            st.sampled_from([text.decode() for text in TEXTS.values()]),
+        ),
+        min_size=1,
+    ).map("".join).filter(str.strip),
+    st.sampled_from(AWKS),
+)  # fmt: skip
+def test_any_text(
+    publishing: Hub, tools: Path, awks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory,
+    text: str, awk: str,
+) -> None:  # fmt: skip
+    folder = tmp_path_factory.mktemp("any")
+    client = Client(folder, tools=(str(awks[awk]), str(tools))).make_folders()
+    assert there_and_back(client, publishing, text.encode()) == text.encode()
+
+
+@pytest.mark.parametrize("message", [
+    'Say "please" \\ to C:\\new, line\\nend.', "Ünïcödé 👩 日本語", "A\ttab, a\nnewline.",
+    "x" * 5000,
+])  # fmt: skip
+def test_the_message_of_the_service(message: str, awk: Client) -> None:
+    with Fake(lambda _: error(422, message)) as fake:
+        done = awk.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
+    assert done.status == 5
+    # json.dumps writes what is not ASCII as \u escapes, which are shown as question marks.
+    expected = message.replace("\t", " ").replace("\n", " ")
+    if expected.isascii():
+        assert done.err == f"{expected}\n"
+    else:
+        assert "?" in done.err and done.err.isascii()
+
+
+def test_a_message_cannot_command_a_terminal(awk: Client) -> None:
+    said = "\x1b[31m\x07\x9b31m\r\x7fred é"
+    body = b'{"error":{"code":"x","message":"' + said.encode() + b'"}}'
+    with Fake(lambda _: answer(body, 404)) as fake:
+        done = awk.to(fake.url).run("cat", "ann/story")
+    assert not set(done.err) & set("\x1b\x07\x9b\r\x7f")
+    assert done.err.endswith("red é\n")
+
+
+def test_warnings_of_a_publication(awk: Client) -> None:
+    warnings = ['Key "a" is \\ left out.', "Another, too."]
+    data = {"owner": "ada", "version": "1.0.0", "warnings": warnings, "serial": 1}
+    created = answer(json.dumps({"data": data}, separators=(",", ":")), 201)
+    with Fake(lambda _: created) as fake:
+        done = awk.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
+    assert done.err == 'warning: Key "a" is \\ left out.\nwarning: Another, too.\n'
+    assert done.out == b"ada/x 1.0.0\n"
+
+
+def test_keys_in_texts_are_no_keys(awk: Client) -> None:
+    """A prompt about a hub's JSON does not confuse the client."""
+    noise = random.Random(7).choices(TEXTS["JSON"].decode() + '\\",:{}[]', k=2000)
+    content = TEXTS["JSON"] + b'\n,"sha256":"1","latest_version":"2"' + "".join(noise).encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    data = {
+        "owner": "ann", "name": "story", "title": TEXTS["JSON"].decode(),
+        "latest_version": "1.2.3", "content": content.decode(),
+        "variables": [{"name": "sha256", "default": '"sha256":"3"'}],
+        "parameters": {"sha256": "4", "latest_version": "5", "size": 6},
+        "sha256": sha256, "size": len(content), "changelog": ',"sha256":"7"',
+    }  # fmt: skip
+    record = json.dumps({"data": data}, ensure_ascii=False, separators=(",", ":"))
+    with Fake(lambda asked: answer(record if ".json" in asked.path else content)) as fake:
+        done = awk.to(fake.url).run("cat", "ann/story")
+    assert done.out == content, done.err
+    assert fake.requests[-1].path == "/api/v1/repos/ann/story/versions/1.2.3.txt"

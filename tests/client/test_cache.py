@@ -1,0 +1,237 @@
+"""Copies of what was fetched: they save requests and bad days, and are never believed blindly."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.client.fake import TEXT, Fake, Request, answer, closed_port, error, hub, in_turn
+from tests.client.shells import Client
+
+HTML = answer("<!doctype html><title>Log in to the network</title>", Content_Type="text/html")
+OTHER = b"Something else.\n"
+
+
+def statuses(fake: Fake) -> list[str]:
+    """What was asked, and forgets it."""
+    asked = [
+        f"{'If-None-Match ' if 'if-none-match' in request.headers else ''}{request.path}"
+        for request in fake.requests
+    ]
+    fake.requests.clear()
+    return [path.replace("/api/v1/repos/ann/", "") for path in asked]
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_second_pull_costs_a_304(each: Client) -> None:
+    with Fake(hub()) as fake:
+        to = each.to(fake.url)
+        assert to.run("cat", "ann/story").out == TEXT
+        assert statuses(fake) == ["story.json", "story/versions/1.0.0.txt"]
+        for _ in range(2):
+            assert to.run("cat", "ann/story") == (0, TEXT, "")
+            assert statuses(fake) == ["If-None-Match story.json"]
+        fake.answers = hub(OTHER, "1.0.1")
+        assert to.run("cat", "ann/story") == (0, OTHER, "")
+        assert statuses(fake) == ["If-None-Match story.json", "story/versions/1.0.1.txt"]
+
+
+def test_no_cache_keeps_and_uses_none(each: Client) -> None:
+    with Fake(hub()) as fake:
+        to = each.to(fake.url)
+        assert to.run("cat", "ann/story", "--no-cache").out == TEXT
+        assert not each.cache.exists()
+        to.run("cat", "ann/story")
+        statuses(fake)
+        assert to.run("cat", "ann/story", "--no-cache").out == TEXT
+        assert statuses(fake) == ["story.json", "story/versions/1.0.0.txt"]
+
+
+def test_the_last_copy_when_the_server_is_away(each: Client) -> None:
+    fake = Fake(hub())
+    to = each.to(fake.url)
+    to.run("cat", "ann/story")
+    fake.close()
+    done = to.run("cat", "ann/story")
+    assert (done.status, done.out) == (0, TEXT)
+    assert f"cannot reach {fake.url}" in done.err and "the last copy" in done.err
+    assert to.run("cat", "ann/story", "--offline") == (0, TEXT, "")
+    done = to.run("cat", "ann/other")
+    assert done.status == 6 and "cannot reach" in done.err
+    done = to.run("cat", "ann/other", "--offline")
+    assert done.status == 6 and "no copy of ann/other" in done.err
+    done = to.run("cat", "ann/story", "--version", "9.0.0", "--offline")
+    assert done.status == 6 and "no copy of ann/story 9.0.0" in done.err
+
+
+def test_offline_asks_nobody(each: Client) -> None:
+    with Fake(hub()) as fake:
+        to = each.to(fake.url)
+        to.run("pull", "ann/story")
+        statuses(fake)
+        (to.work / "PROMPT.md").write_bytes(b"Mine.")
+        assert to.run("pull", "ann/story", "--offline").status == 1
+        assert (to.work / "PROMPT.md").read_bytes() == b"Mine."
+        assert to.run("pull", "ann/story", "--offline", "--force").status == 0
+        assert (to.work / "PROMPT.md").read_bytes() == TEXT
+        assert not fake.requests
+
+
+def test_an_older_version_is_known_offline(client: Client) -> None:
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("pull", "ann/story")
+        fake.answers = hub(OTHER, "1.0.1")
+        to.run("cat", "ann/story")
+        assert to.run("pull", "ann/story", "--offline").status == 0
+        assert (to.work / "PROMPT.md").read_bytes() == OTHER
+
+
+@pytest.mark.parametrize("trouble", [error(500), error(503), error(502), HTML], ids=repr)
+def test_trouble_does_not_cost_the_copy(trouble: bytes, client: Client) -> None:
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        fake.answers = in_turn(trouble)
+        done = to.run("cat", "ann/story")
+        assert (done.status, done.out) == ((6, b"") if trouble is HTML else (0, TEXT))
+        assert done.err
+        # A page that answered for the hub has left nothing behind.
+        assert to.run("cat", "ann/story", "--offline").out == TEXT
+        fake.answers = hub()
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+
+
+def test_a_new_record_without_its_text_does_not_cost_the_copy(client: Client) -> None:
+    def half(request: Request) -> bytes:
+        return error(503) if request.path.endswith(".txt") else hub(OTHER, "1.0.1")(request)
+
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        fake.answers = half
+        assert to.run("cat", "ann/story").status == 6
+        assert to.run("cat", "ann/story", "--offline").out == TEXT
+
+
+def test_copies_that_were_damaged(client: Client) -> None:
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        for damage in (b"", b"x", b'{"data":{}}'):
+            for path in files(to.cache):
+                if path.suffix != ".etag":
+                    path.write_bytes(damage)
+            assert to.run("cat", "ann/story") == (0, TEXT, "")
+        for path in files(to.cache):
+            path.write_bytes(b"x")
+    assert to.run("cat", "ann/story").status == 6
+
+
+def test_a_tag_is_of_one_copy(client: Client) -> None:
+    """Of two clients that end at the same moment, one may put its copy, the other its tag."""
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        (old,) = (path for path in files(to.cache) if path.name == "story.json")
+        old_copy = old.read_bytes()
+        fake.answers = hub(OTHER, "1.0.1")
+        to.run("cat", "ann/story")
+        old.write_bytes(old_copy)
+        assert to.run("cat", "ann/story").out == OTHER
+
+
+def test_clients_at_once(client: Client) -> None:
+    texts = [TEXT, OTHER]
+    answers = [hub(TEXT, "1.0.0"), hub(OTHER, "1.0.1")]
+
+    def flicker(request: Request) -> bytes:
+        """A hub of which half the edges are older."""
+        if request.path.endswith(".txt"):
+            return answers["1.0.1" in request.path](request)
+        return answers[len(fake.requests) % 2](request)
+
+    with Fake(flicker) as fake:
+        to = client.to(fake.url)
+        for _ in range(5):
+            started = [to.start("cat", "ann/story") for _ in range(6)]
+            for process in started:
+                out, err = process.communicate()
+                assert process.returncode == 0 and out in texts, err
+        fake.answers = answers[0]
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+        fake.answers = answers[1]
+        assert to.run("cat", "ann/story") == (0, OTHER, "")
+    assert not [path for path in files(to.cache) if path.suffix not in (".json", ".txt", ".etag")]
+
+
+def test_each_hub_has_its_own_copies(client: Client) -> None:
+    with Fake(hub()) as one, Fake(hub(OTHER)) as two:
+        assert client.to(one.url).run("cat", "ann/story").out == TEXT
+        assert client.to(two.url).run("cat", "ann/story").out == OTHER
+        assert client.to(one.url).run("cat", "ann/story", "--offline").out == TEXT
+
+
+def test_only_the_owner_reads_copies(each: Client, tmp_path: Path) -> None:
+    with Fake(hub()) as fake:
+        each.to(fake.url, XDG_CACHE_HOME=str(tmp_path / "xdg")).run("cat", "ann/story")
+        folder = tmp_path / "xdg"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert files(folder / "hub") and not each.cache.exists()
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in folder.rglob("*")} == {0}
+
+
+@pytest.mark.parametrize("variables", [{"XDG_CACHE_HOME": "relative"}, {"XDG_CACHE_HOME": ""}])
+def test_what_is_no_cache_folder(variables: dict[str, str], client: Client) -> None:
+    with Fake(hub()) as fake:
+        assert client.to(fake.url, **variables).run("cat", "ann/story").out == TEXT
+        assert client.cache.exists() and not list(client.work.iterdir())
+
+
+@pytest.mark.parametrize("where", ["/dev/null", "/proc/nobody", "/dev/full"])
+def test_a_cache_that_cannot_be_written(where: str, each: Client) -> None:
+    with Fake(hub()) as fake:
+        to = each.to(fake.url, XDG_CACHE_HOME=where)
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+
+
+def test_no_home(each: Client) -> None:
+    with Fake(hub()) as fake:
+        to = each.to(fake.url).without("HOME")
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+        assert to.run("cat", "ann/story", "--offline").status == 6
+
+
+def test_a_search_without_a_server_looks_through_the_copy(client: Client) -> None:
+    line = (
+        '{"owner":"ann","name":"story","title":"A","description":"Tales","tags":[],'
+        '"latest_version":"1.0.0","sha256":"0"}\n'
+    )
+
+    def plain(request: Request) -> bytes:
+        is_hub = request.path.endswith("hub.json")
+        return answer('{"data":{"queries":false}}' if is_hub else line)
+
+    with Fake(plain) as fake:
+        to = client.to(fake.url)
+        assert to.run("search", "tales").out == b"ann/story\t1.0.0\tA\t\tTales\n"
+    done = to.run("search", "tales")
+    assert done.out == b"ann/story\t1.0.0\tA\t\tTales\n" and "the last copy" in done.err
+
+
+def test_an_empty_catalogue(client: Client) -> None:
+    def empty(request: Request) -> bytes:
+        return answer('{"data":{"queries":false}}' if request.path.endswith("hub.json") else "")
+
+    with Fake(empty) as fake:
+        done = client.to(fake.url).run("search", "tales")
+    assert (done.status, done.out) == (0, b"") and "nothing found" in done.err
+
+
+def test_a_server_that_comes_back_is_asked_again(client: Client) -> None:
+    with closed_port() as url:
+        assert client.to(url).run("cat", "ann/story").status == 6
+    assert client.sleeps == ["1", "2", "4"]

@@ -1,0 +1,58 @@
+"""What can be read off the client itself."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from builder.client import CLIENT
+from builder.records import CONTENT_BYTES_MAX
+from tests.client.shells import SHELLS, need
+
+SOURCE = Path(CLIENT).read_text(encoding="utf-8")
+CURL_OLDEST = (7, 68)
+# When each option that the client uses came, from curl's manual. The newest is --proto-redir.
+CURL_OPTIONS = {
+    "-q": (5, 0), "--config": (4, 10), "--silent": (4, 0), "--show-error": (5, 9),
+    "--globoff": (7, 6), "--proto": (7, 20), "--proto-redir": (7, 20),
+    "--connect-timeout": (7, 7), "--speed-limit": (4, 7), "--speed-time": (4, 7),
+    "--user-agent": (4, 5), "--dump-header": (5, 7), "--output": (4, 0), "--write-out": (6, 5),
+    "--url": (7, 5), "--noproxy": (7, 19), "--location": (4, 9), "--max-redirs": (7, 5),
+    "--header": (5, 0), "--data-binary": (7, 2), "--data-urlencode": (7, 18), "--get": (7, 8),
+}  # fmt: skip
+OWN_OPTIONS = {
+    "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
+    "--json", "--help",
+}  # fmt: skip
+
+
+def test_shellcheck() -> None:
+    need("shellcheck")
+    done = subprocess.run(
+        ["shellcheck", "--shell=sh", "--severity=style", CLIENT], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_reads_it(shell: str) -> None:
+    need(SHELLS[shell][0])
+    done = subprocess.run([*SHELLS[shell], "-n", CLIENT], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_oldest_curl_has_the_options() -> None:
+    used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", SOURCE)) - OWN_OPTIONS
+    used |= {"--output"}
+    assert used == set(CURL_OPTIONS) - {"-q"}
+    assert max(CURL_OPTIONS.values()) == CURL_OPTIONS["--proto-redir"] < CURL_OLDEST
+
+
+def test_the_largest_prompt_is_the_service_s() -> None:
+    assert f"\ncontent_bytes_max={CONTENT_BYTES_MAX}\n" in SOURCE
+
+
+def test_the_last_line_starts_it() -> None:
+    assert SOURCE.endswith('\nmain "$@"\n')
+    assert "\r" not in SOURCE
