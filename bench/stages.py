@@ -22,12 +22,12 @@ STEPS = {
     "repos": ["builder.build:_Run._write_repos", "builder.build:_Run._forget_repos"],
     "owners": ["builder.build:_Run._write_owners"],
     "lists": [
-        "builder.build:_Run._write_first_pages", "builder.build:write_page",
-        "builder.build:find_stale_first", "builder.build:find_stale",
+        "builder.build:_Run._write_first_pages", "builder.build:find_stale_first",
+        "builder.settle:find_stale", "builder.settle:write_page",
     ],
-    "orphans": ["builder.build:_Run._remove_orphans"],
+    "orphans": ["builder.settle:Settling._remove_orphans"],
     "index": ["builder.search:update"],
-    "catalogue": ["builder.build:_Run._write_catalogue_files"],
+    "catalogue": ["builder.settle:Settling._write_catalogue_files"],
     "state": [
         "builder.build:stamp", "builder.state:State.__init__", "builder.state:State.begin",
         "builder.state:State.end", "builder.state:State.close",

@@ -21,25 +21,22 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder import client, content, database, derive, openapi, records, render, search
+from builder import client, content, database, derive, openapi, records, render
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import ContentError, Fault, OperatorError
-from builder.lists import StalePage, find_stale, find_stale_first, write_page
-from builder.orphans import Expected, files_of, lost_files, new_files
+from builder.lists import StalePage, find_stale_first, write_page
+from builder.orphans import files_of, lost_files, new_files
 from builder.pool import render_repos
 from builder.render import json_bytes, single
 from builder.repos import Task, remembered_versions
 from builder.routes import BY_NAME, SORTS
 from builder.settings import Settings, check_folders
+from builder.settle import Settling
 from builder.site import Site
 from builder.state import RepoRow, State, build_lock
 
 HOME_ROWS = 10
 HOME_TAGS = 40
-# From then on, a build that is behind with lists spends a slice of time on them, whoever waits.
-LAG_SECONDS_MAX = 2.0
-SLICE_SECONDS = 0.1
-REPOS_PER_INDEXING = 10
 
 
 class Report(NamedTuple):
@@ -180,7 +177,6 @@ class _Run:
         self.is_wanted: Callable[[], bool] = lambda: False
         self.pages = render.pages_of(settings)
         self.is_fresh = self.is_strict = False
-        self.settle_until = 0.0  # by monotonic time, where somebody waits
         self.is_settled = True
         self.faults: list[Fault] = []
         self.rendered = self.indexed = self.removed = 0
@@ -209,7 +205,11 @@ class _Run:
         self._make_visible(found)
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in self.faults)
         on_visible(Visible(state.totals()[1], faulty))
-        self.is_settled = self._settle(index)
+        rest = Settling(
+            self.settings, state, site, self.progress, self.is_wanted, is_fresh=self.is_fresh
+        )
+        self.is_settled = rest.go_on(index)
+        self.removed, self.indexed = rest.removed, rest.indexed
         state.end(current, site.mark())
         if self.faults:
             raise ContentError(sorted(self.faults))
@@ -226,8 +226,6 @@ class _Run:
         self.faults += faults
         if faults and self.is_strict:
             raise ContentError(sorted(faults))
-
-    # What readers see first
 
     def _make_visible(self, found: Changes) -> None:
         state = self.state
@@ -343,70 +341,6 @@ class _Run:
         )
         self._write("home", page)
 
-    # The rest
-
-    def _settle(self, index: bool) -> bool:
-        """Go on with the rest; False if something is left of it."""
-        self.settle_until = time.monotonic() + SLICE_SECONDS
-        while not self._must_yield():
-            serial = self.state.pass_serial()
-            if not self._write_deep_pages() or (index and not self._update_index()):
-                break
-            self._remove_orphans()
-            if "catalogue" in self.state.todo("site"):
-                self._write_catalogue_files(serial)
-            if self.state.end_pass():
-                self.state.done("site", ["catalogue"])
-                return True
-        return False
-
-    def _must_yield(self) -> bool:
-        if self.is_fresh or not self.is_wanted():
-            return False
-        is_late = self.state.behind_seconds() >= LAG_SECONDS_MAX
-        return not is_late or time.monotonic() >= self.settle_until
-
-    def _write_deep_pages(self) -> bool:
-        """Write what is stale of the lists in this pass; False if that was cut short."""
-        state = self.state
-        for tag in state.todo("pass list"):
-            state.add_todo("order", [f"{sort} {tag}" for sort in SORTS])
-            state.done("pass list", [tag])
-        lists = sorted(state.todo("order"))
-        for done, name in enumerate(lists):
-            sort, _, tag = name.partition(" ")
-            number: int | None = state.page_reached()
-            while number:
-                if self._must_yield():
-                    return False
-                stretch = find_stale(state, tag or None, sort, number)
-                state.add_orphans(stretch.gone)
-                state.checkpoint()
-                for page in stretch.pages:
-                    self.progress("Writing lists", done, len(lists))
-                    write_page(page, state, self.site, self.pages)
-                number = stretch.following
-                state.reach_page(number or 1)
-            state.done("order", [name])
-        return True
-
-    def _update_index(self) -> bool:
-        """Take into the search index what is for this pass; False if that was cut short."""
-        state = self.state
-        if "index" in state.todo("site"):
-            self.indexed += search.update(self.settings, state, self.progress)
-            state.done("site", ["index"])
-        repos = sorted(state.todo("pass index"))
-        # Also with nothing to take in: an index that is lost or damaged is made anew.
-        for at in range(0, max(1, len(repos)), REPOS_PER_INDEXING):
-            if self._must_yield():
-                return False
-            batch = repos[at : at + REPOS_PER_INDEXING]
-            self.indexed += search.update(self.settings, state, self.progress, batch)
-            state.done("pass index", batch)
-            state.checkpoint()
-        return True
-
     def _write_fixed_files(self) -> None:
         """What depends on code and settings alone."""
         self._write("openapi", openapi.document(self.settings))
@@ -418,31 +352,8 @@ class _Run:
         self._write("client_release", script)
         self._write("client_checksum", checksum)
 
-    def _write_catalogue_files(self, serial: int) -> None:
-        lines = self.state.catalogue_lines()
-        self._write("catalogue", b"".join(line + b"\n" for line in lines))
-        repos_count, _ = self.state.totals()
-        hub = derive.hub_record(self.settings, repos_count, serial)
-        self._write("hub", single(json_bytes(hub)))
-
     def _write(self, route: str, data: bytes) -> None:
         self.site.write(BY_NAME[route].file, data)
-
-    def _remove_orphans(self) -> None:
-        """Remove what the last build left without an object; note what this one does."""
-        expected = Expected(self.state)
-        if self.is_fresh and not self.site.is_new:
-            # Nothing is remembered of what a site that was there before may hold.
-            self.state.add_orphans(file for file in self.site.files() if file not in expected)
-        due = []
-        for file, is_due in self.state.orphans().items():
-            if file in expected:
-                continue
-            if not is_due:
-                due.append(file)
-            elif not self.site.dry:
-                self.removed += self.site.remove(file)
-        self.state.keep_orphans(due)
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:

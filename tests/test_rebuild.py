@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from builder import build as build_module
-from builder import rebuild, site
+from builder import rebuild, settle, site
 from builder.build import Report, build
 from builder.errors import ContentError, OperatorError, RequestError
 from builder.rebuild import Rebuilder
@@ -110,8 +109,8 @@ def test_deep_pages_are_left_until_it_is_quiet(
 
 def test_lists_are_not_put_off_for_ever(built: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     # Somebody always waits; so each build does a little of what is left, however short a slice is.
-    monkeypatch.setattr(build_module, "LAG_SECONDS_MAX", 0.0)
-    monkeypatch.setattr(build_module, "SLICE_SECONDS", 0.005)
+    monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(settle, "SLICE_SECONDS", 0.005)
     for number in range(1, 100):
         write_version(built.content, "ann", "story", f"1.0.{number}", f"Story {number}.\n")
         report = build(built, changed=[("ann", "story")], is_wanted=lambda: True)
