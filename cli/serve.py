@@ -94,11 +94,11 @@ def _run(server: uvicorn.Server, listener: socket.socket, told: str) -> None:
     """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
     end the process as if it had failed.
     """
-    # Also before uvicorn listens to signals itself.
-    signal.signal(signal.SIGTERM, lambda number, frame: setattr(server, "should_exit", True))
-    with contextlib.suppress(KeyboardInterrupt):
-        click.echo(f"{told} (stop with Ctrl-C)", err=True)
-        server.run(sockets=[listener])
+    # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    click.echo(f"{told} (stop with Ctrl-C)", err=True)
+    server.run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
