@@ -122,8 +122,7 @@ def user_record(
     Where the owner has written none, the time of the first repo (epoch seconds) has to do.
     """
     if not profile:
-        # Not strftime, which writes the year 800 with three digits.
-        joined = datetime.fromtimestamp(first_repo or 0, UTC).replace(tzinfo=None).isoformat() + "Z"
+        joined = records.format_time(datetime.fromtimestamp(first_repo or 0, UTC))
         profile = OwnerFile(name=handle, joined_at=joined)
     return records.User(
         handle=handle,

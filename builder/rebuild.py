@@ -18,7 +18,7 @@ import msgspec
 
 from builder.build import Report, Visible, build
 from builder.errors import ContentError, HubError, RequestError
-from builder.records import Hub
+from builder.records import Hub, format_time
 from builder.routes import BY_NAME
 from builder.settings import Settings
 
@@ -186,7 +186,7 @@ class Rebuilder:
         with self._changed:
             self._settle_at = math.inf if report.is_settled else time.monotonic() + QUIET_SECONDS
             self._last_build = {
-                "ended_at": _now(),
+                "ended_at": format_time(datetime.now(UTC)),
                 "seconds": round(report.seconds, 3),
                 "repos": report.rendered,
                 "files": report.written,
@@ -207,7 +207,10 @@ class Rebuilder:
             self._look_at = time.monotonic() + min(RETRY_SECONDS_MAX, wait)
             self._settle_at = self._look_at
             self._behind_since = self._behind_since or time.monotonic()
-            self._last_error = {"at": _now(), "message": _public_message(error)}
+            self._last_error = {
+                "at": format_time(datetime.now(UTC)),
+                "message": _public_message(error),
+            }
 
 
 def _public_message(error: Exception) -> str:
@@ -220,7 +223,3 @@ def _public_message(error: Exception) -> str:
 
 def _unavailable(reason: str) -> RequestError:
     return RequestError("unavailable", f"It cannot be seen on the site yet: {reason}.")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -7,7 +7,7 @@ in RFC 3339 UTC, to the second, with ``Z``. Sizes are bytes. A count that was ne
 null.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -84,6 +84,12 @@ def check_time(text: str) -> str:
     if datetime.fromisoformat(text).isoformat() != text.removesuffix("Z") + "+00:00":
         raise ValueError("a time is RFC 3339 UTC to the second: 2026-01-31T09:30:00Z")
     return text
+
+
+def format_time(moment: datetime) -> str:
+    """An aware moment in the form of Time."""
+    # Not strftime, which writes the year 800 with three digits.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 # Stored --------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class ReadApp:
     def _is_api(self, path: str) -> bool:
         return f"{path}/".startswith(f"{self._base_path}/api/")
 
-    def _below_base(self, path: str) -> str | None:
+    def below_base(self, path: str) -> str | None:
         """The path relative to the base URL; None for one that is not below it."""
         if not f"{path}/".startswith(f"{self._base_path}/"):
             return None
@@ -128,7 +128,7 @@ class ReadApp:
 
     def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
         """What a URL asks for, by its grammar alone. Raises RequestError."""
-        below = self._below_base(path)
+        below = self.below_base(path)
         if below is None:
             raise RequestError("not_found", f"The site is at {self.settings.base_url}.")
         path = below
@@ -190,7 +190,7 @@ class ReadApp:
 
     def _redirected(self, path: str) -> Answer | None:
         """To the page without the slash at the end, if there is one."""
-        below = self._below_base(path)
+        below = self.below_base(path)
         if below is None or not below.endswith("/"):
             return None
         page = match_url(below.rstrip("/"))
@@ -205,7 +205,7 @@ class ReadApp:
         return body and body.plain._replace(status=404)
 
     def _not_allowed(self, path: str) -> Answer:
-        if is_publish_url(self._below_base(path) or ""):
+        if is_publish_url(self.below_base(path) or ""):
             error = RequestError(
                 "method_not_allowed", "Read this address (GET, HEAD), or publish to it (POST)."
             )
@@ -221,7 +221,7 @@ class ReadApp:
             "long as Cache-Control says.",
         )
         answer = error_answer(error, wait_seconds)
-        answer.headers.append((b"ratelimit", b'"read";r=0;t=%d' % wait_seconds))
+        answer.headers.append((b"ratelimit", self._throttle.exhausted(wait_seconds).encode()))
         return answer
 
 

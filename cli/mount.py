@@ -17,18 +17,17 @@ class Hub:
 
     def __init__(self, reads: ReadApp, publisher: Callable[..., Any]) -> None:
         self._reads = reads
-        self._base_path = reads.settings.base_path
         self._publisher = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_for_publisher(scope):
-            await self._publisher({**scope, "root_path": self._base_path}, receive, send)
+            root = self._reads.settings.base_path
+            await self._publisher({**scope, "root_path": root}, receive, send)
         else:
             await self._reads(scope, receive, send)
 
     def _is_for_publisher(self, scope: Scope) -> bool:
-        path = scope["path"]
-        if not path.startswith(self._base_path):
-            return False
-        below = path[len(self._base_path) :]
-        return below == HEALTH_URL or (scope["method"] == "POST" and is_publish_url(below))
+        below = self._reads.below_base(scope["path"])
+        return below is not None and (
+            below == HEALTH_URL or (scope["method"] == "POST" and is_publish_url(below))
+        )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from builder import names
+from builder import names, records
 from builder.errors import OperatorError, RequestError
 from publisher.database import Database
 from publisher.tokens import is_token, make_token
@@ -269,7 +269,7 @@ def check_may_publish(token: Token, owner: str, name: str) -> None:
 
 def format_time(seconds: int) -> str:
     """A time as it is shown: RFC 3339, UTC."""
-    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat() + "Z"
+    return records.format_time(datetime.fromtimestamp(seconds, UTC))
 
 
 def _check_token_name(name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, Struct
 
-from builder import content, names
+from builder import content, names, records
 from builder.errors import Detail, RequestError
 from builder.names import Version
 from builder.records import Draft, OwnerFile, VersionFile
@@ -126,7 +126,7 @@ def _plan(
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
         record, raw = previous[0], None
     else:
-        moment = _format_time(now or datetime.now(UTC))
+        moment = records.format_time(now or datetime.now(UTC))
         versions = [*versions, _next_version(versions, draft.bump)]
         record = VersionFile(
             publisher=publisher,
@@ -188,10 +188,6 @@ def _next_version(versions: list[Version], bump: str) -> Version:
 
 def _new_profile(published: Published) -> bytes:
     return _render(OwnerFile(name=published.owner, joined_at=published.published_at))
-
-
-def _format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _render_record(record: VersionFile) -> bytes:

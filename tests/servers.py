@@ -214,6 +214,20 @@ def sample_settings(folder: Path, base_url: str = "https://hub.example") -> Sett
     )
 
 
+@contextlib.contextmanager
+def file_host(folder: str, *options: str) -> Iterator[str]:
+    """The URL of a host that has only files, and tells their states by whole seconds: Python's."""
+    process = Process(
+        sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
+        "--directory", folder, *options,
+    )  # fmt: skip
+    try:
+        line = process.wait_for_line("Serving HTTP on")
+        yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
+    finally:
+        process.stop()
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -237,12 +251,5 @@ def built_sample(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="session")
 def static_url(live: Server) -> Iterator[str]:
     """The live server's site on a host that has only files: Python's own file server."""
-    process = Process(
-        sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
-        "--directory", live.settings.out,
-    )  # fmt: skip
-    try:
-        line = process.wait_for_line("Serving HTTP on")
-        yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
-    finally:
-        process.stop()
+    with file_host(live.settings.out) as url:
+        yield url

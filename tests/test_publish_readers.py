@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 import time
@@ -38,6 +37,7 @@ from tests.servers import (
     Process,
     Server,
     add_publisher,
+    file_host,
     free_port,
     serve_command,
     serving,
@@ -281,20 +281,6 @@ def settings() -> Iterator[Settings]:
     shutil.rmtree(folder)
 
 
-@contextmanager
-def file_host(settings: Settings) -> Iterator[str]:
-    """The URL of a host that has only files, and tells their states by whole seconds."""
-    process = Process(
-        sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
-        "--protocol", "HTTP/1.1", "--directory", settings.out,
-    )  # fmt: skip
-    try:
-        line = process.wait_for_line("Serving HTTP on")
-        yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
-    finally:
-        process.stop()
-
-
 def run_together(*jobs: Callable[[], object]) -> list[Any]:
     """Run jobs in threads; raises what one of them has raised."""
     with ThreadPoolExecutor(len(jobs)) as pool:
@@ -348,7 +334,10 @@ def test_readers_and_publishers(settings: Settings):
             while not is_over.wait(READERS_PAUSE_SECONDS):
                 reader.look()
 
-    with serving(settings, *OPTIONS) as server, file_host(settings) as static:
+    with (
+        serving(settings, *OPTIONS) as server,
+        file_host(settings.out, "--protocol", "HTTP/1.1") as static,
+    ):
         run_together(
             partial(publish_all, server, static),
             *(partial(read_on, server, number) for number in range(READERS)),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
-from tests.servers import Process, Server, add_publisher, free_port, serving, wait_until
+from tests.servers import Process, Server, add_publisher, file_host, free_port, serving, wait_until
 
 # All that the client may call, but for python3.
 TOOLS = (
@@ -63,15 +63,8 @@ def publishing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
 @pytest.fixture(scope="session")
 def python_url(publishing: Hub) -> Iterator[str]:
     """The same site on Python's file server."""
-    process = Process(
-        sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1",
-        "--directory", publishing.server.settings.out,
-    )  # fmt: skip
-    try:
-        line = process.wait_for_line("Serving HTTP on")
-        yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
-    finally:
-        process.stop()
+    with file_host(publishing.server.settings.out) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
