@@ -303,8 +303,9 @@ class Searcher:
             return
         try:
             if mark != self._mark:
-                self.close()
-                self._open()
+                old = self._reader
+                self._open()  # may fail, and a reader is to be closed once
+                old.close()
             elif self._segments and self._reader.generation() == self._index.latest_generation():
                 return
             self._reader = self._index.reader(reuse=self._reader)

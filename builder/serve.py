@@ -1,6 +1,6 @@
 """The embedded read server, ASGI: every read from the table of routes and the site's files.
 
-Only ``q`` and several tags at once are computed, in a thread of their own. A path becomes a
+Only ``q`` and several tags at once are computed, in the thread of queries. A path becomes a
 file only through the table, parameter by parameter, so no path leads out of the site.
 """
 
@@ -8,7 +8,6 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from builder import names
@@ -16,13 +15,13 @@ from builder.answers import PREFLIGHT, READ_METHODS, Answer, Body, FileBodies, e
 from builder.errors import RequestError
 from builder.names import Version
 from builder.queries import ListQuery, Queries, parse_list_query, parse_parameters
+from builder.query_thread import QueryThread
 from builder.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.settings import Settings
 from builder.throttle import Throttle
 
 RESOLVED_MAX = 50_000
 RESOLVED_QUERY_BYTES_MAX = 200
-QUERIES_WAITING_MAX = 64
 
 log = logging.getLogger("hub.serve")
 
@@ -32,25 +31,27 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class ReadApp:
-    """The ASGI application. ``rate_limit``: reads a minute and client, 0 for none."""
+    """The ASGI application. ``throttle`` counts what each client reads; None for no limit.
 
-    def __init__(self, settings: Settings, rate_limit: int = 120) -> None:
+    Both it and ``queries`` may be shared with others. A thread of queries that is given is closed
+    by who made it; without one, there is one of its own.
+    """
+
+    def __init__(
+        self, settings: Settings, throttle: Throttle | None = None,
+        queries: QueryThread | None = None,
+    ) -> None:  # fmt: skip
         self.settings = settings
         self._base_path = settings.base_path
         self._files = FileBodies(settings.out)
-        self._throttle = Throttle(rate_limit) if rate_limit else None
-        self._policy = (
-            [(b"ratelimit-policy", self._throttle.policy.encode())] if self._throttle else []
-        )
-        self._queries = Queries(settings)
-        self._query_thread = ThreadPoolExecutor(1, "queries")
-        self._queries_waiting = 0
+        self._throttle = throttle
+        self._policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
+        self._queries = queries or QueryThread(settings)
+        self._owns_queries = queries is None
         self._resolved: dict[tuple[str, bytes], Match] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-        elif scope["type"] == "http":
+        if scope["type"] == "http":
             answer = await self._answer(scope)
             headers = answer.headers
             if self._policy and self._is_api(scope["path"]):
@@ -59,15 +60,10 @@ class ReadApp:
             body = b"" if scope["method"] == "HEAD" else answer.body
             await send({"type": "http.response.body", "body": body})
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
-            event = (await receive())["type"]
-            if event == "lifespan.shutdown":
-                self._query_thread.submit(self._queries.close)
-                self._query_thread.shutdown()
-            await send({"type": f"{event}.complete"})
-            if event == "lifespan.shutdown":
-                return
+    def close(self) -> None:
+        """Answer the queries that are under way, and close what is open."""
+        if self._owns_queries:
+            self._queries.close()
 
     def _is_api(self, path: str) -> bool:
         return f"{path}/".startswith(f"{self._base_path}/api/")
@@ -146,15 +142,7 @@ class ReadApp:
         return found
 
     async def _compute(self, wanted: ListQuery) -> Body:
-        if self._queries_waiting >= QUERIES_WAITING_MAX:
-            raise RequestError("unavailable", "Too many searches at once; try again in a moment.")
-        self._queries_waiting += 1
-        try:
-            data = await asyncio.get_running_loop().run_in_executor(
-                self._query_thread, self._queries.answer, wanted
-            )
-        finally:
-            self._queries_waiting -= 1
+        data = await self._queries.run(Queries.answer, wanted)
         return Body(data, JSON, "query" if wanted.q is not None else "list")
 
     def _missing(self, found: Match) -> RequestError:

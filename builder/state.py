@@ -14,7 +14,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from builder.database import SCHEMA, SCHEMA_VERSION, STATE_FILE, boot_id, connect
@@ -393,6 +393,47 @@ class State:
             found = ids if found is None else found & ids
         return found or set()
 
+    def ids_beginning(self, prefix: str, limit: int = -1) -> list[str]:
+        """The ids that begin so, in order; all of them where ``limit`` is -1."""
+        rows = self._db.execute(
+            "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (*_range(prefix), limit),
+        )
+        return [repo_id for (repo_id,) in rows]
+
+    def ids_named(self, name: str, limit: int) -> list[str]:
+        """The ids of the repos of exactly this name, whoever has them; ``top`` ones first."""
+        # One pass over an index that has all of this: less than an index would cost each build.
+        rows = self._db.execute(
+            f"SELECT id FROM repo WHERE id LIKE '%/' || ? ORDER BY {_ORDER['top']} LIMIT ?",
+            (name, limit),
+        )
+        return [repo_id for (repo_id,) in rows]
+
+    def tags_among(self, owner: str | None, tags: Collection[str]) -> list[tuple[str, int]]:
+        """As ``tags``, of the repos of an owner (None: of any) that have all of these tags."""
+        where = "repo.tags != ''"
+        if owner is not None:
+            where += " AND repo.owner = ?"
+        if tags:
+            tagged = " INTERSECT ".join(["SELECT repo FROM tag WHERE name = ?"] * len(tags))
+            where += f" AND repo.key IN ({tagged})"
+        # Names need no escape in JSON.
+        return self._db.execute(
+            "SELECT value, count(*) AS repos "
+            """FROM repo, json_each('["' || replace(repo.tags, ' ', '","') || '"]') """
+            f"WHERE {where} GROUP BY value ORDER BY repos DESC, value",
+            [*([] if owner is None else [owner]), *tags],
+        ).fetchall()
+
+    def owners_beginning(self, prefix: str, limit: int) -> list[str]:
+        """The handles of the owners that begin so, in order."""
+        rows = self._db.execute(
+            "SELECT handle FROM owner WHERE handle >= ? AND handle < ? ORDER BY handle LIMIT ?",
+            (*_range(prefix), limit),
+        )
+        return [handle for (handle,) in rows]
+
     def has_tag(self, tag: str) -> bool:
         row = self._db.execute("SELECT 1 FROM tag WHERE name = ? LIMIT 1", (tag,)).fetchone()
         return row is not None
@@ -490,11 +531,15 @@ class State:
     def stems_of_words_beginning(self, prefix: str) -> set[str]:
         """What the words that begin so are found by, where it does not begin so itself."""
         rows = self._db.execute(
-            "SELECT DISTINCT stem FROM word WHERE surface >= ? AND surface < ?",
-            (prefix, prefix + "\U0010ffff"),
+            "SELECT DISTINCT stem FROM word WHERE surface >= ? AND surface < ?", _range(prefix)
         )
         return {stem for (stem,) in rows if not stem.startswith(prefix)}
 
     def forget_index(self) -> None:
         self._db.execute("DELETE FROM indexed")
         self._db.execute("DELETE FROM word")
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """The bounds of the texts that begin so: at least the first, less than the second."""
+    return prefix, prefix + "\U0010ffff"

@@ -1,9 +1,13 @@
 """Lists by query: the grammar of the parameters, and every combination against brute force."""
 
+import contextlib
 import itertools
 import json
 import math
-from collections.abc import Iterator
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -15,9 +19,10 @@ from hypothesis import strategies as st
 from builder import words
 from builder.build import build
 from builder.errors import RequestError
-from builder.queries import ListQuery, Queries, parse_list_query, parse_parameters
+from builder.queries import Found, ListQuery, Queries, parse_list_query, parse_parameters
 from builder.routes import PAGE_SIZE, SORTS
 from builder.settings import Settings
+from builder.state import State
 from tests.catalogues import moment, settings_in, write_owner, write_version
 from tests.servers import SAMPLE, Server
 
@@ -49,6 +54,8 @@ WEEK_SECONDS = 7 * 86_400
         (b"q=100%", ListQuery(q="100%")),
         (b"&&page=2&", ListQuery(page=2)),
         (b"utm_source=x&ref=a&ref=b&limit=9&Page=7&SORT=bad&_=1", ListQuery()),
+        (b"owner=ann", ListQuery()),
+        (b"owner=ann&owner=&tags=a&tags=b&page=3", ListQuery(page=3)),
         (b"page=2;sort=new", None),
     ],
 )
@@ -86,6 +93,7 @@ INVALID = [
     ("sort=new&sort=top", "sort"),
     ("tag=sql&tag=json", "tag"),
     ("q=a&q=b", "q"),
+    ("ref=a&ref=b&page=1&page=2", "page"),
     ("q=%FF", "UTF-8"),
     ("q=%ED%A0%80", "UTF-8"),
     ("x=%80", "UTF-8"),
@@ -128,6 +136,8 @@ def test_what_files_answer_is_left_to_them() -> None:
     assert ListQuery(3, None, ("sql",)).match().file == "api/v1/tags/sql/top/3.json"
     assert ListQuery(tags=("sql", "json")).match() is None
     assert ListQuery(q="").match() is None
+    assert ListQuery(owner="ann").match() is None
+    assert ListQuery(owner="").match() is None
 
 
 # The answers, against brute force over the content's own files
@@ -276,6 +286,196 @@ def test_unknown_tag(
     assert caught.value.code == "tag_not_found"
 
 
+# Parts of a list, of one owner's or of all repos
+
+# What JSON can bring as a text, and no name is.
+NO_NAMES = ["", "Ann", "%", "_", "bulk_", "bulk0/", "bulk0/n1", "bulk0\0", "é", "\ud800", "'", "*"]
+OWNERS = ["bulk0", "bulk1", "sam-ferreira", "nobody"]
+
+_owners = st.one_of(st.none(), st.sampled_from(OWNERS + NO_NAMES))
+_tags = st.lists(st.sampled_from(["code", "json", "sql", "writing"]), max_size=3).map(
+    lambda tags: tuple(dict.fromkeys(tags))
+)
+
+
+def of_owner(repos: list[dict], owner: str | None, tags: tuple[str, ...]) -> list[dict]:
+    return [
+        repo
+        for repo in repos
+        if owner in (None, repo["id"].partition("/")[0]) and set(tags) <= set(repo["tags"])
+    ]
+
+
+def ids_of(found: Found) -> list[str]:
+    return ["{owner}/{name}".format(**json.loads(row)) for row in found.rows]
+
+
+def whole_list(queries: Queries, query: ListQuery) -> list[str]:
+    """All of a list, a page at a time."""
+    ids, total = [], 1
+    while len(ids) < total:
+        found = queries.find(query, len(ids), PAGE_SIZE)
+        assert found.rows or not found.total
+        ids += ids_of(found)
+        total = found.total
+    assert len(ids) == total
+    return ids
+
+
+@given(
+    owner=_owners, tags=_tags, q=st.sampled_from(QS), sort=st.sampled_from([None, *SORTS]),
+    start=st.integers(0, 200), count=st.integers(0, PAGE_SIZE), page=st.integers(1, 9),
+)  # fmt: skip
+def test_any_part_of_a_list(
+    many: tuple[Queries, list[dict]], owner: str | None, tags: tuple[str, ...], q: str | None,
+    sort: str | None, start: int, count: int, page: int,
+) -> None:  # fmt: skip
+    queries, repos = many
+    fitting = [repo for repo in of_owner(repos, owner, tags) if q is None or has_words(repo, q)]
+    query = ListQuery(page, sort, tags, q, owner)
+    whole = whole_list(queries, query)
+    if q is not None and sort is None:
+        assert set(whole) == {repo["id"] for repo in fitting}
+    else:
+        assert whole == expected_order(fitting, sort or "top")
+    part = queries.find(query, start, count)
+    assert (ids_of(part), part.total) == (whole[start : start + count], len(fitting))
+
+
+def test_an_owners_repos_keep_their_order(many: tuple[Queries, list[dict]]) -> None:
+    """Relevance is not counted anew among them."""
+    queries, _ = many
+    everywhere = whole_list(queries, ListQuery(q="review"))
+    for owner in OWNERS:
+        expected = [one for one in everywhere if one.startswith(f"{owner}/")]
+        assert whole_list(queries, ListQuery(q="review", owner=owner)) == expected
+
+
+def test_summaries_are_those_of_the_pages(many: tuple[Queries, list[dict]]) -> None:
+    queries, _ = many
+    query = ListQuery(2, "new", ("code",), "review")
+    page = json.loads(queries.answer(query))
+    found = queries.find(query, PAGE_SIZE, PAGE_SIZE)
+    assert page["data"] == [json.loads(row) for row in found.rows] != []
+    assert page["meta"]["total"] == found.total
+
+
+@pytest.mark.parametrize("tag", ["nope", *NO_NAMES])
+def test_unknown_tag_of_an_owner(many: tuple[Queries, list[dict]], tag: str) -> None:
+    for owner in ("bulk0", "nobody", None):
+        with pytest.raises(RequestError) as caught:
+            many[0].find(ListQuery(tags=("code", tag), owner=owner), 0, 10)
+        assert caught.value.code == "tag_not_found"
+        assert many[0].tag_counts(owner, ("code", tag)) == []
+
+
+@given(owner=_owners, tags=_tags)
+def test_tag_counts(
+    many: tuple[Queries, list[dict]], owner: str | None, tags: tuple[str, ...]
+) -> None:
+    queries, repos = many
+    counts = Counter(tag for repo in of_owner(repos, owner, tags) for tag in repo["tags"])
+    expected = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    assert queries.tag_counts(owner, tags) == expected
+
+
+@given(prefix=st.one_of(
+    st.sampled_from(["", "b", "bulk", "bulk0", "sam-", "zz", *NO_NAMES]), st.text(max_size=3)
+), count=st.integers(1, 9))  # fmt: skip
+def test_owners_beginning(many: tuple[Queries, list[dict]], prefix: str, count: int) -> None:
+    queries, repos = many
+    owners = sorted({repo["id"].partition("/")[0] for repo in repos})
+    expected = [owner for owner in owners if owner.startswith(prefix)][:count]
+    assert queries.owners_beginning(prefix, count) == expected
+
+
+# What a wrong name may mean
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("sam-ferreira/dif-review", "sam-ferreira/diff-review"),
+        ("sam-ferreira/diff-reviewer", "sam-ferreira/diff-review"),
+        ("Sam-Ferreira/Diff_Review", "sam-ferreira/diff-review"),
+        ("sam-ferreira/diff review", "sam-ferreira/diff-review"),
+        ("sam-ferreira/diff-review/1.0.0", "sam-ferreira/diff-review"),
+        ("sam-ferreira/diff-review@1.0.0", "sam-ferreira/diff-review"),
+        # Another owner's
+        ("sam/diff-review", "sam-ferreira/diff-review"),
+        ("diff-review", "sam-ferreira/diff-review"),
+        ("mara-okafor/diff-review", "sam-ferreira/diff-review"),
+        ("mara-okafor/diff-reviewer", "mara-okafor/sql-review"),
+        # A beginning
+        ("career-bench/mock", "career-bench/mock-interview"),
+        ("career-bench/m", "career-bench/mock-interview"),
+        # By its words, all or the first
+        ("someone/sql-reviewing", "mara-okafor/sql-review"),
+        ("interviewer", "career-bench/mock-interview"),
+        ("postmortem-generator-tool", "tidewater-platform/incident-postmortem"),
+        ("議事録", "yuki-tanabe/gijiroku-seiri"),
+        ("bulk1/n31", "bulk1/n31"),
+    ],
+)
+def test_similar(many: tuple[Queries, list[dict]], name: str, first: str) -> None:
+    assert many[0].similar(name, 5)[0] == first
+    assert many[0].similar(name, 1) == [first]
+
+
+def test_similar_names_by_other_owners_are_in_the_order_of_top(small: Settings) -> None:
+    for owner, hours in (("cid", 10), ("dan", 30), ("eve", 20)):
+        write_version(small.content, owner, "poem", "1.0.0", "x", published_at=moment(hours))
+    build(small)
+    queries = Queries(small)
+    assert queries.similar("fay/poem", 9) == ["dan/poem", "eve/poem", "cid/poem"]
+    assert queries.similar("eve/poems", 9)[0] == "eve/poem"
+    assert queries.similar("poem", 2) == ["dan/poem", "eve/poem"]
+    queries.close()
+
+
+@pytest.mark.parametrize("name", ["/", "//", "ann/", "nobody/", "zzzz", "\0/\0", *NO_NAMES])
+def test_nothing_is_similar_to(small: Settings, name: str) -> None:
+    build(small)
+    queries = Queries(small)
+    found = queries.similar(name, 5)
+    queries.close()
+    # An owner alone stands for what is there of it.
+    expected = ["ann/review", "ann/story"] if name.lower().strip("/") == "ann" else []
+    assert sorted(found) == expected
+
+
+_pieces = st.sampled_from(
+    ["sam-ferreira", "diff-review", "bulk0", "n1", "sql", "/", "-", "%", "_", "議事録", "\ud800"]
+)
+
+
+@given(
+    name=st.one_of(st.text(max_size=200), st.lists(_pieces, max_size=9).map("".join)),
+    count=st.integers(1, 20),
+)
+def test_any_text_gives_known_repos_once(
+    many: tuple[Queries, list[dict]], name: str, count: int
+) -> None:
+    queries, repos = many
+    found = queries.similar(name, count)
+    assert len(found) == len(set(found)) <= count
+    assert set(found) <= {repo["id"] for repo in repos}
+    assert found[:1] == queries.similar(name, 1)
+
+
+def test_an_owner_with_more_repos_than_are_compared(
+    small: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builder.queries.COMPARED_MAX", 2)
+    for name in ("one", "two", "three", "four", "reader"):
+        write_version(small.content, "ann", name, "1.0.0", "x")
+    build(small)
+    queries = Queries(small)
+    assert queries.similar("ann/twoo", 5) == ["ann/two"]
+    assert queries.similar("ann/reviewed", 5)[0] == "ann/review"
+    queries.close()
+
+
 # Over HTTP
 
 
@@ -362,7 +562,92 @@ def test_answers_follow_a_rebuild(small: Settings) -> None:
     queries.close()
 
 
+READS: list[Callable[[Queries], object]] = [
+    lambda queries: queries.answer(ListQuery(q="care")),
+    lambda queries: queries.find(ListQuery(owner="ann"), 0, 10),
+    lambda queries: queries.find(ListQuery(), 0, 10),
+    lambda queries: queries.tag_counts(None, ()),
+    lambda queries: queries.tag_counts("ann", ("code",)),
+    lambda queries: queries.owners_beginning("", 10),
+]
+
+
+def check_unavailable(queries: Queries) -> None:
+    for read in READS:
+        with pytest.raises(RequestError) as caught:
+            read(queries)
+        assert caught.value.code == "unavailable"
+    assert queries.similar("ann/reviews", 3) == []
+
+
+def remove_state(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def put_no_database(path: Path) -> None:
+    path.unlink()
+    path.write_bytes(b"not a database" * 1000)
+
+
+def put_other_tables(path: Path) -> None:
+    path.unlink()
+    sqlite3.connect(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE other (x)")
+
+
+@pytest.mark.parametrize("ruin", [remove_state, put_no_database, put_other_tables])
+def test_state_that_is_gone_or_damaged(small: Settings, ruin: Callable[[Path], None]) -> None:
+    build(small)
+    reader, late = Queries(small), Queries(small)
+    before = [read(reader) for read in READS]
+    ruin(Path(State.path_in(small.state)))
+    check_unavailable(late)
+    shutil.rmtree(small.state, ignore_errors=True)
+    build(small)
+    for queries in (reader, late):
+        assert [read(queries) for read in READS] == before
+        assert queries.similar("ann/reviews", 3)[0] == "ann/review"
+        queries.close()
+
+
+def test_names_are_similar_without_an_index(small: Settings) -> None:
+    build(small, index=False)
+    queries = Queries(small)
+    assert queries.similar("ann/reviews", 3) == ["ann/review"]
+    assert queries.similar("care", 3) == []
+    build(small)
+    assert queries.similar("care", 3) == ["ann/review"]
+    queries.close()
+
+
+def test_counts_and_owners_follow_a_rebuild(small: Settings) -> None:
+    build(small)
+    queries = Queries(small)
+    assert queries.tag_counts(None, ()) == [("code", 2), ("careful", 1)]
+    assert queries.tag_counts("ann", ()) == [("careful", 1), ("code", 1)]
+    assert queries.owners_beginning("", 9) == ["ann", "bob"]
+    write_version(small.content, "ann", "story", "1.1.0", "Tell one.", tags=["code", "fun"])
+    write_version(small.content, "abe", "one", "1.0.0", "One.", tags=["fun"])
+    shutil.rmtree(f"{small.content}/bob")
+    build(small)
+    assert queries.tag_counts("ann", ()) == [("code", 2), ("careful", 1), ("fun", 1)]
+    assert queries.tag_counts("ann", ("fun",)) == [("code", 1), ("fun", 1)]
+    assert queries.tag_counts(None, ("fun",)) == [("fun", 2), ("code", 1)]
+    assert queries.owners_beginning("", 9) == ["abe", "ann"]
+    assert queries.owners_beginning("", 1) == ["abe"]
+    queries.close()
+
+
 def test_no_build_yet(empty: Settings) -> None:
+    queries = Queries(empty)
+    check_unavailable(queries)
+    build(empty)
+    assert queries.find(ListQuery(), 0, 10) == Found([], 0)
+    queries.close()
+
+
+def test_no_build_yet_for_lists(empty: Settings) -> None:
     queries = Queries(empty)
     for fields in ({"q": "a"}, {"tags": ("a", "b")}):
         with pytest.raises(RequestError) as caught:
