@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from builder import client, content, database, derive, openapi, records, render
+from builder import client, connect, content, database, derive, openapi, records, render
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import ContentError, Fault, OperatorError
 from builder.lists import StalePage, find_stale_first, write_page
@@ -344,6 +344,13 @@ class _Run:
     def _write_fixed_files(self) -> None:
         """What depends on code and settings alone."""
         self._write("openapi", openapi.document(self.settings))
+        self._write("server_json", connect.server_json(self.settings))
+        page = self.pages.render(
+            "connect.html",
+            mcp_url=connect.mcp_url(self.settings),
+            snippets=connect.snippets(self.settings),
+        )
+        self._write("connect", page)
         self._write("not_found_page", self.pages.render("404.html"))
         with open(os.path.join(render.ASSETS, "style.css"), "rb") as file:
             self._write("stylesheet", file.read())

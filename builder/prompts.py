@@ -6,6 +6,7 @@ prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the ve
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -112,6 +113,18 @@ def variable_names(text: str) -> list[str]:
     ``\{{`` is a literal ``{{``.
     """
     return list(dict.fromkeys(filter(None, _variable.findall(text))))
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    r"""``text`` with these values in the place of its ``{{variables}}``, in one pass, and ``{{``
+    for ``\{{``. A variable without a value stays.
+    """
+    return _variable.sub(lambda found: values.get(found[1], found[0]) if found[1] else "{{", text)
+
+
+def filled_chars(text: str, values: Mapping[str, str]) -> int:
+    """An upper bound of the characters that ``fill`` gives, without making them."""
+    return len(text) + sum(len(values.get(name, "")) for name in _variable.findall(text))
 
 
 def first_sentence(body: str) -> str:

@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from builder import names
+from builder import VERSION, names
 
 SORTS = ("top", "trending", "new")
 PAGE_SIZE = 50
 QUERY_CHARS_MAX = 100
 
 API = "/api/v1"
-CLIENT_VERSION = "1.0.0"
+# The shell client is released with the hub.
+CLIENT_VERSION = VERSION
 
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
@@ -158,6 +159,7 @@ ROUTES = (
     Route("home", "/", "index.html", HTML, "list", "site"),
     Route("list_page", "/{sort}", "{sort}.html", HTML, "list", "list"),
     Route("list_pages", "/{sort}/{page}", "{sort}/{page}.html", HTML, "list", "list"),
+    Route("connect", "/connect", "connect.html", HTML, "list", "site"),
     Route("tags_page", "/tags", "tags.html", HTML, "list", "tag"),
     Route("tag_page", "/tags/{tag}", "tags/{tag}.html", HTML, "list", "list"),
     Route("tag_sort_page", "/tags/{tag}/{sort}", "tags/{tag}/{sort}.html", HTML, "list", "list"),
@@ -173,6 +175,8 @@ ROUTES = (
     ),
     Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
     Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
+    # For the MCP registry
+    Route("server_json", "/server.json", "server.json", JSON, "list", "site"),
     # The shell client
     Route("client", "/cli/hub", "cli/hub", TEXT, "list", "site"),
     Route(
@@ -190,9 +194,18 @@ BY_NAME = {route.name: route for route in ROUTES}
 # What the publish service answers: POST to the one, GET to the other.
 PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
 HEALTH_URL = "/healthz"
+# Where `hubctl serve` speaks MCP.
+MCP_URL = "/mcp"
 
+_max_age = re.compile(r"max-age=(\d+)")
 _FIELD = re.compile(r"\{(\w+)\}")
 _publish_url = re.compile(_FIELD.sub("[^/]+", PUBLISH_URL))
+
+
+def max_age_seconds(cache: str) -> int:
+    """How long an answer of a cache class is fresh."""
+    found = _max_age.search(CACHE_CONTROL[cache])
+    return int(found[1]) if found else 0
 
 
 def is_publish_url(path: str) -> bool:

@@ -54,6 +54,8 @@ TEXTS = ("One.", "Two.", "Six.")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 # What a crash may leave in the content, which is no version.
 RESTS = ("no versions", "text without its record")
+# Files of JSON whose object is not one of the catalogue's.
+NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
 
 
 class Stored(NamedTuple):
@@ -412,7 +414,7 @@ class Publications(RuleBasedStateMachine):
     def look(self, path: str) -> None:
         """Read a file that was just replaced, and follow every pointer in it."""
         file = os.path.relpath(path, self.settings.out)
-        if not file.endswith(".json") or file == BY_NAME["openapi"].file:
+        if not file.endswith(".json") or file in NOT_RECORDS:
             return
         data = self.read_json(file)
         if file == BY_NAME["hub"].file:
