@@ -12,6 +12,7 @@ COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
     "import": "cli.imports",
+    "mcp": "cli.mcp",
     "owner": "cli.owner",
     "publish": "cli.publish",
     "serve": "cli.serve",

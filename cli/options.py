@@ -5,6 +5,7 @@ from collections.abc import Callable
 import click
 
 from builder.settings import DEFAULT_BASE_URL, parse_base_url
+from mcp_app.access import parse_origin
 
 content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
@@ -21,6 +22,12 @@ state_option = click.option(
 name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
     show_envvar=True, help="Name of the service, on its pages and in hub.json.",
+)  # fmt: skip
+mcp_origin_option = click.option(
+    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
+    callback=lambda context, option, values: tuple(map(parse_origin, values)),
+    help="Another address under which /mcp may be asked, and whose pages may ask it: "
+    "https://app.example.org, or * for any. May be given several times.",
 )  # fmt: skip
 
 

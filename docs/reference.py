@@ -22,6 +22,8 @@ from builder import errors, names, records
 from builder.client import CLIENT
 from builder.routes import CACHE_CONTROL, ROUTES
 from cli.hubctl import main as hubctl
+from mcp_app.schemas import describe, schema
+from mcp_app.tools import TOOLS, Tool
 from publisher.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
 from publisher.fields import METADATA_FIELDS
@@ -31,7 +33,7 @@ from publisher.incoming import BODY_BYTES_MAX
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "README.md", "docs/hubctl.md", "docs/read-api.md", "docs/publish-api.md",
-    "docs/content-format.md", "docs/hub.md",
+    "docs/content-format.md", "docs/hub.md", "docs/mcp.md",
 ]  # fmt: skip
 
 
@@ -128,6 +130,31 @@ def publish_limits() -> str:
     return "\n".join(["| limit | |", "|---|---|", *rows])
 
 
+def tools() -> str:
+    """The tools of the MCP server, with what they take and give."""
+    return "\n\n".join(_tool(tool) for tool in TOOLS.values())
+
+
+def _tool(tool: Tool) -> str:
+    takes, gives = schema(tool.takes), schema(tool.gives)
+    rows = ["| argument | value | meaning |", "|---|---|---|"]
+    for name, of in takes["properties"].items():
+        value = describe(of)
+        if "default" in of:
+            value += f"; default {of['default']}"
+        if name in takes["required"]:
+            value += "; **required**"
+        rows.append(f"| `{name}` | {value} | {of['description']} |")
+    parts = []
+    for name, of in gives["properties"].items():
+        of_items = of.get("items", {}).get("properties", ())
+        within = f" ({', '.join(f'`{item}`' for item in of_items)})" if of_items else ""
+        absent = "" if name in gives["required"] else "?"
+        parts.append(f"`{name}`{absent}{within}")
+    table = "\n".join(rows)
+    return f"### `{tool.name}`\n\n{tool.description}\n\n{table}\n\nGives {', '.join(parts)}."
+
+
 def commands() -> str:
     """The help of every command, as it prints it."""
     return "\n\n".join(_helps(hubctl, "hubctl", None))
@@ -159,8 +186,8 @@ def _helps(command: click.Command, name: str, parent: click.Context | None) -> I
 PARTS = {
     part.__name__: part
     for part in (
-        endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, commands,
-        client,
+        endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
+        commands, client,
     )
 }  # fmt: skip
 

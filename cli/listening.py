@@ -1,0 +1,91 @@
+"""Listening on a port and serving an ASGI application, the same for each command that does."""
+
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import click
+import uvicorn
+
+from builder.errors import OperatorError
+from builder.rebuild import PATIENCE_SECONDS
+
+CONNECTIONS_WAITING_MAX = 2048
+# A publication that is under way is answered.
+GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
+
+
+def listening_options(port: int) -> Callable:
+    """Where to listen and whom to limit, as ``host``, ``port``, ``rate_limit`` and
+    ``trusted_proxies``.
+    """
+    options = (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
+            help="Port to listen on; 0 takes a free one.",
+        ),
+        click.option(
+            "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
+            help="Reads a minute for each client address; 0 for no limit.",
+        ),
+        click.option(
+            "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+            help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
+            "address. May be given several times.",
+        ),
+    )  # fmt: skip
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything else, so that a wrong one is told at once."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another with --port or "
+            "--host."
+        ) from None
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """The URL by which a browser on this machine finds the server."""
+    port = listener.getsockname()[1]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
+    """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
+    end the process as if it had failed.
+    """
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http="httptools",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        backlog=CONNECTIONS_WAITING_MAX,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    click.echo(f"{told} (stop with Ctrl-C)", err=True)
+    server.run(sockets=[listener])

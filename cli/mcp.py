@@ -1,0 +1,75 @@
+"""``hubctl mcp``: the tool server alone."""
+
+import contextlib
+
+import click
+
+from builder.answers import error_answer
+from builder.errors import RequestError
+from builder.query_thread import QueryThread
+from builder.routes import MCP_URL
+from builder.serve import Receive, Scope, Send
+from builder.settings import Settings
+from builder.throttle import Throttle
+from cli.listening import address_of, listen, listening_options, run
+from cli.mount import run_lifespan
+from cli.options import base_url_option, mcp_origin_option, out_option, state_option
+from mcp_app.app import create_app
+from mcp_app.endpoint import Endpoint
+from mcp_app.reader import read_hub
+
+
+@click.command()
+@out_option
+@state_option
+@base_url_option("as the site says")
+@listening_options(8001)
+@mcp_origin_option
+def mcp(
+    out: str, state: str, base_url: str | None, host: str, port: int, rate_limit: int,
+    trusted_proxies: tuple[str, ...], mcp_origins: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Serve only MCP, at /mcp, over a site that is built elsewhere.
+
+    Reads the site's folder, and for searches what `hubctl build` left in the state folder;
+    writes nothing. A new build is noticed by itself. `hubctl serve` has MCP too.
+    """
+    with listen(host, port) as listener:
+        address = address_of(listener, host)
+        settings = Settings(out=out, state=state, base_url=base_url or address)
+        hub = read_hub(settings)
+        if hub:
+            settings = settings._replace(base_url=base_url or hub.base_url, site_name=hub.name)
+        else:
+            click.echo(f"There is no site in {out} yet; calls fail until there is one.", err=True)
+        with contextlib.closing(QueryThread(settings)) as queries:
+            throttle = Throttle(rate_limit) if rate_limit else None
+            endpoint = create_app(settings, queries, throttle, mcp_origins)
+            where = f"{address}{settings.base_path}{MCP_URL}"
+            run(_Alone(endpoint, settings), listener, f"MCP at {where}", trusted_proxies)
+
+
+class _Alone:
+    """The endpoint at its path, and nothing beside it."""
+
+    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+        self._endpoint = endpoint
+        self._paths = {f"{settings.base_path}{MCP_URL}{end}" for end in ("", "/")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await run_lifespan(receive, send, self._endpoint.running())
+        elif scope["type"] == "http" and scope["path"] in self._paths:
+            await self._endpoint(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = error_answer(
+                RequestError("not_found", f"Here is only MCP, at {min(self._paths)}.")
+            )
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": answer.status,
+                    "headers": answer.headers,
+                }
+            )
+            await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,78 @@
+"""Who may ask: the Host and Origin of a request, against DNS rebinding, and CORS for the allowed.
+
+The transport's specification asks for it. What is served is public all the same.
+"""
+
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from builder.errors import OperatorError
+
+ANY = "*"
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Access:
+    """The hosts that are served, and the origins whose pages may ask.
+
+    These are the base URL's, this machine's own with any port, and those of ``origins``: each
+    like ``https://app.example.org``, or ``*`` for any.
+    """
+
+    def __init__(self, base_url: str, origins: tuple[str, ...] = ()) -> None:
+        self._is_open = ANY in origins
+        urls = [urlsplit(url) for url in (base_url, *origins) if url != ANY]
+        self._origins = {(url.scheme, url.hostname, _port(url)) for url in urls}
+        self._hosts = {(url.hostname, _port(url)) for url in urls}
+        self.serves = lru_cache(maxsize=1000)(self._serves)
+        self.admits = lru_cache(maxsize=1000)(self._admits)
+
+    def _serves(self, host: bytes | None) -> bool:
+        """Whether a request with this Host header is for us."""
+        if self._is_open:
+            return True
+        try:
+            url = urlsplit(f"//{(host or b'').decode()}")
+            port = url.port
+        except ValueError:
+            return False
+        if url.hostname in LOOPBACK:
+            return True
+        # Without the scheme, either default port may be meant.
+        ports = (port,) if port else _DEFAULT_PORTS.values()
+        return any((url.hostname, port) in self._hosts for port in ports)
+
+    def _admits(self, origin: bytes | None) -> bool:
+        """Whether a page of this origin may ask; who sends none is no page of another site."""
+        if self._is_open or origin is None:
+            return True
+        try:
+            url = urlsplit(origin.decode())
+            return url.hostname in LOOPBACK or (url.scheme, url.hostname, _port(url)) in (
+                self._origins
+            )
+        except ValueError:
+            return False
+
+
+def _port(url) -> int | None:
+    return url.port or _DEFAULT_PORTS.get(url.scheme)
+
+
+def parse_origin(text: str) -> str:
+    """Check an origin of an operator. Raises OperatorError."""
+    try:
+        url = urlsplit(text)
+        is_origin = (
+            url.scheme in _DEFAULT_PORTS and bool(url.hostname) and "@" not in url.netloc
+            and url.port != 0 and url.geturl() == f"{url.scheme}://{url.netloc}"
+        )  # fmt: skip
+    except ValueError:
+        is_origin = False
+    if text != ANY and not is_origin:
+        raise OperatorError(
+            f"{text!r} is not an origin. Give scheme and host, as https://app.example.org, or * "
+            "for any."
+        )
+    return text

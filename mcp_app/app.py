@@ -1,0 +1,39 @@
+"""The tool server of a hub, put together."""
+
+from builder.connect import snippets
+from builder.query_thread import QueryThread
+from builder.routes import BY_NAME
+from builder.settings import Settings
+from builder.throttle import Throttle
+from mcp_app.access import Access
+from mcp_app.endpoint import Endpoint
+from mcp_app.quick import QuickCalls
+from mcp_app.reader import Catalogue
+from mcp_app.server import make_server
+
+
+def create_app(
+    settings: Settings,
+    queries: QueryThread,
+    throttle: Throttle | None = None,
+    origins: tuple[str, ...] = (),
+) -> Endpoint:
+    """The endpoint over a site. ``origins``: more of those whose pages may ask (see ``Access``).
+
+    ``queries`` and ``throttle`` may be shared with the reads; who made them closes them.
+    """
+    catalogue = Catalogue(settings, queries)
+    server = make_server(catalogue)
+    return Endpoint(
+        server,
+        Access(settings.base_url, origins),
+        calls=QuickCalls(catalogue, server.server_info_stamp),
+        throttle=throttle,
+        how_to_connect=f"""This is an MCP server: programs talk to it, with POST.
+To use it in Claude Code:
+
+    {snippets(settings).claude_code}
+
+Other clients: {settings.base_url}{BY_NAME["connect"].url}
+""",
+    )

@@ -1,0 +1,332 @@
+"""The streamable HTTP endpoint, ASGI: an MCP server at one URL.
+
+Every request is whole: no session, no stream, an answer in JSON. What HTTP asks for is checked
+here; the protocol is spoken by the SDK, except for the calls that ``quick`` answers.
+"""
+
+import asyncio
+import contextlib
+import re
+import traceback
+from collections.abc import AsyncIterator
+from functools import lru_cache
+from logging import getLogger
+from typing import Any, Literal
+
+import mcp_types as types
+import msgspec
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from msgspec import UNSET, Raw, Struct, UnsetType
+from pydantic_core import from_json
+
+from builder.answers import Answer, Headers
+from builder.errors import RequestError
+from builder.routes import CACHE_CONTROL, JSON, TEXT
+from builder.serve import Receive, Scope, Send
+from builder.throttle import Throttle
+from mcp_app import quick
+from mcp_app.access import Access
+from mcp_app.quick import QuickCalls
+from mcp_app.scope import parse_scope
+from mcp_app.server import SCOPE_KEY
+
+BODY_BYTES_MAX = 256 * 1024
+BODY_SECONDS_MAX = 30
+
+# An error of this implementation, in the range that JSON-RPC leaves to it.
+REFUSED = -32000
+
+log = getLogger("hub.mcp")
+
+_FIXED: Headers = [
+    (b"cache-control", CACHE_CONTROL["none"].encode()),
+    (b"x-content-type-options", b"nosniff"),
+]
+_PREFLIGHT: Headers = [
+    (b"access-control-allow-methods", b"POST, OPTIONS"),
+    (
+        b"access-control-allow-headers",
+        b"Accept, Authorization, Content-Type, Last-Event-ID, MCP-Protocol-Version, "
+        b"MCP-Session-Id, Mcp-Method, Mcp-Name, traceparent, tracestate",
+    ),
+    (b"access-control-max-age", b"86400"),
+]
+_EXPOSED = b"MCP-Protocol-Version, MCP-Session-Id, Retry-After, RateLimit, RateLimit-Policy"
+_ALLOW = (b"allow", b"POST, OPTIONS")
+_CHECKED: Headers = [
+    (b"accept", b"application/json, text/event-stream"),
+    (b"content-type", JSON.encode()),
+]
+
+
+class _Message(Struct):
+    """A request, or a notification, which has no id."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+
+
+_decode_message = msgspec.json.Decoder(_Message).decode
+_is_id = re.compile(rb'-?[0-9]+|".*"', re.DOTALL).fullmatch
+
+
+class Refusal(Exception):
+    """A request that HTTP or JSON-RPC stops; ``code`` is JSON-RPC's."""
+
+    def __init__(
+        self, status: int, message: str, code: int = REFUSED, headers: Headers | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers or []
+
+
+class Endpoint:
+    """The ASGI application of an SDK ``Server``, between entering and leaving ``running()``.
+
+    ``calls`` answers what it can before the SDK. ``throttle`` counts requests by client.
+    ``how_to_connect`` is told to who opens the address in a browser.
+    """
+
+    def __init__(
+        self, server: Server, access: Access, *, calls: QuickCalls | None = None,
+        throttle: Throttle | None = None, how_to_connect: str = "",
+    ) -> None:  # fmt: skip
+        self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        self._access = access
+        self._calls = calls
+        self._throttle = throttle
+        self._how_to_connect = how_to_connect
+        policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
+        self._headers = [*_FIXED, *policy]
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While this is entered, requests can be answered. Once only."""
+        async with self._sdk.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        origin = headers.get(b"origin")
+        cors = _cors(origin) if origin is not None and self._access.admits(origin) else []
+        try:
+            self._check(scope, headers)
+            if scope["method"] == "OPTIONS":
+                answer = Answer(204, [*_PREFLIGHT, (b"content-length", b"0")], b"")
+            elif scope["method"] != "POST":
+                answer = self._not_allowed(scope["method"])
+            else:
+                answer = await self._post(scope, headers, receive)
+        except Refusal as refusal:
+            answer = _refused(refusal)
+        except Exception:
+            # The edge of the process: the log gets the cause.
+            log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
+            answer = _refused(
+                Refusal(500, "The server failed; try again in a moment.", types.INTERNAL_ERROR)
+            )
+        if answer is not None:
+            start = [*answer.headers, *self._headers, *cors]
+            await send({"type": "http.response.start", "status": answer.status, "headers": start})
+            await send({"type": "http.response.body", "body": answer.body})
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        if not self._access.serves(headers.get(b"host")):
+            raise Refusal(
+                421, "This host name is not served here. Its operator can allow it: --mcp-origin."
+            )
+        if not self._access.admits(headers.get(b"origin")):
+            raise Refusal(
+                403, "Pages of this origin may not ask. The operator can allow it: --mcp-origin."
+            )
+
+    def _not_allowed(self, method: str) -> Answer:
+        body = b"" if method == "HEAD" else self._how_to_connect.encode()
+        headers = [
+            _ALLOW,
+            (b"content-type", TEXT.encode()),
+            (b"content-length", b"%d" % len(self._how_to_connect.encode())),
+        ]
+        return Answer(405, headers, body)
+
+    async def _post(
+        self, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Answer | None:
+        """The answer to a message; None where the client has gone. Raises Refusal."""
+        if self._throttle:
+            client = scope["client"]
+            wait_seconds = self._throttle.hit(client[0] if client else "")
+            if wait_seconds:
+                raise _too_many(self._throttle, wait_seconds)
+        try:
+            part = parse_scope(scope["query_string"])
+        except RequestError as error:
+            raise Refusal(error.status, str(error)) from None
+        if not _is_json(headers.get(b"content-type", b"")):
+            raise Refusal(415, "Send a JSON-RPC message as application/json.")
+        if not _accepts_json(headers.get(b"accept", b"*/*")):
+            raise Refusal(406, "Answers are application/json; accept this type.")
+        body = await _read_body(headers, receive)
+        if body is None:
+            return None
+        message = _read_message(body)
+        if (
+            self._calls
+            and message.method == "tools/call"
+            and message.id is not UNSET
+            and message.params is not UNSET
+            and len(headers) == len(scope["headers"])
+        ):
+            version = headers.get(b"mcp-protocol-version")
+            spoken = quick.Headers(
+                version.decode("latin-1") if version is not None else None,
+                headers.get(b"mcp-method"),
+                headers.get(b"mcp-name"),
+            )
+            result = await self._calls.answer(part, spoken, message.params)
+            if result is not None:
+                return _json_answer(
+                    200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(message.id), result)
+                )
+        return await self._through_sdk({**scope, SCOPE_KEY: part}, body, receive)
+
+    async def _through_sdk(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
+        """What the SDK's own application says to a message."""
+        parts: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+        sent: list[dict[str, Any]] = []
+
+        async def take() -> dict[str, Any]:
+            return parts.pop() if parts else await receive()
+
+        async def keep(event: dict[str, Any]) -> None:
+            sent.append(event)
+
+        # What is checked is told as the SDK has it; the white space after the other values the
+        # HTTP parser has left.
+        headers = [
+            (name, value.strip(b" \t"))
+            for name, value in scope["headers"]
+            if name not in (b"accept", b"content-type")
+        ]
+        headers += _CHECKED
+        await self._sdk.handle_request({**scope, "headers": headers}, take, keep)
+        start, *rest = sent
+        return Answer(
+            start["status"], list(start["headers"]), b"".join(event["body"] for event in rest)
+        )
+
+
+def _cors(origin: bytes) -> Headers:
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", _EXPOSED),
+        (b"vary", b"Origin"),
+    ]
+
+
+def _is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+@lru_cache(maxsize=1000)
+def _accepts_json(accept: bytes) -> bool:
+    ranges = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
+    return not ranges.isdisjoint({b"application/json", b"application/*", b"*/*"})
+
+
+async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
+    """The whole body; None where the client goes before its end. Raises Refusal."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length) > BODY_BYTES_MAX:
+        raise _too_large()
+    event = await receive()
+    if event["type"] == "http.request" and not event.get("more_body"):
+        body = event.get("body", b"")
+        if len(body) > BODY_BYTES_MAX:
+            raise _too_large()
+        return body
+    parts = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS_MAX):
+            while event["type"] == "http.request":
+                parts.append(event.get("body", b""))
+                size += len(parts[-1])
+                if size > BODY_BYTES_MAX:
+                    raise _too_large()
+                if not event.get("more_body"):
+                    return b"".join(parts)
+                event = await receive()
+    except TimeoutError:
+        raise Refusal(
+            408, f"The body took longer than {BODY_SECONDS_MAX} s.", headers=_CLOSE
+        ) from None
+    return None
+
+
+def _read_message(body: bytes) -> _Message:
+    """Raises Refusal for what is not one request or notification of JSON-RPC 2.0."""
+    try:
+        # The SDK's own parser: what it refuses, no way of answering may let through.
+        from_json(body, allow_inf_nan=False)
+        message = _decode_message(body)
+    except msgspec.ValidationError:
+        if body.lstrip()[:1] == b"[":
+            raise Refusal(
+                400, "Batches are not accepted: send one message at a time.", types.INVALID_REQUEST
+            ) from None
+        raise _no_message() from None
+    except (ValueError, RecursionError):
+        raise Refusal(400, "The body is not JSON in UTF-8.", types.PARSE_ERROR) from None
+    if message.id is not UNSET and not _is_id(bytes(message.id)):
+        raise _no_message()
+    if message.params is not UNSET and bytes(message.params)[:1] != b"{":
+        raise _no_message()
+    return message
+
+
+def _no_message() -> Refusal:
+    return Refusal(
+        400,
+        'The body must be a JSON-RPC 2.0 message: {"jsonrpc": "2.0", "id": 1, "method": …, '
+        '"params": {…}}.',
+        types.INVALID_REQUEST,
+    )
+
+
+# What is left of a body that is not read would be taken for the next request.
+_CLOSE: Headers = [(b"connection", b"close")]
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, f"A message has at most {BODY_BYTES_MAX // 1024} KiB.", headers=_CLOSE)
+
+
+def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
+    return Refusal(
+        429,
+        f"Too many requests from your address; go on in {wait_seconds} s.",
+        headers=[
+            (b"retry-after", b"%d" % wait_seconds),
+            (b"ratelimit", throttle.exhausted(wait_seconds).encode()),
+        ],
+    )
+
+
+def _refused(refusal: Refusal) -> Answer:
+    """The refusal as JSON-RPC's error. Which request it was may never have been read."""
+    error = {"code": refusal.code, "message": str(refusal)}
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
+    answer = _json_answer(refusal.status, body)
+    answer.headers.extend(refusal.headers)
+    return answer
+
+
+def _json_answer(status: int, body: bytes) -> Answer:
+    headers = [(b"content-type", JSON.encode()), (b"content-length", b"%d" % len(body))]
+    return Answer(status, headers, body)

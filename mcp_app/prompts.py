@@ -1,0 +1,84 @@
+"""Prompts as the protocol's own prompts: what a person picks from a menu of commands."""
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+
+from builder.errors import RequestError
+from builder.records import Repo, Variable
+from mcp_app.reader import Reader
+from mcp_app.texts import as_text, fill_in, find_prompt, parse_id, told
+from mcp_app.top import list_top
+
+Context = ServerRequestContext[Any, Any]
+
+
+async def list_prompts(
+    reader: Reader, context: Context, params: types.PaginatedRequestParams
+) -> dict[str, Any]:
+    """The top of the catalogue; ``get_prompt`` knows all of it."""
+    summaries, next_cursor = await list_top(reader, params.cursor)
+    repos = [await reader.repo(row.owner, row.name) for row in summaries]
+    # One may have gone since its list was written.
+    return {"prompts": [_described(repo) for repo in repos if repo]} | next_cursor
+
+
+def _described(repo: Repo) -> dict[str, Any]:
+    return {
+        "name": f"{repo.owner}/{repo.name}",
+        "title": repo.title,
+        "description": repo.description or repo.title,
+        "arguments": [
+            {
+                "name": variable.name,
+                "description": _explained(variable),
+                "required": variable.required,
+            }
+            for variable in repo.variables
+        ],
+    }
+
+
+def _explained(variable: Variable) -> str:
+    """A variable in one line: an argument has no fields for its type or default."""
+    parts = [variable.description]
+    if variable.enum:
+        parts.append(f"One of: {', '.join(map(as_text, variable.enum))}")
+    elif variable.type != "string":
+        parts.append(f"Type: {variable.type}")
+    if variable.default is not None:
+        parts.append(f"Default: {as_text(variable.default)}")
+    elif variable.example is not None:
+        parts.append(f"Example: {as_text(variable.example)}")
+    return ". ".join(part.rstrip(". ") for part in parts if part)
+
+
+async def get_prompt(
+    reader: Reader, context: Context, params: types.GetPromptRequestParams
+) -> dict[str, Any]:
+    """A prompt's text as one message, filled in."""
+    prompt = await find_prompt(reader, parse_id(params.name))
+    filled = fill_in(prompt, params.arguments or {})
+    if filled.missing:
+        raise RequestError("invalid_parameter", f"Arguments are missing: {told(filled.missing)}.")
+    return {
+        "description": prompt.repo.description,
+        "messages": [{"role": "user", "content": {"type": "text", "text": filled.text}}],
+    }
+
+
+async def complete(reader: Reader, name: str, argument: str, value: str) -> list[str]:
+    """What an argument of a prompt could be, beginning with ``value``."""
+    prompt = await find_prompt(reader, parse_id(name))
+    variable = next((one for one in prompt.variables if one.name == argument), None)
+    if variable is None:
+        return []
+    if variable.type == "boolean":
+        known = [True, False]
+    else:
+        known = variable.enum or [
+            one for one in (variable.default, variable.example) if one is not None
+        ]
+    texts = dict.fromkeys(as_text(one) for one in known)
+    return [text for text in texts if text.startswith(value)]

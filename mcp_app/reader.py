@@ -1,0 +1,229 @@
+"""Reads the site's files and the queries beside them, on behalf of one call.
+
+Remembers the files that it took, so that an answer can be kept as long as they are the same.
+"""
+
+import asyncio
+import os
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from builder.errors import RequestError
+from builder.names import Version
+from builder.queries import Found, ListQuery, Queries
+from builder.query_thread import QueryThread
+from builder.records import Hub, ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
+from builder.records import Version as VersionRecord
+from builder.routes import BY_NAME, PAGE_SIZE
+from builder.settings import Settings
+from mcp_app.scope import WHOLE, Scope
+
+# Up to here, reading and decoding a file takes no noticeable time.
+QUICK_BYTES_MAX = 128 * 1024
+SIMILAR_MAX = 3
+
+Mark = tuple[int, int, int]
+T = TypeVar("T")
+
+
+class _Single(msgspec.Struct, Generic[T]):
+    data: T
+
+
+class _Listed(msgspec.Struct, Generic[T]):
+    data: list[T]
+    meta: ListMeta
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder:
+    return msgspec.json.Decoder(kind)
+
+
+def mark_of(path: str) -> Mark | None:
+    """What tells whether a file is still the same; None where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def is_built(settings: Settings) -> bool:
+    """Whether there is a site to read."""
+    return mark_of(f"{settings.out}/{BY_NAME['hub'].file}") is not None
+
+
+def read_hub(settings: Settings) -> Hub | None:
+    """What a site says of itself; None where there is none, or not a whole one."""
+    try:
+        with open(f"{settings.out}/{BY_NAME['hub'].file}", "rb") as opened:
+            return _decoder(_Single[Hub]).decode(opened.read()).data
+    except (OSError, ValueError):
+        return None
+
+
+class Catalogue(NamedTuple):
+    """Where things are read from."""
+
+    settings: Settings
+    queries: QueryThread
+
+
+class Reader:
+    """One look at the catalogue, or the part of it that ``scope`` is.
+
+    ``sources``: the files that it was answered from; None if anything else went into it. Every
+    method raises RequestError ``unavailable`` where the site is not built, or not whole.
+    """
+
+    def __init__(self, catalogue: Catalogue, scope: Scope = WHOLE) -> None:
+        self.scope = scope
+        self.settings = catalogue.settings
+        self.sources: dict[str, Mark] | None = {}
+        self._queries = catalogue.queries
+
+    async def repo(self, owner: str, name: str) -> Repo | None:
+        """A repo of the scope."""
+        found = await self._read("repo", _Single[Repo], owner=owner, name=name)
+        return found.data if found and self.scope.has(found.data) else None
+
+    async def version(self, owner: str, name: str, version: Version) -> VersionRecord | None:
+        found = await self._read(
+            "version", _Single[VersionRecord], owner=owner, name=name, version=version
+        )
+        return found and found.data
+
+    async def versions(self, owner: str, name: str) -> list[VersionEntry]:
+        """All versions of a repo that there is, newest first."""
+        found = await self._read("versions", _Listed[VersionEntry], owner=owner, name=name)
+        if found is None:
+            raise not_whole()
+        return found.data
+
+    async def user(self, owner: str) -> User | None:
+        found = await self._read("user", _Single[User], owner=owner)
+        return found and found.data
+
+    async def tags(self) -> list[Tag]:
+        """The tags of the scope's repos with counts, most used first."""
+        if self.scope.is_whole:
+            found = await self._read("tags", _Listed[Tag])
+            if found is None:
+                raise self.missing()
+            return found.data
+        counts = await self._query(Queries.tag_counts, self.scope.owner, self.scope.tags)
+        return [Tag(name, count) for name, count in counts]
+
+    async def find(self, query: ListQuery, start: int, count: int) -> tuple[list[RepoSummary], int]:
+        """``count`` summaries of a list from ``start``, and how many the list has.
+
+        Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
+        """
+        query = query._replace(
+            owner=self.scope.owner or query.owner,
+            tags=tuple(dict.fromkeys([*self.scope.tags, *query.tags])),
+        )
+        if query.match():
+            listed = await self._listed(query, start, count)
+            if listed:
+                return listed
+        found: Found = await self._query(Queries.find, query, start, count)
+        decode = _decoder(RepoSummary).decode
+        return [decode(row) for row in found.rows], found.total
+
+    async def _listed(
+        self, query: ListQuery, start: int, count: int
+    ) -> tuple[list[RepoSummary], int] | None:
+        """As ``find``, from the files of the pages that the rows are on; None where one is not
+        there, as for a moment when a list has grown by a page.
+        """
+        rows: list[RepoSummary] = []
+        total = None
+        for number in range(start // PAGE_SIZE, (start + count - 1) // PAGE_SIZE + 1):
+            page = await self._page(query, number)
+            if page is None:
+                break
+            rows += page.data
+            total = page.meta.total
+        if total is None and start:
+            page = await self._page(query, 0)  # which tells where the list ends
+            total = page and page.meta.total
+        rows = rows[start % PAGE_SIZE :][:count]
+        if total is None or len(rows) < min(count, total - start):
+            return None
+        return rows, total
+
+    async def _page(self, query: ListQuery, number: int) -> "_Listed[RepoSummary] | None":
+        file = query._replace(page=number + 1).match().file
+        return await self._read_file(file, _Listed[RepoSummary])
+
+    async def owners_beginning(self, prefix: str, count: int) -> list[str]:
+        return await self._query(Queries.owners_beginning, prefix, count)
+
+    async def similar(self, repo_id: str) -> list[str]:
+        """Ids of the scope's repos that look like one that the scope has not."""
+        found = await self._query(Queries.similar, repo_id, SIMILAR_MAX * 3)
+        if self.scope.is_whole and repo_id in found:
+            raise not_whole()
+        among = [one for one in found if self.scope.is_whole or await self.repo(*one.split("/"))]
+        return among[:SIMILAR_MAX]
+
+    def has_owner(self, owner: str) -> bool:
+        return mark_of(f"{self.settings.out}/{BY_NAME['user'].file_for(owner=owner)}") is not None
+
+    def missing(self) -> RequestError:
+        """Why a file that every site has is not there."""
+        return not_whole() if is_built(self.settings) else RequestError(
+            "unavailable", "The catalogue is not built yet; try again in a moment."
+        )  # fmt: skip
+
+    async def _query(self, function: Any, *args: Any) -> Any:
+        self.sources = None
+        return await self._queries.run(function, *args)
+
+    async def _read(self, route: str, kind: Any, **params: object) -> Any:
+        return await self._read_file(BY_NAME[route].file_for(**params), kind)
+
+    async def _read_file(self, file: str, kind: Any) -> Any:
+        data = await self._load(file)
+        if data is None:
+            return None
+        decode = _decoder(kind).decode
+        try:
+            if len(data) > QUICK_BYTES_MAX:
+                return await asyncio.to_thread(decode, data)
+            return decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise not_whole() from None
+
+    async def _load(self, file: str) -> bytes | None:
+        """The bytes of a file of the site; None where there is none."""
+        path = f"{self.settings.out}/{file}"
+        try:
+            # Unbuffered: it is read at once.
+            with open(path, "rb", buffering=0) as opened:
+                # Of the file that was opened: it may have been replaced since.
+                status = os.fstat(opened.fileno())
+                if status.st_size > QUICK_BYTES_MAX:
+                    data = await asyncio.to_thread(opened.readall)
+                else:
+                    data = opened.readall()
+        except FileNotFoundError:
+            self.sources = None
+            return None
+        except OSError as error:
+            raise not_whole() from error
+        if self.sources is not None:
+            self.sources[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+        return data
+
+
+def not_whole() -> RequestError:
+    return RequestError(
+        "unavailable",
+        "A part of the catalogue cannot be read, as while it is being copied; try again in a "
+        "moment.",
+    )

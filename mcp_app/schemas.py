@@ -1,0 +1,79 @@
+"""The records of a tool's arguments and results as JSON Schema, and arguments as such a record.
+
+Schemas are flat: clients differ in what they make of ``$ref``, ``anyOf`` and ``oneOf``.
+"""
+
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from builder.errors import RequestError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+@cache
+def schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The schema of a record, with those of the records in it in their places."""
+    (root,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+    return _resolved(root, parts)
+
+
+def _resolved(part: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(part, list):
+        return [_resolved(item, parts) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        part = {**parts[part["$ref"]], **part}
+        del part["$ref"], part["title"]
+        part.pop("description", None)  # the record's docstring, which is for its readers
+    if "enum" in part and "type" not in part:
+        part = {"type": "string", **part}
+    return {
+        key: _resolved(value, parts)
+        for key, value in part.items()
+        # What an argument is when it is left out, its description says.
+        if not (key == "default" and value in ("", []))
+    }
+
+
+def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
+    """``given`` as a record. null is: left out.
+
+    Raises RequestError ``invalid_parameter``, which names the argument and says what it can be.
+    """
+    given = {key: value for key, value in given.items() if value is not None}
+    properties = schema(kind)["properties"]
+    if not given.keys() <= properties.keys():
+        raise _invalid(f"There is an unknown argument; this tool takes {', '.join(properties)}.")
+    fields = {}
+    for field in msgspec.structs.fields(kind):
+        rule = f"{field.name} must be {describe(properties[field.name])}."
+        if field.name in given:
+            try:
+                fields[field.name] = msgspec.convert(given[field.name], field.type)
+            except msgspec.ValidationError:
+                raise _invalid(rule) from None
+        elif field.required:
+            raise _invalid(rule)
+    return kind(**fields)
+
+
+def describe(rules: dict[str, Any]) -> str:
+    """What a value must be, in words."""
+    if "enum" in rules:
+        return f"one of {', '.join(rules['enum'])}"
+    if rules["type"] == "integer":
+        least, most = rules["minimum"], rules.get("maximum")
+        return f"a whole number from {least}" + (f" to {most}" if most else "")
+    if rules["type"] == "array":
+        return f"a list of at most {rules['maxItems']} texts"
+    if rules["type"] == "object":
+        return "an object"
+    return f"a text of at most {rules['maxLength']} characters"
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError("invalid_parameter", message)

@@ -1,0 +1,39 @@
+"""A part of the catalogue: ``/mcp?owner=ada``, ``/mcp?tags=sql,review``."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from builder import names
+from builder.queries import parse_parameters, parse_tags
+from builder.records import RepoSummary
+
+
+class Scope(NamedTuple):
+    """The repos of one owner, those with all of some tags, or both; all repos by default."""
+
+    owner: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return self == WHOLE
+
+    def has(self, repo: RepoSummary) -> bool:
+        return self.owner in (None, repo.owner) and set(self.tags) <= set(repo.tags)
+
+
+WHOLE = Scope()
+
+
+@lru_cache(maxsize=1000)
+def parse_scope(query: bytes) -> Scope:
+    """Read an endpoint's query; parameters of other names are none of ours.
+
+    Raises RequestError ``invalid_parameter`` or ``invalid_name``.
+    """
+    parameters = parse_parameters(query, Scope._fields)
+    owner, tags = parameters.get("owner"), parameters.get("tags")
+    return Scope(
+        owner=names.check_owner(owner) if owner is not None else None,
+        tags=parse_tags(tags, "tags") if tags is not None else (),
+    )

@@ -1,0 +1,280 @@
+"""The four tools: the work."""
+
+import difflib
+import traceback
+from collections.abc import Awaitable, Callable
+from logging import getLogger
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from builder import names
+from builder.errors import RequestError
+from builder.names import Version
+from builder.queries import ListQuery
+from builder.records import RepoSummary, Variable
+from builder.routes import BY_NAME
+from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
+from mcp_app.reader import Reader, is_built, not_whole
+from mcp_app.schemas import read_arguments
+from mcp_app.shapes import (
+    FoundPrompt,
+    GetPrompt,
+    ListedTag,
+    ListedVersion,
+    ListTags,
+    ListVersions,
+    PromptResult,
+    PromptVariable,
+    SearchPrompts,
+    SearchResult,
+    TagsResult,
+    VersionsResult,
+)
+from mcp_app.texts import fill_in, find_prompt, find_repo, parse_id
+
+TEXT_BYTES_MAX = 100_000
+OWNERS_TOLD = 5
+
+log = getLogger("hub.mcp")
+
+
+async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
+    owner = names.check_owner(asked.owner) if asked.owner else None
+    if owner and reader.scope.owner not in (None, owner):
+        raise RequestError(
+            "user_not_found", f"Here are only prompts of {reader.scope.owner}; leave out owner."
+        )
+    if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in asked.tags):
+        raise RequestError(
+            "invalid_parameter",
+            "A tag is a-z, 0-9 and single hyphens between them; list_tags gives those there are.",
+        )
+    tags = tuple(dict.fromkeys(asked.tags))
+    sort = None if asked.sort is UNSET else asked.sort
+    words = asked.query.strip()
+    asked_for = (words, tags, owner, sort, *reader.scope)
+    start = read_cursor(asked.cursor, Offset, *asked_for) if asked.cursor else 0
+    if owner and not reader.has_owner(owner):
+        raise await _unknown_owner(reader, owner)
+    query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner)
+    try:
+        rows, total = await reader.find(query, start, asked.limit)
+    except RequestError as error:
+        if error.code == "invalid_parameter":
+            raise RequestError("invalid_parameter", "There is no word in query.") from None
+        unknown = await _unknown_tag(reader, tags)
+        if unknown:
+            raise unknown from None
+        if error.code != "tag_not_found":
+            raise
+        rows, total = [], 0  # the scope has lost its last prompt
+    if start and start >= total:
+        raise stale()
+    end = start + len(rows)
+    return SearchResult(
+        prompts=[_found(row) for row in rows],
+        total=total,
+        next_cursor=make_cursor(end, *asked_for) if rows and end < total else UNSET,
+    )
+
+
+def _found(row: RepoSummary) -> FoundPrompt:
+    return FoundPrompt(
+        f"{row.owner}/{row.name}", row.title, row.description, row.latest_version, row.tags,
+        row.updated_at, row.url,
+    )  # fmt: skip
+
+
+async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
+    if not is_built(reader.settings):
+        return reader.missing()
+    near = await reader.owners_beginning(owner[:2], OWNERS_TOLD)
+    if owner in near:
+        return not_whole()
+    advice = f" Owners like it: {', '.join(near)}." if near else ""
+    return RequestError("user_not_found", f"There is no owner {owner} here.{advice}")
+
+
+async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | None:
+    """What to say of the first of these tags that no prompt has; None where each has one."""
+    known = [tag.name for tag in await reader.tags()]
+    unknown = next((tag for tag in tags if tag not in known), None)
+    if unknown is None:
+        return None
+    near = difflib.get_close_matches(unknown, known)
+    advice = f"Tags like it: {', '.join(near)}." if near else "list_tags gives those there are."
+    return RequestError("tag_not_found", f"No prompt here has the tag {unknown}. {advice}")
+
+
+async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
+    if bool(asked.id) == bool(asked.owner or asked.name):
+        raise RequestError("invalid_parameter", "Give id as owner/name, or owner and name.")
+    wanted = parse_id(asked.id or f"{asked.owner}/{asked.name}")
+    if asked.version:
+        version = Version.parse(asked.version)
+        if wanted.version not in (None, version):
+            raise RequestError("invalid_parameter", "id and version name different versions.")
+        wanted = wanted._replace(version=version)
+    prompt = await find_prompt(reader, wanted)
+    filled = fill_in(prompt, None if asked.arguments is UNSET else asked.arguments)
+    part, next_offset = _part(filled.text, asked.offset)
+    repo = prompt.repo
+    url = BY_NAME["version_page"].url_for(owner=repo.owner, name=repo.name, version=prompt.version)
+    return PromptResult(
+        id=prompt.repo_id,
+        version=prompt.version,
+        is_latest=prompt.version == repo.latest_version,
+        text=part,
+        variables=[_present(variable) for variable in prompt.variables],
+        parameters=prompt.parameters,
+        title=repo.title,
+        description=repo.description,
+        tags=repo.tags,
+        published_at=prompt.published_at,
+        sha256=prompt.sha256,
+        url=reader.settings.base_url + url,
+        missing=filled.missing or UNSET,
+        truncated=True if next_offset else UNSET,
+        next_offset=next_offset or UNSET,
+    )
+
+
+def _present(variable: Variable) -> PromptVariable:
+    """A variable without what its author left out."""
+    return PromptVariable(
+        variable.name,
+        variable.type,
+        variable.required,
+        variable.description or UNSET,
+        *(UNSET if value is None else value for value in (variable.default, variable.example)),
+        variable.enum or UNSET,
+    )
+
+
+def _part(text: str, offset: int) -> tuple[str, int | None]:
+    """What of a text goes into one answer, and where the next begins. Offsets are in bytes."""
+    if not offset and len(text) * 4 <= TEXT_BYTES_MAX:
+        return text, None
+    data = text.encode()
+    if offset > len(data) or _is_inside_character(data, offset):
+        raise RequestError(
+            "invalid_parameter",
+            "offset is none that was given for this text with these arguments; begin without.",
+        )
+    end = offset + TEXT_BYTES_MAX
+    while _is_inside_character(data, end):
+        end -= 1
+    return data[offset:end].decode(), end if end < len(data) else None
+
+
+def _is_inside_character(data: bytes, offset: int) -> bool:
+    """Whether UTF-8 cannot be cut here."""
+    return offset < len(data) and data[offset] & 0xC0 == 0x80
+
+
+async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
+    owner, name, version = parse_id(asked.id)
+    if version:
+        raise RequestError("invalid_parameter", "list_versions takes an id without version.")
+    await find_repo(reader, owner, name)
+    entries = await reader.versions(owner, name)
+    if asked.cursor:
+        last = Version.parse(read_cursor(asked.cursor, LastVersion, owner, name))
+        entries = [entry for entry in entries if Version.parse(entry.version) < last]
+    shown = entries[: asked.limit]
+    return VersionsResult(
+        versions=[
+            ListedVersion(
+                entry.version, entry.published_at, entry.changelog, entry.size, entry.sha256
+            )
+            for entry in shown
+        ],
+        next_cursor=make_cursor(shown[-1].version, owner, name)
+        if len(shown) < len(entries)
+        else UNSET,
+    )
+
+
+async def list_tags(reader: Reader, asked: ListTags) -> TagsResult:
+    asked_for = ("tags", asked.prefix, *reader.scope)
+    tags = [tag for tag in await reader.tags() if tag.name.startswith(asked.prefix)]
+    if asked.cursor:
+        last = read_cursor(asked.cursor, LastTag, *asked_for)
+        tags = [tag for tag in tags if (-tag.count, tag.name) > last]
+    shown = tags[: asked.limit]
+    return TagsResult(
+        tags=[ListedTag(tag.name, tag.count) for tag in shown],
+        next_cursor=make_cursor((-shown[-1].count, shown[-1].name), *asked_for)
+        if len(shown) < len(tags)
+        else UNSET,
+    )
+
+
+class Tool(NamedTuple):
+    """A tool; its name is the function's. ``takes`` and ``gives`` are records."""
+
+    title: str
+    description: str
+    takes: type[Struct]
+    gives: type[Struct]
+    work: Callable[[Reader, Any], Awaitable[Struct]]
+
+    @property
+    def name(self) -> str:
+        return self.work.__name__
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "Search prompts",
+            "Find prompts in this catalogue by words, tags or owner, or browse it. Gives ids, "
+            "titles and descriptions, not the texts: take an id to get_prompt.",
+            SearchPrompts, SearchResult, search_prompts,
+        ),
+        Tool(
+            "Get a prompt",
+            "Get the text of one prompt, ready to use, with its {{variables}} filled in from "
+            "arguments. Says which version it is; give that version again to get the very same "
+            "text later.",
+            GetPrompt, PromptResult, get_prompt,
+        ),
+        Tool(
+            "List versions",
+            "List the versions of one prompt with what changed in each, newest first.",
+            ListVersions, VersionsResult, list_versions,
+        ),
+        Tool(
+            "List tags",
+            "List the tags that prompts have, most used first, to narrow search_prompts.",
+            ListTags, TagsResult, list_tags,
+        ),
+    )
+}  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """What a call came to: the result as JSON, or one line that says how to go on."""
+
+    text: str
+    is_error: bool = False
+
+
+_encode = msgspec.json.encode
+
+
+async def call(tool: Tool, reader: Reader, arguments: dict[str, Any]) -> Outcome:
+    """Do a tool's work. Never raises; what is not the caller's doing is logged."""
+    try:
+        result = await tool.work(reader, read_arguments(arguments, tool.takes))
+        return Outcome(_encode(result).decode())
+    except RequestError as error:
+        reader.sources = None
+        return Outcome(str(error), is_error=True)
+    except Exception:
+        log.error("%s failed\n%s", tool.name, traceback.format_exc())
+        reader.sources = None
+        return Outcome("The server failed; try again in a moment.", is_error=True)
