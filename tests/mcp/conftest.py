@@ -1,0 +1,62 @@
+"""MCP clients that others wrote, run with Node as they come from npm, and what they try."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.routes import PAGE_SIZE
+from tests.catalogues import write_version
+from tests.servers import Server, clean_environment, sample_settings, serving
+
+NODE = Path(__file__).with_name("node")
+PROGRAMS = NODE / "node_modules" / ".bin"
+PROGRAM_SECONDS_MAX = 60
+MORE_PROMPTS = PAGE_SIZE + 10
+
+TOOLS = {"search_prompts", "get_prompt", "list_versions", "list_tags"}
+# A prompt of the sample catalogue, with variables and two versions.
+SQL_REVIEW = "mara-okafor/sql-review"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs a program of the Node packages with these arguments, and gives what it wrote."""
+    home = tmp_path_factory.mktemp("home")
+    # The programs want a newer Node than many machines have, and it comes with them.
+    path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+    environment = clean_environment(PATH=path, HOME=str(home))
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        for needed in ("node", program):
+            assert (PROGRAMS / needed).exists(), (
+                f"{needed} is not there; install it with: sh tests/install-tools"
+            )
+        return subprocess.run(
+            [PROGRAMS / program, *arguments], cwd=home, env=environment, capture_output=True,
+            text=True, timeout=PROGRAM_SECONDS_MAX,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture(scope="package")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The sample catalogue and more than a page of other prompts, served without a rate limit."""
+    settings = sample_settings(tmp_path_factory.mktemp("hub"))
+    for number in range(MORE_PROMPTS):
+        write_version(
+            settings.content, "many", f"prompt-{number:03}", "1.0.0", "Say {{what}}.\n",
+            description="Says it.",
+        )  # fmt: skip
+    with serving(settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def mcp_url(hub: Server) -> str:
+    return f"{hub.url}/mcp"
