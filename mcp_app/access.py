@@ -3,6 +3,7 @@
 The transport's specification asks for it. What is served is public all the same.
 """
 
+import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -11,6 +12,10 @@ from builder.errors import OperatorError
 ANY = "*"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+# urlsplit is lenient: it finds a host in what a proxy reads otherwise.
+_is_authority = re.compile(
+    r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?:[1-9][0-9]{0,4})?)?"
+).fullmatch
 
 
 class Access:
@@ -32,8 +37,11 @@ class Access:
         """Whether a request with this Host header is for us."""
         if self._is_open:
             return True
+        authority = (host or b"").decode("latin-1")
+        if not _is_authority(authority):
+            return False
         try:
-            url = urlsplit(f"//{(host or b'').decode()}")
+            url = urlsplit(f"//{authority}")
             port = url.port
         except ValueError:
             return False
@@ -47,8 +55,11 @@ class Access:
         """Whether a page of this origin may ask; who sends none is no page of another site."""
         if self._is_open or origin is None:
             return True
+        text = origin.decode("latin-1")
+        if not _is_authority(text.partition("://")[2]):
+            return False
         try:
-            url = urlsplit(origin.decode())
+            url = urlsplit(text)
             return url.hostname in LOOPBACK or (url.scheme, url.hostname, _port(url)) in (
                 self._origins
             )
@@ -62,13 +73,14 @@ def _port(url) -> int | None:
 
 def parse_origin(text: str) -> str:
     """Check an origin of an operator. Raises OperatorError."""
+    scheme, _, authority = text.partition("://")
     try:
-        url = urlsplit(text)
         is_origin = (
-            url.scheme in _DEFAULT_PORTS and bool(url.hostname) and "@" not in url.netloc
-            and url.port != 0 and url.geturl() == f"{url.scheme}://{url.netloc}"
-        )  # fmt: skip
-    except ValueError:
+            scheme in _DEFAULT_PORTS
+            and _is_authority(authority) is not None
+            and urlsplit(text).port != 0
+        )
+    except ValueError:  # a port that is none
         is_origin = False
     if text != ANY and not is_origin:
         raise OperatorError(

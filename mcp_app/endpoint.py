@@ -67,6 +67,9 @@ class _Message(Struct):
     method: str
     id: Raw | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
+    # Of a response, which nobody here has asked for.
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
 
 
 _decode_message = msgspec.json.Decoder(_Message).decode
@@ -136,6 +139,10 @@ class Endpoint:
             await send({"type": "http.response.body", "body": answer.body})
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        if len(headers) < len(scope["headers"]):
+            lines = [name for name, _ in scope["headers"]]
+            if lines.count(b"host") > 1 or lines.count(b"origin") > 1:
+                raise Refusal(400, "A request has one Host, and at most one Origin.")
         if not self._access.serves(headers.get(b"host")):
             raise Refusal(
                 421, "This host name is not served here. Its operator can allow it: --mcp-origin."
@@ -286,6 +293,8 @@ def _read_message(body: bytes) -> _Message:
     if message.id is not UNSET and not _is_id(bytes(message.id)):
         raise _no_message()
     if message.params is not UNSET and bytes(message.params)[:1] != b"{":
+        raise _no_message()
+    if message.result is not UNSET or message.error is not UNSET:
         raise _no_message()
     return message
 

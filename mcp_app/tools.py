@@ -63,7 +63,10 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
         rows, total = await reader.find(query, start, asked.limit)
     except RequestError as error:
         if error.code == "invalid_parameter":
-            raise RequestError("invalid_parameter", "There is no word in query.") from None
+            raise RequestError(
+                "invalid_parameter",
+                "There is no word in query: it needs a letter or digit. Leave it out to browse.",
+            ) from None
         unknown = await _unknown_tag(reader, tags)
         if unknown:
             raise unknown from None
@@ -90,9 +93,9 @@ def _found(row: RepoSummary) -> FoundPrompt:
 async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
     if not is_built(reader.settings):
         return reader.missing()
-    near = await reader.owners_beginning(owner[:2], OWNERS_TOLD)
-    if owner in near:
+    if await reader.owners_beginning(owner, 1) == [owner]:
         return not_whole()
+    near = await reader.owners_beginning(owner[:2], OWNERS_TOLD)
     advice = f" Owners like it: {', '.join(near)}." if near else ""
     return RequestError("user_not_found", f"There is no owner {owner} here.{advice}")
 
