@@ -14,7 +14,7 @@ class Settings(NamedTuple):
     """Folders as paths, and what the rendered files depend on beside the content.
 
     ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
-    ``q`` and several tags at once, which files alone cannot.
+    ``q``, several tags at once and MCP, which files alone cannot.
     """
 
     content: str = "content"

@@ -18,8 +18,8 @@ SHOWN_FILES = 20
 @click.option(
     "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
     show_envvar=True,
-    help="Say in hub.json that the host answers searches (q) and several tags at once: it "
-    "passes them on to `hubctl serve`. Plain file hosts do not.",
+    help="Say that the host answers searches (q), several tags at once and MCP: it passes them "
+    "on to `hubctl serve`. Plain file hosts do not.",
 )  # fmt: skip
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."

@@ -11,6 +11,7 @@ from builder.errors import OperatorError
 
 ANY = "*"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+HEADER_BYTES_MAX = 300
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # urlsplit is lenient: it finds a host in what a proxy reads otherwise.
 _is_authority = re.compile(
@@ -30,13 +31,21 @@ class Access:
         urls = [urlsplit(url) for url in (base_url, *origins) if url != ANY]
         self._origins = {(url.scheme, url.hostname, _port(url)) for url in urls}
         self._hosts = {(url.hostname, _port(url)) for url in urls}
-        self.serves = lru_cache(maxsize=1000)(self._serves)
-        self.admits = lru_cache(maxsize=1000)(self._admits)
+        # What is looked up is remembered, so it must have an end.
+        self._serves = lru_cache(maxsize=1000)(self._serves)
+        self._admits = lru_cache(maxsize=1000)(self._admits)
+
+    def serves(self, host: bytes | None) -> bool:
+        """Whether a request with this Host header is for us."""
+        return self._is_open or (len(host or b"") <= HEADER_BYTES_MAX and self._serves(host))
+
+    def admits(self, origin: bytes | None) -> bool:
+        """Whether a page of this origin may ask; who sends none is no page of another site."""
+        if self._is_open or origin is None:
+            return True
+        return len(origin) <= HEADER_BYTES_MAX and self._admits(origin)
 
     def _serves(self, host: bytes | None) -> bool:
-        """Whether a request with this Host header is for us."""
-        if self._is_open:
-            return True
         authority = (host or b"").decode("latin-1")
         if not _is_authority(authority):
             return False
@@ -51,10 +60,7 @@ class Access:
         ports = (port,) if port else _DEFAULT_PORTS.values()
         return any((url.hostname, port) in self._hosts for port in ports)
 
-    def _admits(self, origin: bytes | None) -> bool:
-        """Whether a page of this origin may ask; who sends none is no page of another site."""
-        if self._is_open or origin is None:
-            return True
+    def _admits(self, origin: bytes) -> bool:
         text = origin.decode("latin-1")
         if not _is_authority(text.partition("://")[2]):
             return False

@@ -9,7 +9,6 @@ import contextlib
 import re
 import traceback
 from collections.abc import AsyncIterator
-from functools import lru_cache
 from logging import getLogger
 from typing import Any, Literal
 
@@ -53,6 +52,9 @@ _PREFLIGHT: Headers = [
     (b"access-control-max-age", b"86400"),
 ]
 _EXPOSED = b"MCP-Protocol-Version, MCP-Session-Id, Retry-After, RateLimit, RateLimit-Policy"
+_USUAL_ACCEPTS = frozenset(
+    {b"application/json, text/event-stream", b"application/json,text/event-stream", b"*/*"}
+)
 _ALLOW = (b"allow", b"POST, OPTIONS")
 _CHECKED: Headers = [
     (b"accept", b"application/json, text/event-stream"),
@@ -240,8 +242,9 @@ def _is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 
 
-@lru_cache(maxsize=1000)
 def _accepts_json(accept: bytes) -> bool:
+    if accept in _USUAL_ACCEPTS:
+        return True
     ranges = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
     return not ranges.isdisjoint({b"application/json", b"application/*", b"*/*"})
 

@@ -182,7 +182,16 @@ class Reader:
 
     async def _query(self, function: Any, *args: Any) -> Any:
         self.sources = None
-        return await self._queries.run(function, *args)
+        try:
+            return await self._queries.run(function, *args)
+        except RequestError as error:
+            if error.code == "unavailable" and is_built(self.settings):
+                raise RequestError(
+                    "unavailable",
+                    "Searches by words, owner or several tags cannot be answered now; try again "
+                    "in a moment. Browsing, by one tag too, goes on.",
+                ) from None
+            raise
 
     async def _read(self, route: str, kind: Any, **params: object) -> Any:
         return await self._read_file(BY_NAME[route].file_for(**params), kind)

@@ -1,6 +1,5 @@
 """A part of the catalogue: ``/mcp?owner=ada``, ``/mcp?tags=sql,review``."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from builder import names
@@ -25,12 +24,13 @@ class Scope(NamedTuple):
 WHOLE = Scope()
 
 
-@lru_cache(maxsize=1000)
 def parse_scope(query: bytes) -> Scope:
     """Read an endpoint's query; parameters of other names are none of ours.
 
     Raises RequestError ``invalid_parameter`` or ``invalid_name``.
     """
+    if not query:
+        return WHOLE
     parameters = parse_parameters(query, Scope._fields)
     owner, tags = parameters.get("owner"), parameters.get("tags")
     return Scope(
