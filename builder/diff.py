@@ -1,8 +1,8 @@
-"""Unified diffs between two versions, in time that no text can blow up."""
+"""What is different between two texts, by lines, in time that no text can blow up."""
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 # difflib's time grows with the number of pairs of equal lines, times the depth of its recursion.
 # Ordinary prompts stay far below; a text made to be slow is shown as replaced.
@@ -10,40 +10,54 @@ EQUAL_PAIRS_MAX = 50_000
 LINES_MAX = 5_000
 CONTEXT_LINES = 3
 
-
-def unified_diff(old: str, new: str, old_label: str, new_label: str) -> str:
-    """What turns ``old`` into ``new``, as ``diff -u`` prints it; empty when they are equal.
-
-    Lines end at line feeds only, so that the diff applies to the bytes as they are.
-    """
-    if old == new:
-        return ""
-    return "".join(_lines(_split(old), _split(new), old_label, new_label))
-
-
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
-    last = lines.pop()
-    return [line + "\n" for line in lines] + ([last] if last else [])
-
-
-def _lines(old: list[str], new: list[str], old_label: str, new_label: str) -> Iterator[str]:
-    yield f"--- {old_label}\n+++ {new_label}\n"
-    for group in _grouped(_opcodes(old, new)):
-        first, last = group[0], group[-1]
-        yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                yield from (_marked(" ", line) for line in old[i1:i2])
-            else:
-                yield from (_marked("-", line) for line in old[i1:i2])
-                yield from (_marked("+", line) for line in new[j1:j2])
-
-
+# As difflib has them: what happens, to old[from:to], becoming new[from:to].
 Opcode = tuple[str, int, int, int, int]
 
 
-def _opcodes(old: list[str], new: list[str]) -> list[Opcode]:
+class LineDiff:
+    """Two texts compared, once for all the ways to show it.
+
+    ``old`` and ``new`` are their lines, with their ends: lines end at line feeds only, so that a
+    diff applies to the bytes as they are. ``groups`` are the changes, neighbours in one group,
+    with lines of context around; none when the texts are equal.
+    """
+
+    def __init__(self, old: str, new: str) -> None:
+        self.old = _split(old)
+        self.new = _split(new)
+        matcher = difflib.SequenceMatcher()
+        matcher.opcodes = opcodes(self.old, self.new, LINES_MAX, EQUAL_PAIRS_MAX)
+        self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
+
+    def unified(self, old_label: str, new_label: str) -> str:
+        """What turns the old text into the new, as ``diff -u`` prints it; empty when equal."""
+        return "".join(self._unified_lines(old_label, new_label))
+
+    def _unified_lines(self, old_label: str, new_label: str) -> Iterator[str]:
+        if self.groups:
+            yield f"--- {old_label}\n+++ {new_label}\n"
+        for group in self.groups:
+            first, last = group[0], group[-1]
+            yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@\n"
+            for tag, i1, i2, j1, j2 in group:
+                if tag == "equal":
+                    yield from (_marked(" ", line) for line in self.old[i1:i2])
+                else:
+                    yield from (_marked("-", line) for line in self.old[i1:i2])
+                    yield from (_marked("+", line) for line in self.new[j1:j2])
+
+
+def unified_diff(old: str, new: str, old_label: str, new_label: str) -> str:
+    """What turns ``old`` into ``new``, as ``diff -u`` prints it; empty when they are equal."""
+    return LineDiff(old, new).unified(old_label, new_label)
+
+
+def opcodes(old: Sequence[str], new: Sequence[str], items_max: int, pairs_max: int) -> list[Opcode]:
+    """What turns ``old`` into ``new``.
+
+    Where more than ``items_max`` items, or ``pairs_max`` pairs of equal ones, are left between
+    an equal start and an equal end, all of these are replaced.
+    """
     start = 0
     shortest = min(len(old), len(new))
     while start < shortest and old[start] == new[start]:
@@ -54,30 +68,33 @@ def _opcodes(old: list[str], new: list[str]) -> list[Opcode]:
     old_end, new_end = len(old) - end, len(new) - end
     middle_old, middle_new = old[start:old_end], new[start:new_end]
     codes: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
-    if middle_old and middle_new and _is_cheap(middle_old, middle_new):
+    if (
+        middle_old
+        and middle_new
+        and len(middle_old) + len(middle_new) <= items_max
+        and _equal_pairs(middle_old, middle_new) <= pairs_max
+    ):
         matcher = difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=False)
         codes += [
             (tag, i1 + start, i2 + start, j1 + start, j2 + start)
             for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         ]
-    else:
+    elif middle_old or middle_new:
         codes.append(("replace", start, old_end, start, new_end))
     if end:
         codes.append(("equal", old_end, len(old), new_end, len(new)))
     return codes
 
 
-def _is_cheap(old: list[str], new: list[str]) -> bool:
-    if len(old) + len(new) > LINES_MAX:
-        return False
+def _equal_pairs(old: Sequence[str], new: Sequence[str]) -> int:
     counts = Counter(new)
-    return sum(counts[line] for line in old) <= EQUAL_PAIRS_MAX
+    return sum(counts[item] for item in old)
 
 
-def _grouped(codes: list[Opcode]) -> Iterator[list[Opcode]]:
-    matcher = difflib.SequenceMatcher()
-    matcher.opcodes = codes
-    return matcher.get_grouped_opcodes(CONTEXT_LINES)
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    last = lines.pop()
+    return [line + "\n" for line in lines] + ([last] if last else [])
 
 
 def _range(start: int, stop: int) -> str:

@@ -9,7 +9,7 @@ import hashlib
 from typing import NamedTuple
 
 from builder.render import Pages, envelope, list_meta, page_count
-from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_api, list_page
+from builder.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, SORTS, list_api, list_page
 from builder.site import Site
 from builder.state import State
 
@@ -71,8 +71,14 @@ def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
         return Stretch(stale, [], following)
     gone = [number for number in known if number > last]
     state.drop_pages_after(tag, sort, last)
-    made = (list_api, list_page)
-    return Stretch(stale, [make(tag, sort, page).file for page in gone for make in made], None)
+    return Stretch(stale, [file for page in gone for file in _files(tag, sort, page)], None)
+
+
+def _files(tag: str | None, sort: str, number: int) -> list[str]:
+    files = [list_api(tag, sort, number).file]
+    if number <= LIST_PAGES_MAX:
+        files.append(list_page(tag, sort, number).file)
+    return files
 
 
 def _make_page(
@@ -96,7 +102,7 @@ def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
 
 
 def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
-    """Write one page of a list, as JSON and for people, and remember that."""
+    """Write one page of a list, as JSON and, unless too deep, for people, and remember that."""
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.rows(page.keys)
     meta = list_meta(number, page.total, sort, tag)
@@ -104,8 +110,8 @@ def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
     site.write(list_api(tag, sort, number).file, data)
     if (tag, sort, number) == (None, SORTS[0], 1):
         site.write(BY_NAME["repos"].file, data)
-    site.write(
-        list_page(tag, sort, number).file,
-        pages.render_list("list.html", [card for _, card in rows], meta=meta),
-    )
+    if number <= LIST_PAGES_MAX:
+        is_cut = number == LIST_PAGES_MAX < meta.pages
+        html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)
+        site.write(list_page(tag, sort, number).file, html)
     state.put_page(tag, sort, number, page.digest)

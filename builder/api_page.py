@@ -1,0 +1,228 @@
+"""What the page about the API shows, read out of the API document. Pure.
+
+The document is the one source: what it does not say is not on the page, but for the codes of
+errors.
+"""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+# Shown in examples, in the place of a parameter. A first version would have no diff.
+_EXAMPLES = {
+    "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
+    "page": "1",
+}  # fmt: skip
+_QUERY_EXAMPLES = ("sort", "tag", "version")
+# How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
+_RULES = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "minLength": "length at least {}",
+    "maxLength": "length at most {}",
+    "maxItems": "at most {} items",
+    "pattern": "matches `{}`",
+}
+
+
+class Kind(NamedTuple):
+    """A type, in words; ``record`` is the name of the record at its heart, or None."""
+
+    words: str
+    record: str | None = None
+
+
+class Field(NamedTuple):
+    """A field of a record, or a parameter. ``place`` is where a parameter stands: path, query or
+    header. Texts may have code between backticks.
+    """
+
+    name: str
+    kind: Kind
+    is_required: bool
+    rules: list[str]
+    description: str
+    place: str = ""
+
+
+class Answer(NamedTuple):
+    """What an operation answers with one status; ``fields`` are those of its envelope."""
+
+    status: str
+    description: str
+    media: str
+    fields: list[Field]
+
+
+class Operation(NamedTuple):
+    """A method at a URL. ``body`` is the record that it wants; ``example`` is for a shell."""
+
+    id: str
+    method: str
+    url: str
+    summary: str
+    description: str
+    needs_token: bool
+    parameters: list[Field]
+    body: Kind | None
+    answers: list[Answer]
+    example: str
+
+
+class Record(NamedTuple):
+    name: str
+    description: str
+    fields: list[Field]
+
+
+class Failure(NamedTuple):
+    """The codes of errors that have one HTTP status."""
+
+    status: int
+    phrase: str
+    codes: list[str]
+
+
+class ApiPage(NamedTuple):
+    """All of the page. ``token`` says what a token is."""
+
+    description: str
+    token: str
+    operations: list[Operation]
+    records: list[Record]
+    failures: list[Failure]
+
+
+def describe(document: Mapping[str, Any], statuses: Mapping[str, int]) -> ApiPage:
+    """The page of an OpenAPI document of ours, and of the codes of errors with their statuses."""
+    components = document["components"]
+    base_url = document["servers"][0]["url"]
+    return ApiPage(
+        document["info"]["description"],
+        components["securitySchemes"]["token"]["description"],
+        [
+            _operation(base_url, url, method, operation, components)
+            for url, item in document["paths"].items()
+            for method, operation in item.items()
+        ],
+        [
+            Record(name, schema.get("description", ""), _fields(schema))
+            for name, schema in components["schemas"].items()
+        ],
+        [
+            Failure(
+                status, HTTPStatus(status).phrase,
+                [code for code, its in statuses.items() if its == status],
+            )
+            for status in sorted(set(statuses.values()))
+        ],
+    )  # fmt: skip
+
+
+def _operation(
+    base_url: str, url: str, method: str, operation: dict[str, Any], components: dict[str, Any]
+) -> Operation:
+    body = operation.get("requestBody")
+    return Operation(
+        id=operation["operationId"],
+        method=method.upper(),
+        url=url,
+        summary=operation["summary"],
+        description=operation.get("description", ""),
+        needs_token="security" in operation,
+        parameters=[
+            _field(one["name"], one["schema"], one["required"], one["in"])
+            for one in operation["parameters"]
+        ],
+        body=_kind(_only_schema(body)) if body else None,
+        answers=[
+            _answer(status, answer, components["responses"])
+            for status, answer in operation["responses"].items()
+        ],
+        example=_example(base_url, url, operation, components["schemas"]),
+    )
+
+
+def _answer(status: str, answer: dict[str, Any], shared: dict[str, Any]) -> Answer:
+    if "$ref" in answer:
+        answer = shared[_name(answer["$ref"])]
+    media = next(iter(answer.get("content", ())), "")
+    schema = _only_schema(answer) if media else {}
+    fields = [_field("", schema, True)] if "$ref" in schema else _fields(schema)
+    return Answer(
+        "other" if status == "default" else status, answer["description"], media, fields
+    )  # fmt: skip
+
+
+def _only_schema(holder: dict[str, Any]) -> dict[str, Any]:
+    (content,) = holder["content"].values()
+    return content["schema"]
+
+
+def _fields(schema: dict[str, Any]) -> list[Field]:
+    required = schema.get("required", ())
+    return [
+        _field(name, inner, name in required)
+        for name, inner in schema.get("properties", {}).items()
+    ]
+
+
+def _field(name: str, schema: dict[str, Any], is_required: bool, place: str = "") -> Field:
+    return Field(
+        name, _kind(schema), is_required, _rules(schema), _description(schema), place
+    )  # fmt: skip
+
+
+def _kind(schema: dict[str, Any]) -> Kind:
+    if "$ref" in schema:
+        name = _name(schema["$ref"])
+        return Kind(name, name)
+    if "anyOf" in schema:
+        kinds = [_kind(one) for one in schema["anyOf"]]
+        record = next((kind.record for kind in kinds if kind.record), None)
+        return Kind(" or ".join(kind.words for kind in kinds), record)
+    if "enum" in schema:
+        return Kind("one of " + ", ".join(f"`{value}`" for value in schema["enum"]))
+    if schema.get("type") == "array":
+        inner = _kind(schema["items"]) if "items" in schema else Kind("anything")
+        return Kind(f"array of {inner.words}", inner.record)
+    return Kind(schema.get("type", "anything"))
+
+
+def _rules(schema: dict[str, Any]) -> list[str]:
+    rules = [text.format(schema[key]) for key, text in _RULES.items() if key in schema]
+    inner = [*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])]
+    for one in inner:
+        rules += _rules(one)
+    if "default" in schema:
+        rules.append(f"default `{json.dumps(schema['default'])}`")
+    rules += [f"as `{example}`" for example in schema.get("examples", ())]
+    return rules
+
+
+def _description(schema: dict[str, Any]) -> str:
+    inner = (one.get("description", "") for one in schema.get("anyOf", ()))
+    return schema.get("description") or next(filter(None, inner), "")
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def _example(base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    address = base_url + url.format_map(_EXAMPLES)
+    query = "&".join(
+        f"{one['name']}={_EXAMPLES[one['name']]}"
+        for one in operation["parameters"]
+        if one["in"] == "query" and one["name"] in _QUERY_EXAMPLES
+    )
+    if "requestBody" not in operation:
+        return f"curl '{address}?{query}'" if query else f"curl {address}"
+    draft = schemas[_name(_only_schema(operation["requestBody"])["$ref"])]
+    # Every field that is required is a text.
+    body = json.dumps(dict.fromkeys(draft["required"], "Say hello to {{name}}."))
+    return (
+        f'curl {address} -H "Authorization: Bearer $HUB_TOKEN" \\\n'
+        f"  -H 'Content-Type: application/json' -d '{body}'"
+    )
