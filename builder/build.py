@@ -19,11 +19,24 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import NamedTuple
 
+import msgspec
 from markupsafe import Markup
 
-from builder import client, connect, content, database, derive, openapi, records, render
+from builder import (
+    api_page,
+    client,
+    connect,
+    content,
+    crawlers,
+    database,
+    derive,
+    feeds,
+    openapi,
+    records,
+    render,
+)
 from builder.changes import Changes, Progress, find_changes
-from builder.errors import ContentError, Fault, OperatorError
+from builder.errors import STATUS, ContentError, Fault, OperatorError
 from builder.lists import StalePage, find_stale_first, write_page
 from builder.orphans import files_of, lost_files, new_files
 from builder.pool import render_repos
@@ -318,6 +331,8 @@ class _Run:
         user = derive.user_record(owner, profile, joined_at, len(rows))
         data = single(render.user_bytes(user, [summary for summary, _ in rows]))
         self.site.write(BY_NAME["user"].file_for(owner=owner), data)
+        feed = feeds.owner_feed(self.settings, user, [summary for summary, _ in rows])
+        self.site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
         page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
         self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
         self.state.put_owner(owner, mark)
@@ -340,20 +355,30 @@ class _Run:
             "home.html", cards=cards, tags=tags[:HOME_TAGS], repos_count=repos_count
         )
         self._write("home", page)
+        newest = self.state.order(None, "new", feeds.ENTRIES_MAX)
+        summaries = [summary for summary, _ in self.state.rows([key for key, _ in newest])]
+        self._write("feed", feeds.catalogue_feed(self.settings, summaries))
 
     def _write_fixed_files(self) -> None:
         """What depends on code and settings alone."""
-        self._write("openapi", openapi.document(self.settings))
+        document = openapi.document(self.settings)
+        self._write("openapi", document)
+        api = api_page.describe(msgspec.json.decode(document), STATUS)
+        self._write("api_page", self.pages.render("docs.html", api=api))
         self._write("server_json", connect.server_json(self.settings))
+        self._write("robots", crawlers.robots(self.settings))
         page = self.pages.render(
             "connect.html",
             mcp_url=connect.mcp_url(self.settings),
             snippets=connect.snippets(self.settings),
         )
         self._write("connect", page)
+        self._write("search_page", self.pages.render("search.html"))
         self._write("not_found_page", self.pages.render("404.html"))
-        with open(os.path.join(render.ASSETS, "style.css"), "rb") as file:
-            self._write("stylesheet", file.read())
+        for route in ("stylesheet", "site_script", "search_script", "prompt_script", "icon"):
+            name = os.path.basename(BY_NAME[route].file)
+            with open(os.path.join(render.ASSETS, name), "rb") as file:
+                self._write(route, file.read())
         script, checksum = client.release(self.settings.base_url)
         self._write("client", script)
         self._write("client_release", script)

@@ -8,6 +8,7 @@ from functools import cache
 from builder.repos import Task, remembered_versions
 from builder.routes import (
     BY_NAME,
+    LIST_PAGES_MAX,
     ROUTES,
     SORTS,
     Match,
@@ -16,6 +17,7 @@ from builder.routes import (
     list_page,
     match_file,
 )  # fmt: skip
+from builder.sitemap import PARTS
 from builder.state import RepoRow, State
 
 
@@ -33,12 +35,16 @@ class Expected:
 
     def _exists(self, found: Match) -> bool:
         params = found.params
+        if found.route.name == "sitemap_part":
+            return int(params["page"]) in self._pages(None, PARTS)
         if found.route.scope == "owner":
             return self._has_owner(params["owner"])
         if found.route.scope == "list" and params:
             tag, sort = params.get("tag"), params.get("sort", SORTS[0])
             page = int(params.get("page", 1))
             made = list_api if found.route.is_api else list_page
+            if page > LIST_PAGES_MAX and not found.route.is_api:
+                return False
             return page in self._pages(tag, sort) and made(tag, sort, page).file == found.file
         if found.route.scope in ("repo", "version"):
             versions = self._versions(f"{params['owner']}/{params['name']}")

@@ -6,7 +6,7 @@ prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the ve
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -115,11 +115,18 @@ def variable_names(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, _variable.findall(text))))
 
 
+def mark_variables(text: str, mark: Callable[[str, str], str]) -> str:
+    r"""``text`` with ``mark(name, placeholder)`` in the place of each ``{{variable}}``, and ``{{``
+    for ``\{{``.
+    """
+    return _variable.sub(lambda found: mark(found[1], found[0]) if found[1] else "{{", text)
+
+
 def fill(text: str, values: Mapping[str, str]) -> str:
     r"""``text`` with these values in the place of its ``{{variables}}``, in one pass, and ``{{``
     for ``\{{``. A variable without a value stays.
     """
-    return _variable.sub(lambda found: values.get(found[1], found[0]) if found[1] else "{{", text)
+    return mark_variables(text, values.get)
 
 
 def filled_chars(text: str, values: Mapping[str, str]) -> int:

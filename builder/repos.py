@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from builder import content, derive, diff, render
+from builder import content, derive, diff, feeds, render
 from builder.derive import Links, Stored
+from builder.hunks import hunks
 from builder.names import Version
 from builder.records import VersionEntry
 from builder.routes import BY_NAME
@@ -92,18 +93,16 @@ class RepoRenderer:
     def _write_version(self, stored: Stored, older: Stored | None) -> VersionEntry:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
         version = derive.version_record(stored, older.version if older else None, self.links)
-        text = stored.content.encode()
-        self._write("version_raw", at, text)
-        changes = None
+        self._write("version_raw", at, stored.content.encode())
+        rows = []
         if older:
             where = f"{stored.owner}/{stored.name}"
-            changes = diff.unified_diff(
-                older.content, stored.content,
-                f"{where}/{older.version}.md", f"{where}/{stored.version}.md",
-            )  # fmt: skip
-            self._write("diff", at, changes.encode())
+            changes = diff.LineDiff(older.content, stored.content)
+            text = changes.unified(f"{where}/{older.version}.md", f"{where}/{stored.version}.md")
+            self._write("diff", at, text.encode())
+            rows = hunks(changes)
         page = self.pages.render(
-            "version.html", version=version, title=stored.record.title, changes=changes
+            "version.html", version=version, title=stored.record.title, hunks=rows
         )
         self._write("version_page", at, page)
         # Last: it says where the others are.
@@ -120,6 +119,7 @@ class RepoRenderer:
         self._write("raw", at, latest.content.encode())
         self._write("versions", at, render.whole_list([row.entry for row in reversed(rows)]))
         self._write("repo", at, render.single(repo_json))
+        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first))
         self._write(
             "repo_page", at, self.pages.render("repo.html", repo=repo, versions=newest_first)
         )

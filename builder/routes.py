@@ -18,6 +18,8 @@ from builder import VERSION, names
 
 SORTS = ("top", "trending", "new")
 PAGE_SIZE = 50
+# Of a list, for people: nobody turns more pages, one searches. Programs get them all.
+LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 100
 
 API = "/api/v1"
@@ -29,6 +31,10 @@ JSON_LINES = "application/x-ndjson"
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 CSS = "text/css; charset=utf-8"
+SCRIPT = "text/javascript; charset=utf-8"
+SVG = "image/svg+xml"
+XML = "application/xml; charset=utf-8"
+ATOM = "application/atom+xml; charset=utf-8"
 
 CACHE_CONTROL = {
     "immutable": "public, max-age=604800, immutable",
@@ -40,10 +46,11 @@ CACHE_CONTROL = {
     "none": "no-store",
 }
 
-# The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing and
-# loads nothing from elsewhere.
+# The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing but
+# the site's own files, and loads nothing from elsewhere.
 PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'"
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'self'"
 )
 
 # What a parameter of a template may be. A reader's value outside of its grammar never becomes
@@ -173,9 +180,24 @@ ROUTES = (
         "version_page", "/{owner}/{name}/{version}", "{owner}/{name}/{version}.html",
         HTML, "list", "version",
     ),
+    Route("search_page", "/search", "search.html", HTML, "list", "site"),
+    Route("api_page", "/docs", "docs.html", HTML, "list", "site"),
     Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
     Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
-    # For the MCP registry
+    Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
+    Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),
+    Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
+    Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
+    # For programs that look for pages
+    Route("feed", "/feed.xml", "feed.xml", ATOM, "list", "list"),
+    Route("owner_feed", "/{owner}/feed.xml", "{owner}/feed.xml", ATOM, "list", "owner"),
+    Route(
+        "repo_feed", "/{owner}/{name}/feed.xml", "{owner}/{name}/feed.xml", ATOM, "list", "repo"
+    ),
+    Route("sitemap", "/sitemap.xml", "sitemap.xml", XML, "list", "site"),
+    Route("sitemap_part", "/sitemap-{page}.xml", "sitemap-{page}.xml", XML, "list", "site"),
+    Route("robots", "/robots.txt", "robots.txt", TEXT, "list", "site"),
+    Route("llms", "/llms.txt", "llms.txt", TEXT, "list", "site"),
     Route("server_json", "/server.json", "server.json", JSON, "list", "site"),
     # The shell client
     Route("client", "/cli/hub", "cli/hub", TEXT, "list", "site"),

@@ -8,13 +8,14 @@ list is put off for ever. It may take several builds, where others wait to publi
 import time
 from collections.abc import Callable
 
-from builder import derive, render, search
+from builder import crawlers, derive, render, search
 from builder.changes import Progress
 from builder.lists import find_stale, write_page
 from builder.orphans import Expected
 from builder.routes import BY_NAME, SORTS
 from builder.settings import Settings
 from builder.site import Site
+from builder.sitemap import write_sitemap
 from builder.state import State
 
 # From then on, a build that is behind with lists spends a slice of time on them, whoever waits.
@@ -49,8 +50,11 @@ class Settling:
             serial = self.state.pass_serial()
             if not self._write_deep_pages() or (index and not self._update_index()):
                 break
+            is_changed = "catalogue" in self.state.todo("site")
+            if is_changed:
+                self._write_guides()
             self._remove_orphans()
-            if "catalogue" in self.state.todo("site"):
+            if is_changed:
                 self._write_catalogue_files(serial)
             if self.state.end_pass():
                 self.state.done("site", ["catalogue"])
@@ -103,6 +107,14 @@ class Settling:
             state.done("pass index", batch)
             state.checkpoint()
         return True
+
+    def _write_guides(self) -> None:
+        """What tells programs where the pages and the best prompts are."""
+        write_sitemap(self.settings, self.state, self.site)
+        top = self.state.order(None, "top", crawlers.PROMPTS_MAX)
+        rows = self.state.rows([key for key, _ in top])
+        llms = crawlers.llms(self.settings, [summary for summary, _ in rows])
+        self.site.write(BY_NAME["llms"].file, llms)
 
     def _write_catalogue_files(self, serial: int) -> None:
         lines = self.state.catalogue_lines()

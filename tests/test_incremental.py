@@ -43,8 +43,10 @@ from tests.catalogues import (
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 PAGE_SIZE = 2
+LIST_PAGES_MAX = 3
 HOME_ROWS = 2
 HOME_TAGS = 1
+URLS_PER_PART_MAX = 10
 
 OWNERS = ("ann", "a-b", "zoe")
 NAMES = ("x", "x-y", "sql")
@@ -445,6 +447,7 @@ class IndexedBuilds(Builds):
 def small_pages(monkeypatch, compiled_once) -> None:
     """Lists with several pages from few repos, in every module that has the numbers by name."""
     sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_ROWS": HOME_ROWS, "HOME_TAGS": HOME_TAGS}
+    sizes |= {"URLS_PER_PART_MAX": URLS_PER_PART_MAX, "LIST_PAGES_MAX": LIST_PAGES_MAX}
     for module in [module for name, module in sys.modules.items() if name.startswith("builder.")]:
         for name in sizes.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, sizes[name])

@@ -65,7 +65,8 @@ def test_a_client_that_is_not_ours(script: bytes | None, other_client: Path) -> 
 
 def test_the_snippet_of_the_home_page_installs_it(live: Server, tmp_path: Path) -> None:
     page = live.get("/").text
-    snippet = page.partition("<pre>\n")[2].partition("</pre>")[0].replace("&amp;", "&")
+    _, _, rest = page.partition('<pre class="snippet">\n')
+    snippet = rest.partition("</pre>")[0].replace("&amp;", "&")
     assert "sha256sum -c" in snippet
     done = subprocess.run(
         ["sh", "-euc", snippet], cwd=tmp_path, capture_output=True, text=True,

@@ -490,7 +490,7 @@ def test_preflight(live: Server, path: str) -> None:
 
 def test_page_that_is_not_there(live: Server) -> None:
     for path in ("/nobody", "/nobody/nothing", "/tags/no-such-tag", "/a/b/c/d", "/Sam-Ferreira",
-                 "/api.html", "/.git/config", "/robots.txt", "/index", "/top/2"):  # fmt: skip
+                 "/api.html", "/.git/config", "/humans.txt", "/index", "/top/2"):  # fmt: skip
         answer = live.get(path)
         assert answer.status_code == 404
         assert answer.headers["Content-Type"] == HTML

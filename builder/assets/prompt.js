@@ -1,0 +1,86 @@
+// The page of a prompt: fills its variables in as they are typed, and copies the text.
+//
+// What is copied is made from the published bytes, not from the page: HTML knows no CRLF.
+
+import { copyText } from "./site.js";
+
+// As the format says: \{{ is a literal {{, and what is filled in is not looked at again.
+const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
+
+const shown = document.getElementById("prompt");
+const form = document.getElementById("fill");
+const copied = document.getElementById("copied");
+const marks = new Map(); // the places of each variable in the shown text
+const controls = new Map();
+let timer = 0;
+let raw = null;
+
+for (const mark of shown.querySelectorAll("mark.variable")) {
+  const { name } = mark.dataset;
+  mark.dataset.placeholder = mark.textContent;
+  if (!marks.has(name)) marks.set(name, []);
+  marks.get(name).push(mark);
+}
+
+// By an attribute of our own: a name could be that of a property of the form.
+for (const control of document.querySelectorAll("#fill [data-variable]")) {
+  const { variable } = control.dataset;
+  controls.set(variable, control);
+  control.addEventListener("input", () => showValue(variable));
+  control.addEventListener("focus", () => point(variable, true));
+  control.addEventListener("blur", () => point(variable, false));
+  showValue(variable);
+}
+form?.addEventListener("submit", (event) => event.preventDefault());
+
+document.getElementById("copy-filled").addEventListener("click", () => copy(filled));
+document.getElementById("copy-raw").addEventListener("click", () => copy((text) => text));
+
+/** What stands in the place of a variable; null where it stays as it is. */
+function valueOf(name) {
+  const control = controls.get(name);
+  if (!control || (control.value === "" && "required" in control.dataset)) return null;
+  return control.value;
+}
+
+function showValue(name) {
+  const value = valueOf(name);
+  for (const mark of marks.get(name) ?? []) {
+    mark.textContent = value ?? mark.dataset.placeholder;
+    mark.classList.toggle("filled", value !== null);
+    mark.classList.toggle("empty", value === "");
+  }
+}
+
+function point(name, isCurrent) {
+  for (const mark of marks.get(name) ?? []) mark.classList.toggle("current", isCurrent);
+}
+
+function filled(text) {
+  return text.slice(Number(shown.dataset.skip)).replace(VARIABLE, (placeholder, name) => {
+    if (name === undefined) return "{{";
+    return valueOf(name) ?? placeholder;
+  });
+}
+
+async function copy(make) {
+  let told;
+  try {
+    told = (await copyText(make(await fetchRaw()))) ? "Copied" : "The browser does not allow copying here";
+  } catch {
+    told = "The text cannot be fetched now";
+  }
+  copied.textContent = told;
+  clearTimeout(timer);
+  timer = setTimeout(() => { copied.textContent = ""; }, 3000);
+}
+
+/** The published text, every byte of it. A version never changes, so it is fetched once. */
+async function fetchRaw() {
+  if (raw === null) {
+    const answer = await fetch(shown.dataset.raw);
+    if (!answer.ok) throw new Error(answer.statusText);
+    raw = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer());
+  }
+  return raw;
+}

@@ -1,0 +1,252 @@
+// Search as you type: suggestions below the field on every page, the whole list on /search.
+//
+// A host that answers queries is asked; what it answers says whether it understood. Any other
+// host has the catalogue as one file, in which titles, descriptions and tags are searched here.
+
+const WAIT_MS = 120;
+const SUGGESTIONS = 8;
+const SHOWN_AT_ONCE = 50;
+
+const { root, queries } = document.documentElement.dataset;
+const field = document.getElementById("q");
+const list = document.getElementById("results");
+const status = document.getElementById("search-status");
+const found = document.getElementById("found"); // on the search page only
+
+let catalogue = null; // a promise, once it was needed
+let hostAnswers = queries !== undefined;
+let asked = 0;
+let timer = 0;
+let selected = -1;
+
+export function startSearch() {
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(update, WAIT_MS);
+  });
+  field.addEventListener("keydown", onKey);
+  field.form.addEventListener("submit", onSubmit);
+  field.form.addEventListener("focusout", (event) => {
+    if (!field.form.contains(event.relatedTarget)) close();
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      field.focus();
+      field.select();
+    }
+  });
+  if (found) {
+    const readAddress = () => {
+      field.value = new URLSearchParams(location.search).get("q") ?? "";
+      update();
+    };
+    document.getElementById("more").addEventListener("click", showMore);
+    addEventListener("popstate", readAddress);
+    readAddress();
+  }
+}
+
+function onKey(event) {
+  const options = list.children;
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    if (list.hidden || !options.length) return;
+    event.preventDefault();
+    const step = event.key === "ArrowDown" ? 1 : -1;
+    select((selected + step + options.length + 1) % (options.length + 1));
+  } else if (event.key === "Enter" && !list.hidden && options[selected]) {
+    event.preventDefault();
+    options[selected].querySelector("a").click();
+  } else if (event.key === "Escape") {
+    event.preventDefault();
+    if (list.hidden) {
+      field.value = "";
+      if (found) update();
+    }
+    close();
+  }
+}
+
+function onSubmit(event) {
+  if (!found) return; // the browser goes to the search page
+  event.preventDefault();
+  clearTimeout(timer);
+  update();
+}
+
+/** Moves the selection; one past the last option is none. */
+function select(index) {
+  list.children[selected]?.setAttribute("aria-selected", "false");
+  const option = list.children[index];
+  selected = option ? index : -1;
+  if (option) {
+    option.setAttribute("aria-selected", "true");
+    option.scrollIntoView({ block: "nearest" });
+    field.setAttribute("aria-activedescendant", option.id);
+  } else {
+    field.removeAttribute("aria-activedescendant");
+  }
+}
+
+function close() {
+  list.hidden = true;
+  field.setAttribute("aria-expanded", "false");
+  select(-1);
+}
+
+async function update() {
+  const q = field.value.trim();
+  const turn = ++asked;
+  if (found) {
+    const address = new URL(location);
+    if (q) address.searchParams.set("q", q);
+    else address.searchParams.delete("q");
+    history.replaceState(null, "", address);
+    document.title = document.title.replace(/^(.* in )?/, q ? `${q} in ` : "");
+  }
+  if (!q) {
+    close();
+    say("");
+    if (found) show([], 0, "");
+    return;
+  }
+  let answer;
+  try {
+    answer = await search(q, 1);
+  } catch (error) {
+    if (turn === asked) {
+      say(error.message);
+      if (found) show([], 0, error.message);
+    }
+    return;
+  }
+  if (turn !== asked) return; // something newer was typed
+  const many = `${answer.total.toLocaleString("en")} prompt${answer.total === 1 ? "" : "s"}`;
+  const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
+  const told = `${many} for “${q}”.${where}`;
+  say(told);
+  if (found) show(answer.repos, answer.total, told);
+  else suggest(answer.repos.slice(0, SUGGESTIONS));
+}
+
+function say(text) {
+  status.textContent = text;
+}
+
+/** The repos of one page that have every word of q, and how many there are in all. */
+async function search(q, page) {
+  if (hostAnswers) {
+    const answer = await fetch(`${root}/api/v1/repos?${new URLSearchParams({ q, page })}`);
+    const type = answer.headers.get("content-type") ?? "";
+    if (answer.ok && type.includes("json")) {
+      const { data, meta } = await answer.json();
+      if (meta.q === q) return { repos: data, total: meta.total };
+      hostAnswers = false; // it did not see the query
+    } else if ([400, 429, 503].includes(answer.status)) {
+      const told = await answer.json().catch(() => null);
+      throw new Error(told?.error?.message ?? "The host cannot search now; try again in a moment.");
+    } else {
+      hostAnswers = false;
+    }
+  }
+  const repos = await searchCatalogue(q);
+  const start = (page - 1) * SHOWN_AT_ONCE;
+  return { repos: repos.slice(start, start + SHOWN_AT_ONCE), total: repos.length, partly: true };
+}
+
+async function searchCatalogue(q) {
+  catalogue ??= fetchCatalogue().catch((error) => {
+    catalogue = null;
+    throw error;
+  });
+  const words = fold(q).split(/\s+/);
+  const scored = [];
+  for (const { repo, name, rest } of await catalogue) {
+    if (!words.every((word) => name.includes(word) || rest.includes(word))) continue;
+    scored.push([words.filter((word) => name.includes(word)).length, repo]);
+  }
+  // Array.sort keeps the catalogue's order among equals.
+  return scored.sort((a, b) => b[0] - a[0]).map(([, repo]) => repo);
+}
+
+async function fetchCatalogue() {
+  say("Fetching the catalogue…");
+  const answer = await fetch(`${root}/api/v1/catalogue.jsonl`);
+  if (!answer.ok) throw new Error("The catalogue cannot be fetched now; try again in a moment.");
+  const lines = (await answer.text()).split("\n").filter(Boolean);
+  return lines.map((line) => {
+    const repo = JSON.parse(line);
+    return {
+      repo,
+      name: fold(`${repo.owner}/${repo.name} ${repo.title}`),
+      rest: fold(`${repo.description} ${repo.tags.join(" ")}`),
+    };
+  });
+}
+
+function fold(text) {
+  return text.normalize("NFKC").toLowerCase();
+}
+
+function suggest(repos) {
+  list.replaceChildren(...repos.map((repo, index) => {
+    const option = make("li", { id: `result-${index}`, role: "option" });
+    option.setAttribute("aria-selected", "false");
+    const link = make("a", { href: pageOf(repo), tabIndex: -1 });
+    link.append(make("b", { dir: "auto", textContent: repo.title }), `${repo.owner}/${repo.name}`);
+    option.append(link);
+    return option;
+  }));
+  selected = -1;
+  field.removeAttribute("aria-activedescendant");
+  list.hidden = !repos.length;
+  field.setAttribute("aria-expanded", String(!list.hidden));
+}
+
+function show(repos, total, told) {
+  document.getElementById("told").textContent = told;
+  found.replaceChildren(...repos.map(card));
+  document.getElementById("more").hidden = found.children.length >= total;
+}
+
+async function showMore() {
+  const turn = asked;
+  const shown = found.children.length;
+  const { repos, total } = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
+  if (turn !== asked) return;
+  found.append(...repos.map(card));
+  found.children[shown]?.querySelector("a").focus();
+  document.getElementById("more").hidden = !repos.length || found.children.length >= total;
+}
+
+/** A repo as the pages of lists show it. */
+function card(repo) {
+  const item = make("li", { className: "card" });
+  const heading = make("h2", { dir: "auto" });
+  heading.append(make("a", { href: pageOf(repo), textContent: repo.title }));
+  const by = make("p", { className: "by" });
+  by.append(
+    make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }),
+    `/${repo.name} · ${repo.latest_version}`,
+  );
+  item.append(heading, by, make("p", { dir: "auto", textContent: repo.description }));
+  if (repo.tags.length) {
+    const tags = make("ul", { className: "tags" });
+    for (const tag of repo.tags) {
+      const label = make("li");
+      label.append(make("a", { href: `${root}/tags/${tag}`, textContent: tag }));
+      tags.append(label);
+    }
+    item.append(tags);
+  }
+  return item;
+}
+
+function pageOf(repo) {
+  return `${root}/${repo.owner}/${repo.name}`;
+}
+
+function make(tag, properties = {}) {
+  return Object.assign(document.createElement(tag), properties);
+}

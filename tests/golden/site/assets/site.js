@@ -1,0 +1,29 @@
+// On every page: search in the header, and buttons that copy.
+
+import { startSearch } from "./search.js";
+
+document.documentElement.classList.add("js");
+startSearch();
+
+for (const snippet of document.querySelectorAll(".snippet")) {
+  const text = snippet.textContent;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    button.textContent = (await copyText(text)) ? "Copied" : "Not allowed";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  snippet.append(button);
+}
+
+/** Puts text on the clipboard; false where the browser does not allow it. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
