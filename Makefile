@@ -43,4 +43,4 @@ build/mlflow:
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
 
 clean:
-	rm -rf $(VENV) build var site_out/* tests/mcp/node/node_modules
+	rm -rf $(VENV) build var site_out/* tests/node/node_modules

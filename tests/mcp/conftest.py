@@ -3,16 +3,14 @@
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from builder.routes import PAGE_SIZE
 from tests.catalogues import write_version
+from tests.node import PROGRAMS
 from tests.servers import Server, clean_environment, sample_settings, serving
 
-NODE = Path(__file__).with_name("node")
-PROGRAMS = NODE / "node_modules" / ".bin"
 PROGRAM_SECONDS_MAX = 60
 MORE_PROMPTS = PAGE_SIZE + 10
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from builder.routes import PAGE_SIZE
-from tests.mcp.conftest import NODE, SQL_REVIEW, TOOLS, Run
+from tests.mcp.conftest import SQL_REVIEW, TOOLS, Run
+from tests.node import NODE
 from tests.servers import Server
 
 INVALID_PARAMS = -32602
@@ -28,7 +29,7 @@ def client(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def seen(client: str, run: Run, mcp_url: str) -> dict[str, Any]:
     """What a client saw on its walk."""
-    done = run("node", str(NODE / "client.mjs"), mcp_url, client)
+    done = run("node", str(NODE / "mcp-client.mjs"), mcp_url, client)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return json.loads(done.stdout)
 

@@ -1,7 +1,7 @@
 /**
  * Walks through the hub's MCP server as a host would, with the clients of the TypeScript SDK.
  *
- *     node client.mjs URL legacy|modern|auto|first
+ *     node mcp-client.mjs URL legacy|modern|auto|first
  *
  * legacy and modern are the two eras that the SDK's second line speaks, and with auto it finds out
  * which the server does; first is its first line, which knows the handshake alone. Prints one JSON

@@ -1,0 +1,160 @@
+"""What the tests of pages look at: the sample catalogue, a list of many pages, and a second owner
+whose prompts try what a page may break on.
+"""
+
+from pathlib import Path
+
+from builder.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, TAG_CHARS_MAX
+from builder.records import CONTENT_BYTES_MAX
+from builder.routes import PAGE_SIZE
+from tests.catalogues import write_owner, write_version
+
+# Prompts of the sample catalogue.
+SQL_REVIEW = "mara-okafor/sql-review"
+MEETING_NOTES = "plainwords/meeting-notes"
+# A version with some words other than those before.
+CHANGED = "kestrel-lab/pairwise-judge/2.0.0"
+JAPANESE = "yuki-tanabe/gijiroku-seiri"
+
+# So many prompts have the word "echo", two pages of them.
+ECHOES = PAGE_SIZE + 10
+
+MALLORY = "mallory-" + "m" * (OWNER_CHARS_MAX - len("mallory-"))
+MARKUP = f"{MALLORY}/markup"
+LONG_LINE = f"{MALLORY}/long-line"
+WIDE = f"{MALLORY}/{'w' * REPO_CHARS_MAX}"
+INVISIBLE = f"{MALLORY}/invisible"
+
+KINDS = "bytes/kinds"
+CRLF = "bytes/crlf"
+BOM = "bytes/bom"
+FRONT = "bytes/front"
+LARGE = "bytes/large"
+
+LONG_WORD_CHARS = 144 * 1024
+ALERT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+BREAKOUT = f"\"'></pre></textarea></template></title></select>{ALERT}"
+RTL_OVERRIDE, ZERO_WIDTH_SPACE, WORD_JOINER = "\u202e", "\u200b", "\u2060"
+
+TEXTS = {
+    CRLF: "Say {{what}}\r\nto {{whom}}.\r\n\r\nEnd\r",
+    BOM: "\ufeffSay {{what}}.\n",
+    FRONT: (
+        "---\ntitle: Front matter\nmodel: some/model\n---\n"
+        "\n  Say {{what}} \\{{and}} {{ what }}."
+    ),
+    KINDS: (
+        "Style {{style}}, number {{number}}, share {{share}}, loud {{loud}}, list {{list}}, "
+        "free {{free}}, twice {{free}}, again {{ free }}, literal \\{{free}}, none {{ no such }}.\n"
+    ),
+}  # fmt: skip
+
+
+def large_text() -> str:
+    """As long as a prompt may be, of characters of two and four bytes, with variables."""
+    line = "Ünïcödé 🙂 with {{what}} in each line, and {{whom}} too.\n"
+    lines = line * (CONTENT_BYTES_MAX // len(line.encode()))
+    return lines + "x" * (CONTENT_BYTES_MAX - len(lines.encode()))
+
+
+def write_more(root: str | Path) -> None:
+    """Add to a copy of the sample catalogue what the tests of pages want."""
+    for number in range(ECHOES):
+        write_version(
+            root, "many", f"echo-{number:02}", "1.0.0", "Say {{what}} again.\n",
+            title=f"Echo {number:02}", description="Says it again.", tags=["again"],
+        )  # fmt: skip
+    _write_bytes(root)
+    _write_hostile(root)
+
+
+def _write_bytes(root: str | Path) -> None:
+    for repo in (CRLF, BOM, FRONT):
+        write_version(root, *repo.split("/"), "1.0.0", TEXTS[repo])
+    write_version(root, *LARGE.split("/"), "1.0.0", large_text())
+    write_version(
+        root, *KINDS.split("/"), "1.0.0", TEXTS[KINDS],
+        variables=[
+            {"name": "style", "enum": ["terse", "rich", "<b>"], "default": "rich"},
+            {"name": "number", "type": "integer", "default": 7},
+            {"name": "share", "type": "number", "description": "From 0 to 1", "example": 0.5},
+            {"name": "loud", "type": "boolean", "default": False},
+            {"name": "list", "type": "array", "default": ["a", "b"]},
+            {"name": "free", "description": "Whatever you like"},
+        ],
+    )  # fmt: skip
+
+
+def _write_hostile(root: str | Path) -> None:
+    write_owner(
+        root, MALLORY, name=BREAKOUT, bio=f"{BREAKOUT} {RTL_OVERRIDE}bio",
+        url=f"https://example.org/{'u' * 300}?\"><script>alert(3)</script>",
+    )  # fmt: skip
+    write_version(root, *MARKUP.split("/"), "1.0.0", "Tame.\n", title="Tame")
+    write_version(
+        root, *MARKUP.split("/"), "1.1.0",
+        f"---\nnote: {BREAKOUT!r}\n---\n{BREAKOUT}\n[x](javascript:alert(4)) {{{{name}}}} "
+        f"{{{{constructor}}}} {{{{__proto__}}}} &amp; <!-- \u2028 ]]>\n",
+        title=BREAKOUT, description=f"{BREAKOUT} javascript:alert(5)", changelog=BREAKOUT,
+        license=BREAKOUT[:100], tags=["markup"],
+        variables=[
+            {"name": "name", "description": BREAKOUT, "default": BREAKOUT, "example": BREAKOUT},
+            {"name": "constructor", "enum": [BREAKOUT, "&lt;"]},
+            {"name": "__proto__", "type": "object", "default": {BREAKOUT: [BREAKOUT]}},
+        ],
+        parameters={BREAKOUT: BREAKOUT, "stop": [BREAKOUT]},
+    )  # fmt: skip
+    word = "x" * LONG_WORD_CHARS
+    write_version(root, *LONG_LINE.split("/"), "1.0.0", word)
+    write_version(
+        root, *LONG_LINE.split("/"), "1.1.0", f"{word}y {'many words ' * (LONG_WORD_CHARS // 16)}",
+        changelog="c" * 8000, description="d" * 2000, title="t" * 200,
+    )  # fmt: skip
+    cells = "|".join(f" column {number} " for number in range(60))
+    write_version(
+        root, *WIDE.split("/"), "1.0.0", f"|{cells}|\n" * 30 + "{{" + "v" * 64 + "}}",
+        tags=[letter * TAG_CHARS_MAX for letter in "abcdefghij"],
+        variables=[{"name": "v" * 64, "default": "d" * 3000, "enum": ["e" * 3000, "d" * 3000]}],
+        parameters={"k" * 300: {"a": ["b" * 3000]}},
+    )  # fmt: skip
+    hidden = (
+        f"safe{ZERO_WIDTH_SPACE}{WORD_JOINER} {RTL_OVERRIDE}desrever\u2066 \ufeffend {{{{x}}}}\n"
+    )
+    write_version(root, *INVISIBLE.split("/"), "1.0.0", "safe end {{x}}\n", title="Seen")
+    write_version(
+        root, *INVISIBLE.split("/"), "1.1.0", hidden, title="Unseen",
+        description=f"{RTL_OVERRIDE}desrever {ZERO_WIDTH_SPACE}",
+        changelog=f"{RTL_OVERRIDE}desrever {ZERO_WIDTH_SPACE}",
+        variables=[{"name": "x", "default": f"{RTL_OVERRIDE}x", "description": ZERO_WIDTH_SPACE}],
+    )  # fmt: skip
+
+
+# One of each kind of page, and what it may break on, by the path below the base URL.
+PAGES = {
+    "home": "/",
+    "list": "/top",
+    "next page": "/new/2",
+    "tags": "/tags",
+    "tag": "/tags/sql",
+    "tag in an order": "/tags/sql/new",
+    "owner": "/mara-okafor",
+    "repo": f"/{SQL_REVIEW}",
+    "version": f"/{SQL_REVIEW}/1.1.0",
+    "first version": f"/{SQL_REVIEW}/1.0.0",
+    "changed version": f"/{CHANGED}",
+    "search": "/search?q=review",
+    "connect": "/connect",
+    "api": "/docs",
+    "not found": "/no-such-owner",
+    "kinds": f"/{KINDS}",
+    "Japanese": f"/{JAPANESE}",
+    "hostile owner": f"/{MALLORY}",
+    "hostile markup": f"/{MARKUP}",
+    "hostile markup, changed": f"/{MARKUP}/1.1.0",
+    "long line": f"/{LONG_LINE}",
+    "long line, changed": f"/{LONG_LINE}/1.1.0",
+    "wide": f"/{WIDE}",
+    "invisible characters": f"/{INVISIBLE}",
+    "invisible characters, changed": f"/{INVISIBLE}/1.1.0",
+}
+HOSTILE = [kind for kind, path in PAGES.items() if MALLORY in path]

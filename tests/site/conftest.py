@@ -1,0 +1,142 @@
+"""One browser, and one catalogue on three hosts: the embedded server, with searches; nginx with
+the files of another build that knows of no searches, below a path; and nginx with the files of
+the embedded server, which says of searches what does not hold there.
+"""
+
+import shutil
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser
+
+from builder.build import build
+from builder.settings import Settings
+from tests.golden import golden_settings
+from tests.servers import (
+    Process,
+    Server,
+    free_port,
+    sample_settings,
+    serving,
+    wait_until,
+)  # fmt: skip
+from tests.site.browser import Visits, chromium
+from tests.site.catalogue import write_more
+
+BASE_PATH = "/prompts"
+
+# As the README says: a URL's file is the URL and an extension.
+NGINX = """\
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    types {{
+        text/html html; text/css css; text/javascript js; image/svg+xml svg;
+        application/json json; application/xml xml; text/plain txt;
+    }}
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        root {root};
+        error_page 404 {base_path}/404.html;
+        try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
+    }}
+    server {{
+        listen 127.0.0.1:{ignoring_port};
+        root {ignoring_root};
+        error_page 404 /404.html;
+        try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
+    }}
+}}
+"""
+
+
+class StaticHosts(NamedTuple):
+    """URLs of what nginx serves. ``ignoring``: the live server's files, whose pages ask ``q``."""
+
+    url: str
+    ignoring: str
+    settings: Settings
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="package")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The sample catalogue and more, served without a rate limit."""
+    settings = sample_settings(tmp_path_factory.mktemp("hub"))
+    write_more(settings.content)
+    with serving(settings) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def hosts(hub: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticHosts]:
+    assert shutil.which("nginx"), "nginx is not there; install it with: sh tests/install-tools"
+    folder = tmp_path_factory.mktemp("nginx")
+    port, ignoring_port = free_port(), free_port()
+    url = f"http://127.0.0.1:{port}{BASE_PATH}"
+    settings = Settings(
+        hub.settings.content, f"{folder}/root{BASE_PATH}", f"{folder}/state", url
+    )  # fmt: skip
+    build(settings, index=False)
+    config = folder / "nginx.conf"
+    config.write_text(
+        NGINX.format(
+            folder=folder, port=port, root=f"{folder}/root", base_path=BASE_PATH,
+            ignoring_port=ignoring_port, ignoring_root=hub.settings.out,
+        )
+    )  # fmt: skip
+    process = Process("nginx", "-p", str(folder), "-c", str(config), "-e", "stderr")
+    try:
+        wait_until((folder / "pid").exists, "nginx")
+        yield StaticHosts(url, f"http://127.0.0.1:{ignoring_port}", settings)
+    finally:
+        process.stop()
+
+
+@pytest.fixture(scope="package")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The golden catalogue, built."""
+    folder = tmp_path_factory.mktemp("golden")
+    settings = golden_settings(f"{folder}/site", f"{folder}/state")
+    build(settings, index=False)
+    return settings
+
+
+@pytest.fixture
+def visits(browser: Browser, hub: Server) -> Iterator[Visits]:
+    """Visits to the embedded server. A test fails where a page did what it should not."""
+    yield from visited(browser, hub.url)
+
+
+@pytest.fixture
+def static_visits(browser: Browser, hosts: StaticHosts) -> Iterator[Visits]:
+    """As ``visits``, to a host that has only files and a site that knows of no searches."""
+    yield from visited(browser, hosts.url)
+
+
+@pytest.fixture
+def ignoring_visits(browser: Browser, hosts: StaticHosts) -> Iterator[Visits]:
+    """As ``visits``, to a host that has only files, though the site says that it has searches."""
+    yield from visited(browser, hosts.ignoring)
+
+
+def visited(browser: Browser, url: str) -> Iterator[Visits]:
+    visits = Visits(browser, url)
+    yield visits
+    visits.close()
+    assert visits.faults == []

@@ -1,0 +1,66 @@
+"""axe-core finds no violation on any kind of page: light and dark, on a phone and on a desk."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.node import PACKAGES
+from tests.site.browser import DESKTOP, PHONE, Visits
+from tests.site.catalogue import PAGES
+
+COLOUR_RULES = ("color-contrast", "link-in-text-block")
+
+# The rules that are standards, and those that are merely wise.
+RUN = """async (options) => {
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
+  return violations.map(({ id, help, nodes }) =>
+    `${id}: ${help}\\n` + nodes.map((node) => `  ${node.html.slice(0, 160)}\\n    ` +
+      node.any.concat(node.all, node.none).map((check) => check.message).join("; ")).join("\\n"));
+}"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    script = PACKAGES / "axe-core" / "axe.min.js"
+    assert script.exists(), "axe-core is not there; install it with: sh tests/install-tools"
+    return script.read_text()
+
+
+def violations(page: Page, *rules: str) -> list[str]:
+    """What axe-core has against a page, by these rules or by all that it runs by default."""
+    return page.evaluate(RUN, {"runOnly": {"type": "rule", "values": rules}} if rules else {})
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_no_violation(visits: Visits, axe: str, kind: str):
+    page = visits.open(PAGES[kind])
+    if kind == "search":
+        expect(page.locator("#found > li").first).to_be_visible()
+    page.evaluate(axe)
+    found = {}
+    for size, viewport in (("desk", DESKTOP), ("phone", PHONE)):
+        page.set_viewport_size(viewport)
+        page.emulate_media(color_scheme="light")
+        found[size, "light"] = violations(page)
+        page.emulate_media(color_scheme="dark")
+        found[size, "dark"] = violations(page, *COLOUR_RULES)
+    assert {at: told for at, told in found.items() if told} == {}
+
+
+def test_no_violation_while_suggestions_are_shown(visits: Visits, axe: str):
+    page = visits.open("/")
+    page.locator("#q").fill("review")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.evaluate(axe)
+    assert violations(page) == []
+
+
+def test_a_violation_is_found(visits: Visits, axe: str):
+    page = visits.open("/")
+    page.evaluate(axe)
+    page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert any(told.startswith("button-name") for told in violations(page))
+    page.evaluate("document.querySelector('h1').style.color = '#888888'")
+    page.evaluate("document.querySelector('h1').style.backgroundColor = '#777777'")
+    (told,) = violations(page, *COLOUR_RULES)
+    assert told.startswith("color-contrast")

@@ -1,0 +1,77 @@
+"""The Nu checker finds nothing to say of any page, and the site's scripts are small."""
+
+import gzip
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from builder.settings import Settings
+from tests.node import PACKAGES
+from tests.site.conftest import StaticHosts
+from tests.site.markup import Markup
+
+CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
+CHECKER_SECONDS_MAX = 120
+SCRIPTS_BYTES_MAX = 30_000
+
+# What the checker says of things that are meant, and of those that it does not know.
+MEANT = (
+    # It has files, and 'self' is the origin of none. What the policy forbids, browsers tell of.
+    "Resource violates Content Security Policy (meta tag): external",
+    # JSON-LD, which is data.
+    "Inline script violates Content Security Policy (meta tag): blocked by “script-src” directive",
+    # It guesses the language of prompts.
+    "This document appears to be written in",
+    "CSS: “field-sizing”: Property “field-sizing” doesn't exist.",
+)
+
+
+def check(*files: Path | str) -> list[str]:
+    """What the checker says of these files, errors and warnings."""
+    assert CHECKER.exists(), "vnu-jar is not there; install it with: sh tests/install-tools"
+    assert shutil.which("java"), "java is not there; install it with: sh tests/install-tools"
+    done = subprocess.run(
+        ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss8m", "-jar", CHECKER,
+         "--format", "json", "--exit-zero-always", *files],
+        capture_output=True, text=True, timeout=CHECKER_SECONDS_MAX,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(done.stderr)["messages"]
+    return sorted(
+        f"{Path(one['url']).name}:{one.get('lastLine')}: {one['message']}: "
+        f"{one.get('extract', '')!r}"
+        for one in told
+        if not one["message"].startswith(MEANT)
+    )
+
+
+@pytest.mark.parametrize("kind", ["html", "svg", "css"])
+def test_the_checker_finds_nothing(hosts: StaticHosts, golden: Settings, kind: str):
+    sites = (hosts.settings.out, golden.out)
+    files = [file for site in sites for file in Path(site).rglob(f"*.{kind}")]
+    assert files
+    option = [] if kind == "html" else [f"--{kind}"]
+    assert check(*option, *files) == []
+
+
+def test_the_checker_finds_faults(tmp_path: Path):
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><title>x</title><p><div id=a id=a></p><img src=x>")
+    assert len(check(page)) > 2
+
+
+def test_nothing_is_inline(hosts: StaticHosts):
+    pages = sorted(Path(hosts.settings.out).rglob("*.html"))
+    assert len(pages) > 100
+    for page in pages:
+        markup = Markup.read(page)
+        assert markup.inline == [], page
+
+
+def test_scripts_are_small(hosts: StaticHosts):
+    scripts = sorted(Path(hosts.settings.out).rglob("*.js"))
+    assert scripts
+    assert sum(len(gzip.compress(one.read_bytes())) for one in scripts) < SCRIPTS_BYTES_MAX

@@ -1,0 +1,145 @@
+"""Every address of the site that the built site mentions is there, with its fragment."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+
+from builder.routes import match_url
+from builder.settings import Settings
+from tests.site.conftest import StaticHosts
+from tests.site.markup import Markup
+
+ELSEWHERE = re.compile(r"https?://")
+# Where files for programs have addresses to read from.
+JSON_LINKS = ("url", "base_url", "raw_url", "versions_url", "diff_url", "@id")
+XML_LINKS = ("loc", "uri", "id", "icon", "logo")
+TEXT_LINK = re.compile(r"\]\((https?://[^){}]+)\)|^Sitemap: (\S+)$", re.MULTILINE)
+
+
+@pytest.fixture(params=["hub", "golden"])
+def settings(request: pytest.FixtureRequest, hosts: StaticHosts, golden: Settings) -> Settings:
+    """A built site whose base URL has a path."""
+    return hosts.settings if request.param == "hub" else golden
+
+
+class Links:
+    """Resolves addresses of a built site."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.root = Path(settings.out)
+        self._pages: dict[Path, Markup] = {}
+
+    def markup(self, file: Path) -> Markup:
+        if file not in self._pages:
+            self._pages[file] = Markup.read(file)
+        return self._pages[file]
+
+    def url_of(self, file: Path) -> str:
+        """The address of a page."""
+        path = file.relative_to(self.root).as_posix().removesuffix(".html")
+        return f"{self.settings.base_url}/{'' if path == 'index' else path}"
+
+    def fault(self, link: str, source: str) -> str | None:
+        """What is wrong with an address on the page with another; None where nothing is, or where
+        it leads elsewhere.
+        """
+        url = urljoin(source, link)
+        if not ELSEWHERE.match(url):
+            return "not an address of the web"
+        base = self.settings.base_url
+        parts = urlsplit(url)
+        if parts.netloc != urlsplit(base).netloc:
+            return None
+        if not f"{parts.path}/".startswith(f"{self.settings.base_path}/"):
+            # Others may link to all of the host, but a path alone is ours and lacks the base path.
+            return None if ELSEWHERE.match(link) else "outside of the base URL"
+        below = parts.path.removeprefix(self.settings.base_path)
+        file = self._file(unquote(below) or "/")
+        if not file or not file.is_file():
+            return "nothing there"
+        if parts.query and file.name != "search.html":
+            return "a host of files ignores queries"
+        if parts.fragment and unquote(parts.fragment) not in self.markup(file).ids:
+            return "no such fragment"
+        return None
+
+    def _file(self, path: str) -> Path | None:
+        found = match_url(path)
+        # An address may also be that of the file.
+        return self.root / (found.file if found else path.lstrip("/"))
+
+
+def linked(value: Any) -> Iterator[str]:
+    """The addresses in JSON, but for what a prompt says and for templates."""
+    if isinstance(value, list):
+        for one in value:
+            yield from linked(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            if key not in JSON_LINKS:
+                yield from linked(one)
+            elif isinstance(one, str) and ELSEWHERE.match(one) and "{" not in one:
+                yield one
+
+
+def test_of_pages(settings: Settings):
+    links = Links(settings)
+    pages = sorted(links.root.rglob("*.html"))
+    faults = {}
+    for page in pages:
+        markup = links.markup(page)
+        source = links.url_of(page)
+        found = [*markup.links, *linked(json.loads("".join(markup.data) or "[]"))]
+        assert len(found) > 5, page
+        for link in found:
+            fault = links.fault(link, source)
+            if fault:
+                faults[link] = f"{fault}, on {source}"
+    assert faults == {}
+
+
+def test_ids_are_unique(settings: Settings):
+    links = Links(settings)
+    for page in sorted(links.root.rglob("*.html")):
+        ids = links.markup(page).ids
+        assert len(ids) == len(set(ids)), page
+
+
+@pytest.mark.parametrize("pattern", ["*.xml", "*.json", "llms.txt", "robots.txt"])
+def test_of_files_for_programs(settings: Settings, pattern: str):
+    links = Links(settings)
+    files = sorted(links.root.rglob(pattern))
+    assert files
+    count, faults = 0, {}
+    for file in files:
+        for link in addresses(file):
+            count += 1
+            fault = links.fault(link, settings.base_url)
+            if fault:
+                faults[link] = f"{fault}, in {file.relative_to(links.root)}"
+    assert faults == {}
+    assert count
+
+
+def addresses(file: Path) -> Iterator[str]:
+    """The addresses that a file for programs names."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".json":
+        yield from linked(json.loads(text))
+    elif file.suffix == ".txt":
+        for found in TEXT_LINK.finditer(text):
+            yield found[1] or found[2]
+    else:
+        for element in ElementTree.fromstring(text).iter():
+            name = element.tag.rpartition("}")[2]
+            if name in XML_LINKS and ELSEWHERE.match(element.text or ""):
+                yield element.text
+            if "href" in element.attrib:
+                yield element.attrib["href"]

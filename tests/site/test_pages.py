@@ -1,0 +1,147 @@
+"""Every kind of page: what it says without a sideways scroll, in the dark, on paper, by keyboard.
+
+That a page says nothing on the console and asks nothing elsewhere is checked on each visit.
+"""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.site.browser import DESKTOP, PHONE, Visits
+from tests.site.catalogue import HOSTILE, INVISIBLE, PAGES, SQL_REVIEW
+
+TABS_MAX = 400
+HAS_RUN = "document.documentElement.classList.contains('js')"
+
+# What sticks out of the page to the right, but for what scrolls in a box of its own.
+STICKING_OUT = """() => {
+  const width = document.documentElement.clientWidth;
+  const found = document.scrollingElement.scrollWidth > width ? ["the page scrolls"] : [];
+  const inBox = (one) => {
+    for (let box = one.parentElement; box && box !== document.body; box = box.parentElement) {
+      if (["auto", "scroll"].includes(getComputedStyle(box).overflowX)) return true;
+    }
+    return false;
+  };
+  for (const one of document.body.querySelectorAll("*")) {
+    const place = one.getBoundingClientRect();
+    if (place.width > 1 && place.right > width + 1 && !inBox(one)) {
+      found.push(one.outerHTML.slice(0, 120));
+    }
+  }
+  return found;
+}"""
+
+# The focused element, and whether it looks otherwise than without focus.
+FOCUS = """() => {
+  const one = document.activeElement;
+  if (!one || one === document.body) return null;
+  const look = () => {
+    const { outlineStyle, outlineWidth, boxShadow, borderColor, backgroundColor } =
+      getComputedStyle(one);
+    const outline = outlineStyle === "none" ? "none" : outlineWidth;
+    return JSON.stringify([outline, boxShadow, borderColor, backgroundColor]);
+  };
+  const place = one.getBoundingClientRect();
+  const focused = look();
+  one.blur();
+  const plain = look();
+  one.focus({ preventScroll: true, focusVisible: true });
+  return {
+    what: one.outerHTML.slice(0, 120),
+    isMarked: focused !== plain,
+    isSeen: place.width > 1 && place.height > 1 && place.right > 0 && place.bottom > 0,
+  };
+}"""
+
+
+def colours(page: Page) -> list[str]:
+    return page.evaluate(
+        """() => {
+          const { color, backgroundColor } = getComputedStyle(document.body);
+          return [color, backgroundColor];
+        }"""
+    )
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_it_fits_any_width(visits: Visits, kind: str):
+    page = visits.open(PAGES[kind], viewport=PHONE)
+    assert page.evaluate(STICKING_OUT) == []
+    for details in page.locator("details > summary").all():
+        details.click()
+    page.set_viewport_size({"width": 320, "height": 600})
+    assert page.evaluate(STICKING_OUT) == []
+    page.set_viewport_size(DESKTOP)
+    assert page.evaluate(STICKING_OUT) == []
+
+
+@pytest.mark.parametrize("kind", ["home", "repo", "version", "api"])
+def test_it_prints(visits: Visits, kind: str):
+    page = visits.open(PAGES[kind], dark=True)
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation", name="Site")).to_be_hidden()
+    expect(page.locator("#q")).to_be_hidden()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    for prompt in page.locator("#prompt").all():
+        expect(prompt).to_be_visible()
+    expect(page.locator("button:visible")).to_have_count(0)
+    page.set_viewport_size({"width": 640, "height": 900})  # about what A4 leaves
+    assert page.evaluate(STICKING_OUT) == []
+    # Dark ground would be printed as ink, and pale text on white as nothing.
+    _, ground = colours(page)
+    assert ground in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
+
+
+@pytest.mark.parametrize("kind", ["home", "repo"])
+def test_dark_is_dark(visits: Visits, kind: str):
+    light = colours(visits.open(PAGES[kind]))
+    dark = colours(visits.open(PAGES[kind], dark=True))
+    text, ground = (sum(map(int, one[4:-1].split(","))) for one in light)
+    assert text < ground
+    text, ground = (sum(map(int, one[4:-1].split(","))) for one in dark)
+    assert text > ground
+
+
+@pytest.mark.parametrize("kind", ["home", "repo", "version", "search", "tags", "kinds"])
+def test_focus_is_seen_all_the_way(visits: Visits, kind: str):
+    page = visits.open(PAGES[kind])
+    page.wait_for_function(HAS_RUN)
+    stops = []
+    for _ in range(TABS_MAX):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(FOCUS)
+        if stop is None:
+            break
+        stops.append(stop)
+    assert 10 < len(stops) < TABS_MAX
+    assert [stop["what"] for stop in stops if not (stop["isMarked"] and stop["isSeen"])] == []
+
+
+def test_the_first_stop_skips_to_the_content(visits: Visits):
+    page = visits.open(f"/{SQL_REVIEW}")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.getElementById('main').contains(document.activeElement)")
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_others_write_does_nothing(visits: Visits, kind: str):
+    # Dialogs, errors, refusals of the policy and requests elsewhere are faults of any visit.
+    page = visits.open(PAGES[kind])
+    page.wait_for_function(HAS_RUN)
+    for control in page.locator("#fill textarea, #fill input").all():
+        control.fill("<img src=x onerror=alert(6)>")
+    for element in ("script:not([src]):not([type='application/ld+json'])", "main img", "iframe"):
+        expect(page.locator(element)).to_have_count(0)
+    hrefs = page.eval_on_selector_all("[href]", "all => all.map((one) => one.protocol)")
+    assert set(hrefs) <= {"http:", "https:", None}
+
+
+@pytest.mark.parametrize("path", [f"/{INVISIBLE}", f"/{INVISIBLE}/1.1.0"])
+def test_invisible_characters_are_shown(visits: Visits, path: str):
+    page = visits.open(path)
+    told = page.locator("#prompt .invisible").evaluate_all("all => all.map((one) => one.title)")
+    assert told == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
+    # The override ends where its element does.
+    expect(page.locator("#prompt .invisible").first).to_be_visible()

@@ -1,0 +1,203 @@
+"""The page of a prompt: filling its variables in, and taking the text home, exact to the byte."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from builder.prompts import fill, parse_document
+from tests.servers import Server
+from tests.site.browser import Visits
+from tests.site.catalogue import (
+    ALERT,
+    BOM,
+    CRLF,
+    FRONT,
+    INVISIBLE,
+    KINDS,
+    LARGE,
+    LONG_LINE,
+    MARKUP,
+    SQL_REVIEW,
+)  # fmt: skip
+
+
+def clipboard(page: Page) -> str:
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def copy(page: Page, which: str) -> str:
+    page.evaluate("navigator.clipboard.writeText('')")
+    page.locator(f"#copy-{which}").click()
+    expect(page.locator("#copied")).to_contain_text("Copied")
+    return clipboard(page)
+
+
+def raw_text(hub: Server, repo: str) -> str:
+    return hub.get(f"/api/v1/repos/{repo}/raw").content.decode()
+
+
+def body(text: str) -> str:
+    return parse_document(text).body
+
+
+def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
+    page = visits.open("/many/echo-00")
+    page.get_by_label("what").click()  # 1
+    page.keyboard.type("it, please,")  # 2
+    page.get_by_role("button", name=re.compile("Copy filled")).click()  # 3
+    expect(page.locator("#copied")).to_have_text("Copied")
+    expect(page.locator("#copied")).to_have_attribute("role", "status")
+    assert clipboard(page) == "Say it, please, again.\n"
+
+
+def test_by_keyboard_alone(visits: Visits):
+    page = visits.open("/many/echo-00")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.get_by_label("what").evaluate("one => one === document.activeElement"):
+            break
+    page.keyboard.type("tabs")
+    page.keyboard.press("Tab")
+    expect(page.locator("#copy-filled")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#copied")).to_contain_text("Copied")
+    assert clipboard(page) == "Say tabs again.\n"
+
+
+def test_what_is_typed_is_shown_at_once(visits: Visits, hub: Server):
+    page = visits.open(f"/{KINDS}")
+    marks = page.locator("mark.variable[data-name=free]")
+    expect(marks).to_have_count(3)
+    placeholders = marks.all_inner_texts()
+    assert placeholders == ["{{free}}", "{{free}}", "{{ free }}"]
+    control = page.locator("#fill [data-variable=free]")
+    control.fill("so be it")
+    assert marks.all_inner_texts() == ["so be it"] * 3
+    control.fill("")
+    assert marks.all_inner_texts() == placeholders
+    expect(page.locator("#prompt")).to_contain_text("literal {{free}}")
+
+
+def test_each_type_has_its_control(visits: Visits):
+    page = visits.open(f"/{KINDS}")
+    controls = page.locator("#fill [data-variable]").evaluate_all(
+        """all => Object.fromEntries(
+          all.map((one) => [one.dataset.variable, [one.localName, one.value]])
+        )"""
+    )
+    assert controls == {
+        "style": ["select", "rich"],
+        "number": ["input", "7"],
+        "share": ["input", ""],
+        "loud": ["select", "false"],
+        "list": ["textarea", '["a","b"]'],
+        "free": ["textarea", ""],
+    }
+    # Each has a name, and is described.
+    for name in controls:
+        expect(page.get_by_label(name, exact=True)).to_have_attribute("data-variable", name)
+    expect(page.get_by_label("free", exact=True)).to_have_accessible_description(
+        re.compile("Whatever you like")
+    )
+
+
+def test_defaults_and_choices_are_copied(visits: Visits, hub: Server):
+    page = visits.open(f"/{KINDS}")
+    page.get_by_label("style", exact=True).select_option("<b>")
+    page.get_by_label("loud", exact=True).select_option("true")
+    page.get_by_label("number", exact=True).fill("12")
+    page.get_by_label("free", exact=True).fill("two\nlines")
+    values = {
+        "style": "<b>", "number": "12", "loud": "true", "list": '["a","b"]', "free": "two\nlines",
+    }  # fmt: skip
+    assert copy(page, "filled") == fill(raw_text(hub, KINDS), values)
+    assert copy(page, "raw") == raw_text(hub, KINDS)
+
+
+@pytest.mark.parametrize("value", ["{{schema}}", "\\{{", "$& $1 $$ $`", ALERT, "</mark>", "\u202e"])
+def test_what_is_filled_in_is_not_looked_at_again(visits: Visits, hub: Server, value: str):
+    page = visits.open(f"/{SQL_REVIEW}")
+    page.locator("#fill [data-variable=query]").fill(value)
+    expect(page.locator("mark.variable[data-name=query]").first).to_have_text(value)
+    # The one that is optional and has no default is left empty; the required ones stay.
+    values = {"dialect": "PostgreSQL", "query": value, "plan": ""}
+    assert copy(page, "filled") == fill(body(raw_text(hub, SQL_REVIEW)), values)
+
+
+@pytest.mark.parametrize(
+    "repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, MARKUP, LONG_LINE, SQL_REVIEW]
+)
+def test_the_raw_text_is_copied_as_it_was_published(visits: Visits, hub: Server, repo: str):
+    assert copy(visits.open(f"/{repo}"), "raw") == raw_text(hub, repo)
+
+
+@pytest.mark.parametrize("repo", [CRLF, BOM, FRONT, LARGE])
+def test_the_filled_in_text_is_exact(visits: Visits, hub: Server, repo: str):
+    page = visits.open(f"/{repo}")
+    values = {"what": "Grüße\n🙂"}
+    page.locator("#fill [data-variable=what]").fill(values["what"])
+    assert copy(page, "filled") == fill(body(raw_text(hub, repo)), values)
+
+
+def test_hostile_variables_are_filled_in_by_name(visits: Visits, hub: Server):
+    page = visits.open(f"/{MARKUP}")
+    page.locator("#fill [data-variable=name]").fill("mine")
+    page.locator("#fill [data-variable=__proto__]").fill("proto")
+    text = copy(page, "filled")
+    assert "mine" in text and "proto" in text and "{{constructor}}" in text
+
+
+def test_it_works_on_a_host_with_files_alone_below_a_path(static_visits: Visits, hub: Server):
+    page = static_visits.open(f"/{SQL_REVIEW}")
+    page.locator("#fill [data-variable=query]").fill("SELECT 1")
+    assert "SELECT 1" in copy(page, "filled")
+    assert copy(page, "raw") == raw_text(hub, SQL_REVIEW)
+
+
+def test_an_older_version_is_taken_as_itself(visits: Visits, hub: Server):
+    page = visits.open(f"/{SQL_REVIEW}/1.0.0")
+    raw = hub.get(f"/api/v1/repos/{SQL_REVIEW}/raw?version=1.0.0").content.decode()
+    assert copy(page, "raw") == raw != raw_text(hub, SQL_REVIEW)
+    page.locator("#fill [data-variable=query]").fill("SELECT 1")
+    assert "SELECT 1" in copy(page, "filled")
+
+
+def test_front_matter_is_folded(visits: Visits):
+    page = visits.open(f"/{FRONT}")
+    front = page.locator("details.front-matter")
+    expect(front.locator("pre")).to_be_hidden()
+    front.locator("summary").click()
+    expect(front.locator("pre")).to_contain_text("model: some/model")
+    expect(page.locator("#prompt")).not_to_contain_text("some/model")
+
+
+def test_snippets_are_copied(visits: Visits, hub: Server):
+    page = visits.open(f"/{SQL_REVIEW}")
+    snippets = page.locator("pre.snippet")
+    buttons = snippets.locator("button.copy")
+    expect(buttons).to_have_count(snippets.count())
+    texts = []
+    for button in buttons.all():
+        page.evaluate("navigator.clipboard.writeText('')")
+        button.click()
+        expect(button).to_have_text("Copied")
+        texts.append(clipboard(page))
+    assert f"hub pull {SQL_REVIEW}" in texts
+    (curl,) = (text for text in texts if text.startswith("curl") and text.endswith("/raw.txt"))
+    url = curl.split()[-1]
+    assert hub.session.get(url).content.decode() == raw_text(hub, SQL_REVIEW)
+
+
+def test_facts_are_shown(visits: Visits, hub: Server):
+    repo = hub.get(f"/api/v1/repos/{SQL_REVIEW}").json()["data"]
+    main = visits.open(f"/{SQL_REVIEW}").get_by_role("main")
+    for fact in ("title", "description", "license", "sha256"):
+        expect(main).to_contain_text(repo[fact])
+    for tag in repo["tags"]:
+        expect(main.get_by_role("link", name=tag, exact=True)).to_be_visible()
+    for variable in repo["variables"]:
+        expect(main).to_contain_text(variable["description"])
+    for version in hub.get(f"/api/v1/repos/{SQL_REVIEW}/versions").json()["data"]:
+        expect(page_versions := main.locator("ol.versions")).to_contain_text(version["changelog"])
+        expect(page_versions).to_contain_text(version["version"])

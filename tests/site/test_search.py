@@ -1,0 +1,247 @@
+"""Search as you type: by keyboard, with an address to share, on hosts that can and that cannot."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from builder.routes import PAGE_SIZE
+from tests.servers import Server
+from tests.site.browser import Visits
+from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
+
+PARTLY = re.compile("titles")
+
+
+def type_query(page: Page, text: str) -> None:
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type(text)
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("#found > li h2, #found > li h3").all_inner_texts()
+
+
+def test_by_keyboard_to_a_prompt(visits: Visits):
+    page = visits.open("/tags")
+    field, results = page.locator("#q"), page.locator("#results")
+    expect(field).to_have_attribute("aria-expanded", "false")
+    type_query(page, "sql revi")
+    expect(page.locator("#search-status")).to_have_text(
+        re.compile("^[1-9].* prompts? for “sql revi”")
+    )
+    expect(results).to_be_visible()
+    expect(field).to_have_attribute("aria-expanded", "true")
+    options = page.get_by_role("option")
+    assert page.get_by_role("option", selected=True).count() == 0
+
+    page.keyboard.press("ArrowDown")
+    expect(options.nth(0)).to_have_attribute("aria-selected", "true")
+    expect(field).to_have_attribute("aria-activedescendant", options.nth(0).get_attribute("id"))
+    page.keyboard.press("ArrowUp")
+    assert page.get_by_role("option", selected=True).count() == 0
+    assert field.get_attribute("aria-activedescendant") is None
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(options.nth(0)).to_contain_text("SQL query review")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/{SQL_REVIEW}")
+
+
+def test_every_option_can_be_reached_and_only_one_is_selected(visits: Visits):
+    page = visits.open("/")
+    type_query(page, "review")
+    options = page.get_by_role("option")
+    expect(options.first).to_be_visible()
+    count = options.count()
+    assert count > 2
+    for number in range(count):
+        page.keyboard.press("ArrowDown")
+        chosen = page.get_by_role("option", selected=True)
+        expect(chosen).to_have_count(1)
+        expect(chosen).to_have_attribute("id", options.nth(number).get_attribute("id"))
+
+
+def test_escape_closes_and_then_clears(visits: Visits):
+    page = visits.open("/")
+    type_query(page, "review")
+    expect(page.locator("#results")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#results")).to_be_hidden()
+    expect(page.locator("#q")).to_have_value("review")
+    expect(page.locator("#q")).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Escape")
+    expect(page.locator("#q")).to_have_value("")
+
+
+def test_a_slash_in_a_text_is_a_slash(visits: Visits):
+    page = visits.open(f"/{SQL_REVIEW}")
+    control = page.locator("#fill [data-variable=query]")
+    control.focus()
+    page.keyboard.type("a/b")
+    expect(control).to_have_value("a/b")
+
+
+def test_leaving_the_field_closes_the_list(visits: Visits):
+    page = visits.open("/")
+    type_query(page, "review")
+    expect(page.locator("#results")).to_be_visible()
+    page.get_by_role("heading", level=1).click()
+    expect(page.locator("#results")).to_be_hidden()
+
+
+def test_a_click_on_an_option_goes_there(visits: Visits):
+    page = visits.open("/")
+    type_query(page, "sql review")
+    page.get_by_role("option").first.click()
+    page.wait_for_url(f"**/{SQL_REVIEW}")
+
+
+def test_enter_shows_all_that_is_found_at_an_address_to_share(visits: Visits, hub: Server):
+    page = visits.open("/")
+    type_query(page, "review & “sql”")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=*")
+    expect(page.locator("#found > li").first).to_be_visible()
+    expect(page.locator("#q")).to_have_value("review & “sql”")
+    answer = hub.get("/api/v1/repos", params={"q": "review & “sql”"}).json()
+    assert titles(page) == [repo["title"] for repo in answer["data"]]
+
+    shared = visits.open(page.url.removeprefix(visits.url))
+    expect(shared.locator("#found > li")).to_have_count(len(answer["data"]))
+    assert titles(shared) == titles(page)
+    expect(shared.locator("#search-status")).to_contain_text("for “review & “sql””")
+
+
+def test_typing_on_the_search_page_keeps_the_address_right(visits: Visits):
+    page = visits.open("/search?q=review")
+    expect(page.locator("#found > li").first).to_be_visible()
+    entries = page.evaluate("history.length")
+    page.locator("#q").fill("sql review")
+    page.wait_for_url("**/search?q=sql+review")
+    expect(page.locator("#search-status")).to_contain_text("“sql review”")
+    expect(page.locator("#found > li").first).to_contain_text("SQL query review")
+    assert page.evaluate("history.length") == entries
+    page.locator("#q").fill("")
+    expect(page.locator("#found > li")).to_have_count(0)
+    page.wait_for_url(re.compile(r"/search$"))
+
+
+def test_nothing_is_found(visits: Visits):
+    page = visits.open("/search?q=zzyzx")
+    expect(page.locator("#search-status")).to_contain_text("0 prompts for “zzyzx”")
+    expect(page.locator("#found > li")).to_have_count(0)
+    expect(page.locator("#more")).to_be_hidden()
+
+
+def test_more_than_a_page(visits: Visits):
+    page = visits.open("/search?q=echo")
+    expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
+    expect(page.locator("#search-status")).to_contain_text(f"{ECHOES} prompts")
+    page.locator("#more").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#found > li")).to_have_count(ECHOES)
+    expect(page.locator("#more")).to_be_hidden()
+    assert len(set(titles(page))) == ECHOES
+    # The keyboard goes on where the new ones begin.
+    assert (
+        page.locator("#found > li")
+        .nth(PAGE_SIZE)
+        .evaluate("one => one.contains(document.activeElement)")
+    )
+
+
+def test_the_search_page_without_a_query(visits: Visits):
+    page = visits.open("/search")
+    expect(page.locator("#found > li")).to_have_count(0)
+    expect(page.locator("#more")).to_be_hidden()
+
+
+@pytest.mark.parametrize("query", ["+++", "  ", "%", "日本", "a" * 100])
+def test_any_query_is_answered(visits: Visits, query: str):
+    page = visits.open("/search")
+    page.locator("#q").fill(query)
+    if query.strip():
+        expect(page.locator("#search-status")).not_to_have_text("")
+    else:
+        page.locator("#q").press("Enter")
+        expect(page.locator("#search-status")).to_have_text("")
+
+
+def test_what_is_found_is_text(visits: Visits):
+    page = visits.open("/")
+    type_query(page, "pre textarea template")
+    option = page.get_by_role("option").first
+    expect(option).to_contain_text("<script>alert(1)</script>")
+    href = option.evaluate("one => (one.closest('a') ?? one.querySelector('a')).pathname")
+    assert href == f"/{MARKUP}"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search?q=*")
+    expect(page.locator("#found > li").first).to_contain_text("onerror=alert(2)")
+    expect(page.locator("#found img, #found script")).to_have_count(0)
+
+
+def test_a_late_answer_does_not_replace_a_newer_one(visits: Visits):
+    page = visits.open("/search")
+    late: list[Route] = []
+    page.route(re.compile(r"/api/v1/repos\?q=review&"), lambda route: late.append(route))
+    page.locator("#q").fill("review")
+    with page.expect_request(re.compile(r"\?q=review&")):
+        pass
+    page.locator("#q").fill("japanese")
+    expect(page.locator("#search-status")).to_contain_text("“japanese”")
+    with page.expect_response(re.compile(r"\?q=review&")) as answer:
+        late[0].continue_()
+    answer.value.finished()
+    page.evaluate("new Promise((done) => setTimeout(done, 0))")
+    expect(page.locator("#search-status")).to_contain_text("“japanese”")
+
+
+def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
+    page = visits.open("/search?q=echo")
+    expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
+    page.context.set_offline(True)
+    page.locator("#more").click()
+    told = page.locator("#search-status")
+    expect(told).to_contain_text("try again")
+    page.context.set_offline(False)
+    page.locator("#more").click()
+    expect(page.locator("#found > li")).to_have_count(ECHOES)
+    # Only the browser has said something of it.
+    assert len(visits.faults) == 2
+    assert all("INTERNET_DISCONNECTED" in fault for fault in visits.faults)
+    visits.faults.clear()
+
+
+@pytest.mark.parametrize("host", ["static_visits", "ignoring_visits"])
+def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
+    visits = request.getfixturevalue(host)
+    page = visits.open("/")
+    type_query(page, "sql review")
+    expect(page.locator("#search-status")).to_contain_text(PARTLY)
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option", selected=True)).to_contain_text("SQL query review")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/{SQL_REVIEW}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("SQL query review")
+
+    page = visits.open("/search?q=echo")
+    expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
+    expect(page.locator("#search-status")).to_contain_text(f"{ECHOES} prompts for “echo”")
+    expect(page.locator("#search-status")).to_contain_text(PARTLY)
+    page.locator("#more").click()
+    expect(page.locator("#found > li")).to_have_count(ECHOES)
+    assert len(set(titles(page))) == ECHOES
+
+
+def test_a_site_without_searches_asks_for_none(static_visits: Visits):
+    page = static_visits.open("/")
+    asked: list[str] = []
+    page.on("request", lambda request: "/api/" in request.url and asked.append(request.url))
+    type_query(page, "review")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.locator("#q").fill("sql")
+    expect(page.locator("#search-status")).to_contain_text("“sql”")
+    # The catalogue, once.
+    assert len(asked) == 1 and asked[0].endswith("/api/v1/catalogue.jsonl")

@@ -1,0 +1,126 @@
+"""The ways through the site, with scripts on the embedded server, and without on plain files."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.site.browser import Visits
+from tests.site.catalogue import CHANGED, FRONT, LONG_LINE, MEETING_NOTES, PAGES, SQL_REVIEW
+
+
+@pytest.fixture(params=["scripts", "no scripts"])
+def start(request: pytest.FixtureRequest) -> Page:
+    """The home page."""
+    if request.param == "scripts":
+        return request.getfixturevalue("visits").open("/")
+    return request.getfixturevalue("static_visits").open("/", java_script_enabled=False)
+
+
+def follow(page: Page, name: str, path: str, *, within: str = "body") -> None:
+    """Follow the first link of this name, which must lead to this path."""
+    page.locator(within).get_by_role("link", name=name, exact=True).first.click()
+    page.wait_for_url(f"**{path}")
+
+
+def heading(page: Page) -> str:
+    return page.get_by_role("heading", level=1).inner_text()
+
+
+def test_through_lists_to_a_prompt_and_its_versions(start: Page):
+    page = start
+    follow(page, "New", "/new", within="nav[aria-label=Site]")
+    follow(page, "Next page", "/new/2")
+    follow(page, "Previous page", "/new")
+    follow(page, "Tags", "/tags", within="nav[aria-label=Site]")
+    page.locator("main").get_by_role("link", name="sql").first.click()
+    page.wait_for_url("**/tags/sql")
+    assert "sql" in heading(page)
+    follow(page, "New", "/tags/sql/new", within="main")
+    follow(page, "SQL query review", f"/{SQL_REVIEW}")
+    follow(page, "1.0.0", f"/{SQL_REVIEW}/1.0.0", within="ol.versions")
+    follow(page, "mara-okafor", "/mara-okafor", within="main")
+    follow(page, "SQL query review", f"/{SQL_REVIEW}")
+
+
+def test_from_version_to_version(start: Page):
+    page = start
+    page.goto(page.url.rstrip("/") + f"/{MEETING_NOTES}/2.0.0")
+    expect(page.locator("main [rel=next]")).to_have_count(0)
+    page.locator("main [rel=prev]").first.click()
+    page.wait_for_url("**/1.1.0")
+    page.locator("main [rel=prev]").first.click()
+    page.wait_for_url("**/1.0.0")
+    expect(page.locator("main [rel=prev]")).to_have_count(0)
+    expect(page.locator("#changes")).to_have_count(0)
+    page.locator("main [rel=next]").first.click()
+    page.wait_for_url("**/1.1.0")
+    page.locator("main [rel=next]").first.click()
+    page.wait_for_url("**/2.0.0")
+
+
+def test_what_changed_is_told_and_the_words_are_marked(start: Page):
+    page = start
+    page.goto(page.url.rstrip("/") + f"/{CHANGED}#changes")
+    changes = page.locator("#changes")
+    expect(changes).to_be_in_viewport()
+    expect(changes.locator("ins").first).to_be_visible()
+    expect(changes.locator("del").first).to_be_visible()
+    # Words, not only whole lines.
+    for tag in ("ins", "del"):
+        marked = changes.locator(tag).first
+        line = marked.locator("xpath=ancestor::*[contains(@class, 'ed')][1]")
+        assert len(marked.inner_text()) < len(line.inner_text())
+
+
+def test_a_change_in_a_line_of_any_length_is_told(visits: Visits):
+    page = visits.open(f"/{LONG_LINE}/1.1.0")
+    expect(page.locator("#changes")).to_contain_text("many words")
+
+
+def test_an_address_that_leads_nowhere_shows_ways_on(start: Page):
+    page = start
+    answer = page.goto(page.url.rstrip("/") + "/no-such-owner/no-such-prompt")
+    assert answer.status == 404
+    main = page.get_by_role("main")
+    expect(main.get_by_role("link").first).to_be_visible()
+    main.get_by_role("link").first.click()
+    page.wait_for_load_state()
+    assert page.title()
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
+    page = static_visits.open(PAGES[kind].partition("?")[0], java_script_enabled=False)
+    expect(page.locator("html")).to_have_attribute("lang", "en")
+    assert page.title().strip()
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+    for role in ("banner", "main", "contentinfo", "search"):
+        expect(page.get_by_role(role)).to_have_count(1)
+    expect(page.get_by_role("navigation", name="Site")).to_have_count(1)
+    parts = page.locator("main h1, main h2, #prompt, main pre.snippet")
+    expect(parts.locator("visible=true")).to_have_count(parts.count())
+    # What does nothing is not shown.
+    expect(page.locator("button:visible")).to_have_count(0)
+    expect(
+        page.locator("#fill").locator("input, select, textarea").locator("visible=true")
+    ).to_have_count(0)
+
+
+def test_the_search_page_without_scripts_says_where_else_to_look(static_visits: Visits):
+    page = static_visits.open("/search", java_script_enabled=False)
+    ways = page.get_by_role("main").get_by_role("link")
+    hrefs = ways.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+    assert {"/prompts/tags", "/prompts/top"} <= set(hrefs)
+    expect(ways.first).to_be_visible()
+
+
+def test_the_search_form_without_scripts_goes_there(static_visits: Visits):
+    page = static_visits.open("/", java_script_enabled=False)
+    page.locator("#q").fill("sql review")
+    page.locator("#q").press("Enter")
+    page.wait_for_url("**/prompts/search?q=sql+review")
+
+
+def test_front_matter_unfolds_without_scripts(static_visits: Visits):
+    page = static_visits.open(f"/{FRONT}", java_script_enabled=False)
+    page.locator("details.front-matter summary").click()
+    expect(page.locator("details.front-matter pre")).to_be_visible()
