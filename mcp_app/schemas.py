@@ -52,12 +52,17 @@ def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
     for name, (type_, is_required, rule) in fields.items():
         if name in given:
             try:
-                values[name] = msgspec.convert(given[name], type_)
+                values[name] = msgspec.convert(_as_schemas_see_it(given[name]), type_)
             except msgspec.ValidationError:
                 raise _invalid(rule) from None
         elif is_required:
             raise _invalid(rule)
     return kind(**values)
+
+
+def _as_schemas_see_it(value: Any) -> Any:
+    """To a schema, 5.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @cache
