@@ -111,7 +111,7 @@ def missing_programs() -> list[str]:
 @contextlib.contextmanager
 def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
     """nginx with one worker; ``rate_limit`` is reads a minute and client, 0 for none."""
-    port = _free_port()
+    port = free_port()
     conf = f"{folder}/nginx-{port}.conf"
     with open(conf, "w") as file:
         limit = f"limit_req zone=reads burst={rate_limit} nodelay;" if rate_limit else ""
@@ -124,7 +124,7 @@ def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator
     if os.geteuid() == 0:
         # It would change to another user, who cannot read the folder.
         command += ["-g", "user root;"]
-    with _started(command, port, core) as server:
+    with started_server(command, port, core) as server:
         yield server
 
 
@@ -136,14 +136,14 @@ def hub(
 
     ``options`` are more of ``hubctl serve``.
     """
-    port = _free_port()
+    port = free_port()
     command = [
         *HUBCTL, "serve", "--content", f"{folder}/content", "--out", f"{folder}/site",
         "--state", f"{folder}/state", "--host", "127.0.0.1", "--port", str(port),
         "--rate-limit", str(rate_limit), "--trusted-proxy", "127.0.0.1",
         "--base-url", "http://127.0.0.1:8000", *options,
     ]  # fmt: skip
-    with _started(command, port, core) as server:
+    with started_server(command, port, core) as server:
         yield server
 
 
@@ -153,24 +153,24 @@ def mlflow(folder: str, python: str) -> Iterator[Server]:
 
     Without its telemetry and without its job runner, seven processes that no prompt needs.
     """
-    port = _free_port()
+    port = free_port()
     command = [
         python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
         "--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
         "--default-artifact-root", f"{folder}/mlflow-artifacts",
     ]  # fmt: skip
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with _started(command, port, None, quiet) as server:
+    with started_server(command, port, None, quiet) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _started(
+def started_server(
     command: list[str], port: int, core: int | None, variables: Mapping[str, str] | None = None
 ) -> Iterator[Server]:
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            _pinned(command, core), stdout=log, stderr=subprocess.STDOUT,
+            pinned(command, core), stdout=log, stderr=subprocess.STDOUT,
             env={**environment(), **(variables or {})},
             # A group of its own: what a server starts is ended with it.
             start_new_session=True,
@@ -226,7 +226,7 @@ def load(
         ]  # fmt: skip
         before = cpu_seconds(server)
         done = subprocess.run(
-            _pinned(command, core), capture_output=True, text=True, timeout=seconds + 60
+            pinned(command, core), capture_output=True, text=True, timeout=seconds + 60
         )
         used_seconds = cpu_seconds(server) - before
     if done.returncode:
@@ -246,11 +246,11 @@ def _lua(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _pinned(command: list[str], core: int | None) -> list[str]:
+def pinned(command: list[str], core: int | None) -> list[str]:
     return command if core is None else ["taskset", "-c", str(core), *command]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

@@ -1,5 +1,6 @@
 """Listening on a port and serving an ASGI application, the same for each command that does."""
 
+import gc
 import signal
 import socket
 from collections.abc import Callable
@@ -87,5 +88,8 @@ def run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str
     # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    # What is loaded by now stays: looking through it again would stop all answers for a moment.
+    gc.collect()
+    gc.freeze()
     click.echo(f"{told} (stop with Ctrl-C)", err=True)
     server.run(sockets=[listener])

@@ -41,7 +41,11 @@ def mcp(
         if hub:
             settings = settings._replace(base_url=base_url or hub.base_url, site_name=hub.name)
         else:
-            click.echo(f"There is no site in {out} yet; calls fail until there is one.", err=True)
+            click.echo(
+                f"There is no site in {out} yet; calls fail until there is one. Give --base-url "
+                "if its address will be another.",
+                err=True,
+            )
         with contextlib.closing(QueryThread(settings)) as queries:
             throttle = Throttle(rate_limit) if rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)

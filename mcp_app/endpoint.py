@@ -8,8 +8,10 @@ import asyncio
 import contextlib
 import re
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from logging import getLogger
+from types import coroutine
 from typing import Any, Literal
 
 import mcp_types as types
@@ -254,29 +256,54 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | N
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > BODY_BYTES_MAX:
         raise _too_large()
-    event = await receive()
-    if event["type"] == "http.request" and not event.get("more_body"):
-        body = event.get("body", b"")
-        if len(body) > BODY_BYTES_MAX:
-            raise _too_large()
-        return body
-    parts = []
-    size = 0
+    # Almost always the body has come with the headers. A timeout costs as much as all the rest of
+    # a quick answer, so it is for who lets us wait.
+    first = receive().__await__()
+    try:
+        pending = first.send(None)
+    except StopIteration as done:
+        event, pending = done.value, None
+        if event["type"] == "http.request" and not event.get("more_body"):
+            body = event.get("body", b"")
+            _check_size(body)
+            return body
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
+            if pending is not None:
+                event = await _go_on(first, pending)
+            body = bytearray()
             while event["type"] == "http.request":
-                parts.append(event.get("body", b""))
-                size += len(parts[-1])
-                if size > BODY_BYTES_MAX:
-                    raise _too_large()
+                body += event.get("body", b"")
+                _check_size(body)
                 if not event.get("more_body"):
-                    return b"".join(parts)
+                    return bytes(body)
                 event = await receive()
     except TimeoutError:
         raise Refusal(
             408, f"The body took longer than {BODY_SECONDS_MAX} s.", headers=_CLOSE
         ) from None
     return None
+
+
+@coroutine
+def _go_on(steps: Any, pending: Any) -> Iterator[Any]:
+    """Await what has run to its first wait already, for ``pending``."""
+    while True:
+        try:
+            value = yield pending
+        except BaseException as error:
+            step = partial(steps.throw, error)
+        else:
+            step = partial(steps.send, value)
+        try:
+            pending = step()
+        except StopIteration as done:
+            return done.value
+
+
+def _check_size(body: bytes | bytearray) -> None:
+    if len(body) > BODY_BYTES_MAX:
+        raise _too_large()
 
 
 def _read_message(body: bytes) -> _Message:

@@ -182,10 +182,12 @@ class Reader:
 
     async def _query(self, function: Any, *args: Any) -> Any:
         self.sources = None
+        if not is_built(self.settings):
+            raise self.missing()
         try:
             return await self._queries.run(function, *args)
         except RequestError as error:
-            if error.code == "unavailable" and is_built(self.settings):
+            if error.code == "unavailable":
                 raise RequestError(
                     "unavailable",
                     "Searches by words, owner or several tags cannot be answered now; try again "

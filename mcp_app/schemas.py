@@ -45,20 +45,38 @@ def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
     Raises RequestError ``invalid_parameter``, which names the argument and says what it can be.
     """
     given = {key: value for key, value in given.items() if value is not None}
-    properties = schema(kind)["properties"]
-    if not given.keys() <= properties.keys():
-        raise _invalid(f"There is an unknown argument; this tool takes {', '.join(properties)}.")
-    fields = {}
-    for field in msgspec.structs.fields(kind):
-        rule = f"{field.name} must be {describe(properties[field.name])}."
-        if field.name in given:
+    fields = _fields(kind)
+    if not given.keys() <= fields.keys():
+        raise _invalid(f"There is an unknown argument; this tool takes {', '.join(fields)}.")
+    values = {}
+    for name, (type_, is_required, rule) in fields.items():
+        if name in given:
             try:
-                fields[field.name] = msgspec.convert(given[field.name], field.type)
+                values[name] = msgspec.convert(_as_schemas_see_it(given[name]), type_)
             except msgspec.ValidationError:
                 raise _invalid(rule) from None
-        elif field.required:
+        elif is_required:
             raise _invalid(rule)
-    return kind(**fields)
+    return kind(**values)
+
+
+def _as_schemas_see_it(value: Any) -> Any:
+    """To a schema, 5.0 is an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool, str]]:
+    """By name, a field's type, whether it must be given, and what an error says of it."""
+    properties = schema(kind)["properties"]
+    return {
+        field.name: (
+            field.type,
+            field.required,
+            f"{field.name} must be {describe(properties[field.name])}.",
+        )
+        for field in msgspec.structs.fields(kind)
+    }
 
 
 def describe(rules: dict[str, Any]) -> str:

@@ -1,0 +1,225 @@
+"""Prompts as the protocol's own prompts: listed, filled in, completed."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.routes import BY_NAME, PAGE_SIZE
+from mcp_app.top import TOP_MAX
+from tests.mcp.catalogue import (
+    BODIES,
+    LONG_TEXT,
+    MARK,
+    TYPED,
+    VERSIONS,
+    Hub,
+    Refused,
+    check_error,
+    hostile,
+)
+
+__all__ = ["hostile"]
+
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+
+
+def fill(hub: Hub, name: str, **arguments: str) -> str:
+    """A prompt's text, as the one message that it is."""
+    result = hub.ask("prompts/get", {"name": name, "arguments": arguments})
+    (message,) = result["messages"]
+    assert (message["role"], message["content"]["type"]) == ("user", "text")
+    return message["content"]["text"]
+
+
+def refusal(hub: Hub, method: str, params: dict[str, Any], query: str = "") -> str:
+    with pytest.raises(Refused) as refused:
+        hub.ask(method, params, query)
+    assert refused.value.code == INVALID_PARAMS
+    assert "OBEY" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
+    pages = list(hostile.pages("prompts/list"))
+    assert [len(page) for page in pages] == [PAGE_SIZE] * (TOP_MAX // PAGE_SIZE)
+    top = [row["id"] for page in hostile.walk("search_prompts", limit=50) for row in page]
+    assert len(top) > TOP_MAX
+    assert [prompt["name"] for page in pages for prompt in page] == top[:TOP_MAX]
+    # The others are there all the same.
+    assert fill(hostile, top[-1]) == "Hello.\n"
+
+
+def test_variables_are_arguments_with_all_that_is_known_of_them(hostile: Hub):
+    (typed,) = hostile.ask("prompts/list", query="tags=typed")["prompts"]
+    assert (typed["name"], typed["title"]) == ("eve/typed", "The typed prompt")
+    arguments = {argument["name"]: argument for argument in typed["arguments"]}
+    assert list(arguments) == [variable["name"] for variable in TYPED]
+    required = {name for name, argument in arguments.items() if argument["required"]}
+    assert required == {"text", "tone"}
+    for name, parts in {
+        "text": [f"Any text. {MARK}"],
+        "count": ["integer", "Default: 3"],
+        "loud": ["boolean", "Default: false"],
+        "items": ["array", 'Default: ["a",1]'],
+        "options": ["object", 'Default: {"k":"語"}'],
+        "level": ["One of: 1, 2, 3", "Default: 1"],
+        "tone": ["One of: kind", "Example: kind"],
+    }.items():
+        assert all(part in arguments[name]["description"] for part in parts), arguments[name]
+
+
+def test_a_prompt_without_variables_has_no_arguments(hostile: Hub):
+    (prompt,) = hostile.ask("prompts/list", query="owner=one-of-a-kind")["prompts"]
+    assert prompt["arguments"] == []
+    assert fill(hostile, "one-of-a-kind/review") == "Review it.\n"
+
+
+def test_a_prompt_is_filled_in(hostile: Hub):
+    assert fill(hostile, "eve/front", what="{{what}} \\{{x") == "Say {{what}} \\{{x.\n"
+    assert fill(hostile, "eve/crlf", what=MARK) == BODIES["crlf"].replace("{{what}}", MARK)
+    assert fill(hostile, "eve/typed", text="x", tone="kind", count="12", loud="true") == (
+        'x|12|0.5|true|["a",1]|{"k":"語"}|1|kind|'
+    )
+    assert fill(hostile, "eve/often@1.3.7", what="x") == "Version 1.3.7 of x.\n"
+    assert fill(hostile, "eve/often", what="x") == f"Version {VERSIONS[-1]} of x.\n"
+
+
+def test_a_long_prompt_is_whole(hostile: Hub):
+    assert fill(hostile, "eve/long") == LONG_TEXT
+
+
+@pytest.mark.parametrize(
+    "params, says",
+    [
+        ({"name": "eve/typed"}, "text, tone"),
+        ({"name": "eve/typed", "arguments": {"text": "x"}}, "tone"),
+        ({"name": "eve/typed", "arguments": {"text": MARK, "tone": MARK}}, "tone must be"),
+        (
+            {"name": "eve/typed", "arguments": {"text": "x", "tone": "kind", "count": "x"}},
+            "integer",
+        ),
+        ({"name": "eve/front", "arguments": {"what": "x", MARK: "x"}}, "takes what"),
+        ({"name": "eve/flood", "arguments": {"a": "x" * 100}}, "shorter"),
+        ({"name": "eve/thousands"}, "v0, v1, v2"),
+        ({"name": "eve/oftn"}, "eve/often"),
+        ({"name": "eve/often@7.0.0"}, VERSIONS[-1]),
+        ({"name": "often"}, "owner/name"),
+        ({"name": MARK}, "An owner has"),
+        ({"name": ""}, "owner/name"),
+    ],
+)
+def test_what_cannot_be_filled_in_says_how_to_go_on(
+    hostile: Hub, params: dict[str, Any], says: str
+):
+    message = refusal(hostile, "prompts/get", params)
+    assert says in message
+    assert len(message) < 1000
+
+
+def complete(hub: Hub, name: str, argument: str, value: str) -> list[str]:
+    params = {
+        "ref": {"type": "ref/prompt", "name": name},
+        "argument": {"name": argument, "value": value},
+    }
+    return hub.ask("completion/complete", params)["completion"]["values"]
+
+
+def test_values_are_completed(hostile: Hub):
+    assert complete(hostile, "eve/typed", "tone", "") == ["kind", f"stern {MARK}"]
+    assert complete(hostile, "eve/typed", "tone", "k") == ["kind"]
+    assert complete(hostile, "eve/typed", "level", "") == ["1", "2", "3"]
+    assert complete(hostile, "eve/typed", "loud", "t") == ["true"]
+    assert complete(hostile, "eve/typed", "count", "") == ["3"]
+    for argument in ("text", "nope", MARK):
+        assert complete(hostile, "eve/typed", argument, "") == []
+    params = {
+        "ref": {"type": "ref/prompt", "name": "eve/oftn"},
+        "argument": {"name": "x", "value": ""},
+    }
+    assert "eve/often" in refusal(hostile, "completion/complete", params)
+
+
+@given(
+    name=st.one_of(
+        st.sampled_from(["eve/typed", "eve/front", "eve/flood", "eve/oftn", f"eve/typed@{MARK}"]),
+        st.text(max_size=10).map(lambda text: text + MARK),
+    ),
+    arguments=st.dictionaries(
+        st.sampled_from(["what", "text", "tone", "count", "a", MARK]),
+        st.one_of(st.just(MARK), st.just("kind"), st.text(max_size=9), st.just("x" * 9000)),
+    ),
+    value=st.one_of(st.sampled_from(["", "k", "e"]), st.text(max_size=5)),
+)
+def test_nothing_breaks_or_is_repeated(
+    hostile: Hub, name: str, arguments: dict[str, str], value: str
+):
+    for method, params in (
+        ("prompts/get", {"name": name, "arguments": arguments}),
+        ("prompts/list", {"cursor": name}),
+        ("resources/list", {"cursor": name}),
+        ("resources/read", {"uri": f"prompt://{name}"}),
+        (
+            "completion/complete",
+            {
+                "ref": {"type": "ref/prompt", "name": name},
+                "argument": {"name": "tone", "value": value},
+            },
+        ),
+        (
+            "completion/complete",
+            {
+                "ref": {"type": "ref/resource", "uri": "prompt://{owner}/{name}"},
+                "argument": {"name": "owner", "value": value},
+                "context": {"arguments": arguments},
+            },
+        ),
+    ):
+        try:
+            hostile.ask(method, params)
+        except Refused as refused:
+            assert refused.code in (INVALID_PARAMS, RESOURCE_NOT_FOUND)
+            check_error(str(refused))
+
+
+def test_a_prompt_that_has_gone_from_the_site_is_no_part_of_a_list(hostile: Hub):
+    """A list page may be older than what it lists."""
+    file = BY_NAME["repo"].file_for(owner="one-of-a-kind", name="review")
+    path = Path(hostile.settings.out, file)
+    whole = [one["name"] for one in hostile.ask("prompts/list", query="tags=third-1")["prompts"]]
+    with away(path):
+        left = [one["name"] for one in hostile.ask("prompts/list", query="tags=third-1")["prompts"]]
+    assert left == [name for name in whole if name != "one-of-a-kind/review"] != whole
+
+
+@pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
+def test_a_damaged_list_is_told_and_forgotten(hostile: Hub, method: str):
+    path = Path(hostile.settings.out, BY_NAME["list"].file_for(sort="top", page=1))
+    before = json.dumps(hostile.ask(method))
+    with away(path):
+        for content in (b"", b"{", b'{"data":[1]}'):
+            path.write_bytes(content)
+            with pytest.raises(Refused, match="try again in a moment") as refused:
+                hostile.ask(method)
+            assert refused.value.code == INTERNAL_ERROR
+        path.unlink()
+        # The state knows what is on it, too.
+        assert json.dumps(hostile.ask(method)) == before
+    assert json.dumps(hostile.ask(method)) == before
+
+
+@contextlib.contextmanager
+def away(path: Path):
+    """Without a file of the site; puts it back."""
+    os.rename(path, f"{path}.away")
+    try:
+        yield
+    finally:
+        os.replace(f"{path}.away", path)

@@ -1,0 +1,425 @@
+"""Tool calls without the SDK: the same answers as with it, and really without it."""
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.build import build
+from builder.query_thread import QueryThread
+from builder.settings import Settings
+from mcp_app import quick as quick_module
+from mcp_app.access import Access
+from mcp_app.endpoint import Endpoint
+from mcp_app.quick import QuickCalls
+from mcp_app.reader import Catalogue
+from mcp_app.server import make_server
+from tests.catalogues import write_version
+from tests.mcp.odd import GOOD_ARGUMENTS, METAS, VERSIONS, odd_call
+from tests.mcp.wire import (
+    ENVELOPE,
+    HANDSHAKE,
+    STATELESS,
+    Message,
+    Reply,
+    ask,
+    built_catalogue,
+    call,
+    inside,
+    message,
+)
+
+CALLS = 2000
+
+# Tool calls as clients send them, byte by byte.
+PYTHON = [
+    Message(
+        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_prompt","arguments":'
+        b'{"id":"ann/review","arguments":{"code":"x = 1"}}}}',
+        {"MCP-Protocol-Version": HANDSHAKE},
+    ),
+    Message(
+        b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"list_tags","arguments":'
+        b'{"limit":3},"_meta":{"progressToken":5}}}',
+        {"MCP-Protocol-Version": HANDSHAKE},
+    ),
+    Message(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_prompt","arguments":'
+        b'{"id":"ann/review","arguments":{"code":"x = 1"}},"_meta":'
+        b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientInfo":{"name":"mcp","version":"0.1.0"},'
+        b'"io.modelcontextprotocol/clientCapabilities":{}}}}',
+        {
+            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "get_prompt",
+        },
+    ),
+    Message(
+        b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"list_tags","arguments":'
+        b'{"limit":3},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientInfo":{"name":"mcp","version":"0.1.0"},'
+        b'"io.modelcontextprotocol/clientCapabilities":{},"progressToken":4}}}',
+        {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "list_tags"},
+    ),
+]  # fmt: skip
+TYPESCRIPT = [
+    Message(
+        b'{"method":"tools/call","params":{"name":"search_prompts","arguments":'
+        b'{"query":"review"}},"jsonrpc":"2.0","id":2}',
+        {"MCP-Protocol-Version": HANDSHAKE},
+    ),
+    Message(
+        b'{"method":"tools/call","params":{"name":"list_versions","arguments":'
+        b'{"id":"ann/review"}},"jsonrpc":"2.0","id":4}',
+        {"MCP-Protocol-Version": HANDSHAKE},
+    ),
+    Message(
+        b'{"method":"tools/call","params":{"name":"get_prompt","arguments":{"id":"ann/review",'
+        b'"arguments":{"code":"SELECT 1"}},"_meta":'
+        b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+        b'"io.modelcontextprotocol/clientInfo":{"name":"typescript-client","version":"1.0.0"},'
+        b'"io.modelcontextprotocol/clientCapabilities":{}}},"jsonrpc":"2.0","id":2}',
+        {
+            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "get_prompt",
+        },
+    ),
+]  # fmt: skip
+CLAUDE_CODE = [
+    Message(
+        b'{"method":"tools/call","params":{"name":"get_prompt","arguments":{"id":"ann/review"},'
+        b'"_meta":{"claudecode/toolUseId":"toolu_01AbCdEfGhIjKlMnOpQrStUv","progressToken":3}},'
+        b'"jsonrpc":"2.0","id":3}',
+        {"MCP-Protocol-Version": version},
+    )
+    for version in ("2025-06-18", HANDSHAKE)
+]
+OLD_AND_PLAIN = [call("list_tags"), call("get_prompt", id="ann/review", version="2024-11-05")]
+CLIENTS = [*PYTHON, *TYPESCRIPT, *CLAUDE_CODE, *OLD_AND_PLAIN]
+
+
+class Counting(QuickCalls):
+    """Knows how many calls it has answered."""
+
+    answered = 0
+
+    async def answer(self, *request: Any) -> bytes | None:
+        result = await super().answer(*request)
+        self.answered += result is not None
+        return result
+
+
+class Both(NamedTuple):
+    """The same catalogue with the quick calls and without."""
+
+    settings: Settings
+    runner: asyncio.Runner
+    calls: Counting
+    quick: Endpoint
+    slow: Endpoint
+
+    def ask(self, *request: Any, **options: Any) -> Reply:
+        """What both answer."""
+        ours, theirs = (
+            self.runner.run(ask(endpoint, *request, **options))
+            for endpoint in (self.quick, self.slow)
+        )
+        assert seen(ours) == seen(theirs), request
+        return ours
+
+    def is_quick(self, *request: Any, **options: Any) -> bool:
+        """Whether it needs no SDK; what it answers is the same."""
+        before = self.calls.answered
+        self.ask(*request, **options)
+        return self.calls.answered > before
+
+
+def seen(reply: Reply) -> tuple[Any, ...]:
+    """What a client sees of an answer: the members of JSON in any order, but 1 is not 1.0."""
+    content = json.dumps(reply.json, sort_keys=True) if reply.body else ""
+    return reply.status, reply.headers.get("content-type"), content
+
+
+@contextlib.contextmanager
+def both(settings: Settings) -> Iterator[Both]:
+    with contextlib.closing(QueryThread(settings)) as queries:
+        catalogue = Catalogue(settings, queries)
+        server = make_server(catalogue)
+        calls = Counting(catalogue, server.server_info_stamp)
+        quick = Endpoint(server, Access(settings.base_url), calls=calls)
+        slow = Endpoint(make_server(catalogue), Access(settings.base_url))
+        with inside(quick, slow) as runner:
+            yield Both(settings, runner, calls, quick, slow)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    with both(built_catalogue(tmp_path_factory.mktemp("same"))) as pair:
+        yield pair
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Both]:
+    """Over a catalogue of its own, which a test may change."""
+    with both(built_catalogue(tmp_path)) as pair:
+        yield pair
+
+
+# The same answers
+
+
+@pytest.mark.parametrize("valid", CLIENTS)
+def test_what_clients_send_is_quick(pair: Both, valid: Message):
+    assert pair.is_quick(*valid)
+    assert pair.is_quick(*valid)  # and once it is kept
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("tool", GOOD_ARGUMENTS)
+def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None):
+    for arguments in GOOD_ARGUMENTS[tool]:
+        for meta in METAS:
+            params: dict[str, Any] = {"name": tool, "arguments": arguments}
+            if isinstance(meta, dict):
+                params["_meta"] = meta
+            for query in (b"", b"owner=ann", b"tags=code"):
+                valid = message("tools/call", params, version=version)
+                before = pair.calls.answered
+                reply = pair.ask(*valid, query=query)
+                assert pair.calls.answered == before + 1
+                content = reply.result["content"]
+                if not reply.result["isError"]:
+                    assert json.loads(content[0]["text"]) == reply.given
+
+
+def test_odd_calls(pair: Both):
+    random = Random(8)
+    before = pair.calls.answered
+    for number in range(CALLS):
+        odd = odd_call(random, (0.6, 0.8, 0.9, 0.95)[number % 4])
+        pair.ask(odd.body, odd.headers, query=odd.query)
+    # Odd ones that all go to the SDK would compare it with itself.
+    assert CALLS * 0.2 < pair.calls.answered - before < CALLS * 0.8
+
+
+@given(st.randoms(use_true_random=False))
+def test_any_odd_call(pair: Both, random: Random):
+    odd = odd_call(random, 0.8)
+    pair.ask(odd.body, odd.headers, query=odd.query)
+
+
+UNUSUAL = {
+    "another method": message("tools/list"),
+    "another tool": call("no_such_tool"),
+    "unknown revision": call("list_tags")._replace(headers={"MCP-Protocol-Version": "2030-01-01"}),
+    "empty revision": call("list_tags")._replace(headers={"MCP-Protocol-Version": ""}),
+    "no name": message("tools/call", {"arguments": {}}),
+    "more parameters": message("tools/call", {"name": "list_tags", "task": {"ttl": 1}}),
+    "a task": message("tools/call", {"name": "list_tags", "task": None}),
+    "arguments are none": message("tools/call", {"name": "list_tags", "arguments": []}),
+    "token is none": message("tools/call", {"name": "list_tags", "_meta": {"progressToken": {}}}),
+    "no header": call("list_tags", version=STATELESS)._replace(
+        headers={"MCP-Protocol-Version": STATELESS}
+    ),
+    "another name": call("list_tags", version=STATELESS)._replace(
+        headers={
+            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "get_prompt",
+        }
+    ),
+    "no envelope": call("list_tags")._replace(
+        headers={
+            "MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "list_tags",
+        }
+    ),
+    "another era's envelope": message(
+        "tools/call", {"name": "list_tags", "_meta": {
+            "io.modelcontextprotocol/protocolVersion": HANDSHAKE}}, version=STATELESS,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_the_unusual_is_left_to_the_sdk(pair: Both, case: str):
+    assert not pair.is_quick(*UNUSUAL[case])
+
+
+def test_headers_that_come_twice_are_left_to_the_sdk(pair: Both):
+    valid = call("list_tags", version=STATELESS)
+    pairs = [("host", "localhost"), ("content-type", "application/json")]
+    pairs += [(name.lower(), str(value)) for name, value in valid.headers.items()]
+    plain = [(name.encode(), value.encode()) for name, value in pairs]
+    assert pair.is_quick(valid.body, plain)
+    for again in plain[1:]:
+        assert not pair.is_quick(valid.body, [*plain, again])
+
+
+def test_a_client_that_says_too_much_of_itself_is_checked_each_time(pair: Both):
+    known = pair.calls._known_envelopes
+    for number in range(1100):
+        info = {"name": "wire", "version": f"1.{number}"}
+        meta = {"_meta": {"io.modelcontextprotocol/clientInfo": info}}
+        assert pair.is_quick(
+            *message("tools/call", {"name": "list_tags", **meta}, version=STATELESS)
+        )
+    assert len(known) <= 1000
+    size = len(known)
+    meta = {"_meta": {"io.modelcontextprotocol/clientInfo": {"name": "x" * 9000, "version": "1"}}}
+    pair.ask(*message("tools/call", {"name": "list_tags", **meta}, version=STATELESS))
+    assert len(known) == size
+    assert sum(map(len, known)) <= 1000 * 4096
+
+
+# Kept answers
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tools that were worked for, in order."""
+    worked: list[str] = []
+    really = quick_module.call
+
+    async def call(tool: Any, *given: Any) -> Any:
+        worked.append(tool.name)
+        return await really(tool, *given)
+
+    monkeypatch.setattr(quick_module, "call", call)
+    return worked
+
+
+KEPT = [
+    call("get_prompt", id="ann/review"),
+    call("get_prompt", id="ann/review@1.0.0", version=STATELESS),
+    call("list_versions", id="ann/review", version=HANDSHAKE),
+    call("list_tags", version="2024-11-05"),
+]
+
+
+@pytest.mark.parametrize("valid", KEPT)
+def test_a_kept_answer_is_the_first_one(fresh: Both, works: list[str], valid: Message):
+    first, *others = [fresh.runner.run(ask(fresh.quick, *valid)) for _ in range(3)]
+    assert others == [first, first]
+    assert len(works) == 1
+
+
+def test_what_differs_is_kept_apart(fresh: Both):
+    """Twice over, so that each is kept while the others are asked for."""
+    for is_again in (False, True):
+        for version in VERSIONS:
+            for query in (b"", b"owner=ann", b"owner=bob", b"tags=careful"):
+                for tool in ("list_tags", "get_prompt", "list_versions"):
+                    for number, arguments in enumerate(GOOD_ARGUMENTS[tool]):
+                        params = {"name": tool, "arguments": arguments}
+                        asked_as = number if is_again else str(number)
+                        valid = message("tools/call", params, request_id=asked_as, version=version)
+                        assert fresh.ask(*valid, query=query).json["id"] == asked_as
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        call("search_prompts", query="review"), call("get_prompt", id="ann/none"),
+        call("get_prompt", id="ann/review@9.0.0"), call("list_tags", limit=0),
+    ],
+)  # fmt: skip
+def test_what_more_than_files_went_into_is_not_kept(fresh: Both, works: list[str], valid: Message):
+    for _ in range(3):
+        fresh.runner.run(ask(fresh.quick, *valid))
+    assert len(works) == 3
+
+
+def replaced(path: Path) -> None:
+    """A new file of the same size and time, renamed over the old one."""
+    status = path.stat()
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes().replace(b"The ", b"tHE ").replace(b"With", b"wITH"))
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.replace(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+
+
+def touched(path: Path) -> None:
+    """The same bytes at another time."""
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+
+
+def longer(path: Path) -> None:
+    """Written in place, and the time set back."""
+    status = path.stat()
+    path.write_bytes(path.read_bytes() + b" ")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("change", [replaced, touched, longer, deleted])
+@pytest.mark.parametrize(
+    ("valid", "file"),
+    [
+        (call("get_prompt", id="ann/review"), "api/v1/repos/ann/review.json"),
+        (call("get_prompt", id="ann/review@1.0.0"), "api/v1/repos/ann/review/versions/1.0.0.json"),
+        (call("get_prompt", id="ann/review@1.0.0"), "api/v1/repos/ann/review.json"),
+        (call("list_versions", id="ann/review"), "api/v1/repos/ann/review/versions.json"),
+        (call("list_versions", id="ann/review"), "api/v1/repos/ann/review.json"),
+        (call("list_tags", version=STATELESS), "api/v1/tags.json"),
+    ],
+)  # fmt: skip
+def test_a_kept_answer_does_not_outlive_a_file(
+    fresh: Both, works: list[str], valid: Message, file: str, change: Callable[[Path], None]
+):
+    before = [fresh.ask(*valid) for _ in range(2)]
+    assert len(works) == 1
+    change(Path(fresh.settings.out, file))
+    after = fresh.ask(*valid)
+    assert len(works) == 2
+    assert not before[0].result["isError"]
+    assert after.result["isError"] is (change is deleted)
+
+
+def test_a_build_is_seen_at_once(fresh: Both, works: list[str]):
+    valid = call("get_prompt", id="ann/review")
+    content = fresh.settings.content
+    for minor in range(2, 6):
+        version = f"1.{minor}.0"
+        write_version(content, "ann", "review", version, f"Review {minor}.\n", tags=[f"t{minor}"])
+        build(fresh.settings)
+        for _ in range(2):
+            given = fresh.ask(*valid).given
+            assert (given["version"], given["text"]) == (version, f"Review {minor}.\n")
+            listed = fresh.ask(*call("list_versions", id="ann/review")).given["versions"]
+            assert listed[0]["version"] == version
+            tags = fresh.ask(*call("list_tags")).given["tags"]
+            assert f"t{minor}" in {tag["name"] for tag in tags}
+    assert len(works) == 3 * 4
+
+
+def test_a_prompt_that_is_gone_is_gone(fresh: Both):
+    valid = call("get_prompt", id="ann/review")
+    assert fresh.ask(*valid).given["id"] == "ann/review"
+    folder = Path(fresh.settings.content, "ann", "review")
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    build(fresh.settings)
+    build(fresh.settings)  # what has lost its object goes one build later
+    reply = fresh.ask(*valid)
+    assert reply.result["isError"]
+    assert "There is no prompt ann/review here" in reply.result["content"][0]["text"]
+
+
+def test_the_envelope_of_a_request_is_no_part_of_its_answer(pair: Both):
+    """A client's words about itself, kept or not, never come back."""
+    secret = "xPLANTEDx"
+    meta = {"_meta": {"io.modelcontextprotocol/clientInfo": {"name": secret, "version": secret}}}
+    valid = message("tools/call", {"name": "list_tags", **meta}, version=STATELESS)
+    assert ENVELOPE.keys() >= meta["_meta"].keys()
+    for _ in range(2):
+        assert secret not in pair.ask(*valid).body.decode()

@@ -1,0 +1,184 @@
+"""Prompts as resources: the templates, what they lead to, and how they are completed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.routes import BY_NAME, PAGE_SIZE
+from mcp_app.top import TOP_MAX
+from tests.catalogues import moment, version_hours
+from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused, hostile, sample
+
+__all__ = ["hostile", "sample"]
+
+LATEST = "prompt://{owner}/{name}"
+ONE_VERSION = "prompt://{owner}/{name}/{version}"
+INVALID_PARAMS = -32602
+RESOURCE_NOT_FOUND = -32002
+INTERNAL_ERROR = -32603
+
+
+def read(hub: Hub, uri: str, query: str = "") -> dict[str, Any]:
+    """The one content of a resource."""
+    (content,) = hub.ask("resources/read", {"uri": uri}, query)["contents"]
+    return content
+
+
+def complete(
+    hub: Hub, argument: str, value: str, query: str = "", uri: str = ONE_VERSION, **given: str
+) -> dict[str, Any]:
+    params = {
+        "ref": {"type": "ref/resource", "uri": uri},
+        "argument": {"name": argument, "value": value},
+        "context": {"arguments": given},
+    }
+    return hub.ask("completion/complete", params, query)["completion"]
+
+
+def test_templates(hostile: Hub):
+    templates = hostile.ask("resources/templates/list")["resourceTemplates"]
+    assert [template["uriTemplate"] for template in templates] == [LATEST, ONE_VERSION]
+    for template in templates:
+        assert template["mimeType"] == "text/markdown"
+        assert template["name"] and template["title"] and template["description"]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_resource_is_the_published_text(hostile: Hub, name: str):
+    for uri in (f"prompt://eve/{name}", f"prompt://eve/{name}/1.0.0"):
+        assert read(hostile, uri) == {
+            "uri": uri, "mimeType": "text/markdown", "text": TEXTS[name],
+        }  # fmt: skip
+
+
+def test_one_version_and_the_latest(hostile: Hub):
+    assert read(hostile, "prompt://eve/often/1.3.7")["text"] == "Version 1.3.7 of {{what}}.\n"
+    assert (
+        read(hostile, "prompt://eve/often")["text"] == f"Version {VERSIONS[-1]} of {{{{what}}}}.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "uri, says",
+    [
+        ("prompt://eve/oftn", "eve/often"),
+        ("prompt://eve/often/7.0.0", VERSIONS[-1]),
+        ("prompt://eve/often/latest", "x.y.z"),
+        ("prompt://eve/often/1.0.0/", LATEST),
+        ("prompt://eve/", LATEST),
+        ("prompt://eve", LATEST),
+        ("prompt:eve/often", LATEST),
+        ("https://eve/often", LATEST),
+        ("prompt://eve/often?x", "repo name"),
+        ("prompt://eve/%6Fften", "repo name"),
+        ("prompt://eve/..", "repo name"),
+        ("prompt://Eve/often", "eve"),
+        (f"prompt://eve/{MARK[:3]}", "repo name"),
+        (MARK, LATEST),
+        ("", LATEST),
+    ],
+)
+def test_what_there_is_not_says_how_to_go_on(hostile: Hub, uri: str, says: str):
+    with pytest.raises(Refused) as refused:
+        read(hostile, uri)
+    assert refused.value.code == RESOURCE_NOT_FOUND
+    assert says in str(refused.value)
+    assert "OBEY" not in str(refused.value)
+
+
+def test_the_list_is_the_top_of_the_catalogue(hostile: Hub):
+    pages = list(hostile.pages("resources/list"))
+    assert [len(page) for page in pages] == [PAGE_SIZE] * (TOP_MAX // PAGE_SIZE)
+    for number, page in enumerate(pages, 1):
+        site = Path(hostile.settings.out, BY_NAME["list"].file_for(sort="top", page=number))
+        rows = json.loads(site.read_text())["data"]
+        assert page == [
+            {
+                "uri": f"prompt://{row['owner']}/{row['name']}",
+                "name": f"{row['owner']}/{row['name']}",
+                "title": row["title"],
+                "description": row["description"] or row["title"],
+                "mimeType": "text/markdown",
+                "annotations": {"lastModified": row["updated_at"]},
+            }
+            for row in rows
+        ]
+
+
+def test_every_listed_resource_can_be_read(sample: Hub):
+    for resource in sample.ask("resources/list")["resources"]:
+        assert read(sample, resource["uri"])["text"]
+
+
+@pytest.mark.parametrize("method", ["resources/list", "prompts/list"])
+def test_a_cursor_of_another_list_is_refused(hostile: Hub, method: str):
+    others = hostile.get("search_prompts")["next_cursor"]
+    scoped = hostile.ask(method, query="tags=bulk")["nextCursor"]
+    for cursor in (others, scoped, MARK):
+        with pytest.raises(Refused, match="Ask again without cursor") as refused:
+            hostile.ask(method, {"cursor": cursor})
+        assert refused.value.code == INVALID_PARAMS
+
+
+def test_owners_are_completed(hostile: Hub):
+    assert complete(hostile, "owner", "ev")["values"] == ["eve"]
+    assert complete(hostile, "owner", "one-")["values"] == ["one-of-a-kind"]
+    everyone = complete(hostile, "owner", "")
+    assert len(everyone["values"]) == 100 < OWNERS
+    assert everyone["hasMore"] is True
+    # It may say how many there are, but not a wrong number.
+    assert everyone.get("total") in (None, OWNERS + 3)
+
+
+def test_names_and_versions_are_completed(hostile: Hub):
+    often = complete(hostile, "name", "often", owner="eve")
+    assert (often["values"], often["hasMore"]) == (["often"], False)
+    names = complete(hostile, "name", "prompt-", owner="many")
+    assert (names["values"][0], len(names["values"])) == ("prompt-000", 100)
+    assert names["hasMore"] is True
+    versions = complete(hostile, "version", "1.3.2", owner="eve", name="often")
+    assert versions["values"] == [f"1.3.{patch}" for patch in range(29, 19, -1)] + ["1.3.2"]
+
+
+@pytest.mark.parametrize(
+    "argument, value, given",
+    [
+        ("owner", "zzz", {}),
+        ("owner", MARK, {}),
+        ("owner", "E", {}),
+        ("owner", "-", {}),
+        ("owner", "e" * 500, {}),
+        ("name", "o", {}),
+        ("name", "o", {"owner": MARK}),
+        ("name", "o", {"owner": "nobody"}),
+        ("name", "%", {"owner": "eve"}),
+        ("version", "1", {"owner": "eve"}),
+        ("version", "1", {"owner": "eve", "name": "nope"}),
+        ("version", "1", {"owner": "../eve", "name": "often"}),
+        ("version", MARK, {"owner": "eve", "name": "often"}),
+        (MARK, "1", {"owner": "eve", "name": "often"}),
+    ],
+)
+def test_what_cannot_be_completed_has_no_values(
+    hostile: Hub, argument: str, value: str, given: dict[str, str]
+):
+    assert complete(hostile, argument, value, **given)["values"] == []
+
+
+def test_templates_of_others_are_not_completed(hostile: Hub):
+    for uri in ("file:///{owner}", MARK):
+        with pytest.raises(Refused) as refused:
+            complete(hostile, "owner", "e", uri=uri)
+        assert refused.value.code == INVALID_PARAMS
+        assert LATEST in str(refused.value)
+
+
+def test_times_are_those_of_the_versions(hostile: Hub):
+    (often,) = [
+        resource
+        for resource in hostile.ask("resources/list", query="tags=busy")["resources"]
+        if resource["name"] == "eve/often"
+    ]
+    assert often["annotations"] == {"lastModified": moment(version_hours(VERSIONS[-1]))}

@@ -1,0 +1,206 @@
+"""Endpoints for a part of the catalogue: ``/mcp?owner=…`` and ``/mcp?tags=…``."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcp_app.scope import WHOLE, Scope, parse_scope
+from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused, hostile
+
+__all__ = ["hostile"]
+
+EVE = Scope(owner="eve")
+BULK = Scope(tags=("bulk",))
+THIRD = Scope(tags=("bulk", "third-1"))
+BOTH = Scope("many", ("third-2",))
+SCOPES = {
+    "owner=eve": EVE,
+    "tags=bulk": BULK,
+    "tags=bulk,third-1": THIRD,
+    "owner=many&tags=third-2": BOTH,
+    "tags=bulk&other=1": BULK,
+}
+# With repos of eve's, of many's, and of others'.
+OUTSIDE = {EVE: "many/prompt-001", BULK: "eve/often", THIRD: "many/prompt-002", BOTH: "eve/front"}
+
+
+def everything(hub: Hub, scope: Scope = WHOLE, **arguments: Any) -> list[dict[str, Any]]:
+    pages = hub.walk("search_prompts", scope, limit=50, **arguments)
+    return [row for page in pages for row in page]
+
+
+def belongs(row: dict[str, Any], scope: Scope) -> bool:
+    """What a scope is, said again."""
+    owner = row["id"].split("/")[0]
+    return scope.owner in (None, owner) and all(tag in row["tags"] for tag in scope.tags)
+
+
+@pytest.mark.parametrize("query", SCOPES)
+def test_a_query_is_a_scope(query: str):
+    assert parse_scope(query.encode()) == SCOPES[query]
+
+
+@pytest.mark.parametrize("query", ["", "other=1", "Owner=eve"])
+def test_without_a_scope_it_is_the_whole(query: str):
+    assert parse_scope(query.encode()) == WHOLE
+
+
+@pytest.mark.parametrize("query", SCOPES)
+def test_a_search_finds_what_is_in_the_scope(hostile: Hub, query: str):
+    scope = SCOPES[query]
+    for arguments in ({}, {"query": "prompt"}, {"sort": "new"}, {"tags": ["third-1"]}):
+        expected = [row for row in everything(hostile, **arguments) if belongs(row, scope)]
+        found = everything(hostile, scope, **arguments)
+        assert found == expected
+        assert hostile.get("search_prompts", scope, **arguments)["total"] == len(expected)
+
+
+@given(
+    scope=st.sampled_from([EVE, BULK, THIRD, BOTH]), limit=st.integers(1, 50),
+    arguments=st.fixed_dictionaries(
+        {}, optional={"query": st.just("prompt"), "sort": st.sampled_from(["top", "new"])}
+    ),
+)  # fmt: skip
+def test_pages_of_any_size_give_each_row_once(
+    hostile: Hub, scope: Scope, limit: int, arguments: dict[str, Any]
+):
+    pages = list(hostile.walk("search_prompts", scope, limit=limit, **arguments))
+    assert [row for page in pages for row in page] == everything(hostile, scope, **arguments)
+    assert all(len(page) == limit for page in pages[:-1])
+
+
+@pytest.mark.parametrize("scope", [EVE, BULK, THIRD, BOTH])
+def test_tags_are_counted_in_the_scope(hostile: Hub, scope: Scope):
+    rows = everything(hostile, scope)
+    tags = [tag for page in hostile.walk("list_tags", scope, limit=7) for tag in page]
+    counts = {tag: sum(tag in row["tags"] for row in rows) for row in rows for tag in row["tags"]}
+    assert tags == [
+        {"name": name, "count": count}
+        for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ]
+    third = [tag for tag in tags if tag["name"].startswith("third")]
+    assert hostile.get("list_tags", scope, prefix="third") == {"tags": third}
+
+
+@pytest.mark.parametrize("scope", OUTSIDE)
+def test_what_is_outside_is_not_there(hostile: Hub, scope: Scope):
+    outside = OUTSIDE[scope]
+    owner, name = outside.split("/")
+    for tool, arguments in (
+        ("get_prompt", {"id": outside}),
+        ("get_prompt", {"id": f"{outside}@1.0.0"}),
+        ("get_prompt", {"owner": owner, "name": name}),
+        ("list_versions", {"id": outside}),
+    ):
+        hostile.get(tool, **arguments)
+        error = hostile.error(tool, scope, **arguments)
+        assert f"no prompt {outside} here" in error
+        # What is like it may only be of the scope.
+        assert error.count(outside) == 1
+    inside = everything(hostile, scope)[0]["id"]
+    assert hostile.get("get_prompt", scope, id=inside)["id"] == inside
+    assert hostile.get("list_versions", scope, id=inside)["versions"]
+
+
+def test_similar_ids_are_of_the_scope(hostile: Hub):
+    rows = {row["id"] for row in everything(hostile, THIRD)}
+    error = hostile.error("get_prompt", THIRD, id="many/prompt-0011")
+    similar = [word.strip(",.") for word in error.partition("Similar ids: ")[2].split()]
+    assert similar and set(similar) <= rows
+
+
+def test_another_owner_is_not_answered_with_the_scopes(hostile: Hub):
+    assert everything(hostile, EVE, owner="eve") == everything(hostile, EVE)
+    assert "eve" in hostile.error("search_prompts", EVE, owner="many")
+    assert everything(hostile, BULK, owner="many") == everything(hostile, BULK)
+    assert everything(hostile, BULK, owner="eve") == []
+
+
+def test_a_tag_of_others_finds_nothing_and_is_told(hostile: Hub):
+    outcome = hostile.call("search_prompts", {"tags": ["bulk"]}, EVE)
+    assert "bulk" in outcome.text if outcome.is_error else '"total":0' in outcome.text
+
+
+def test_a_cursor_does_not_lead_into_another_scope(hostile: Hub):
+    for tool in ("search_prompts", "list_tags"):
+        cursor = hostile.get(tool, BULK, limit=2)["next_cursor"]
+        hostile.get(tool, BULK, limit=2, cursor=cursor)
+        for scope in (WHOLE, EVE, THIRD):
+            assert "without cursor" in hostile.error(tool, scope, cursor=cursor)
+
+
+@pytest.mark.parametrize(
+    "scope", [Scope(owner="gone"), Scope(tags=("gone",)), Scope("eve", ("gone",)),
+              Scope(tags=("bulk", "gone")), Scope(tags=("busy", "bulk"))]
+)  # fmt: skip
+def test_a_scope_that_has_lost_its_last_prompt_is_empty(hostile: Hub, scope: Scope):
+    empty = {"prompts": [], "total": 0}
+    assert hostile.get("search_prompts", scope) == empty
+    assert hostile.get("search_prompts", scope, query="prompt") == empty
+    assert hostile.get("list_tags", scope) == {"tags": []}
+    assert "no prompt eve/often here" in hostile.error("get_prompt", scope, id="eve/often")
+    query = "&".join(
+        f"{key}={value}"
+        for key, value in (("owner", scope.owner), ("tags", ",".join(scope.tags)))
+        if value
+    )
+    assert hostile.ask("prompts/list", query=query)["prompts"] == []
+    assert hostile.ask("resources/list", query=query)["resources"] == []
+
+
+@pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
+@pytest.mark.parametrize("query", SCOPES)
+def test_lists_are_of_the_scope(hostile: Hub, method: str, query: str):
+    names = [one["name"] for page in hostile.pages(method, query) for one in page]
+    assert names == [row["id"] for row in everything(hostile, SCOPES[query])]
+
+
+def test_prompts_and_resources_outside_are_not_there(hostile: Hub):
+    for query, scope in SCOPES.items():
+        outside = OUTSIDE[scope]
+        for method, params in (
+            ("prompts/get", {"name": outside, "arguments": {"what": "x"}}),
+            ("resources/read", {"uri": f"prompt://{outside}"}),
+            ("resources/read", {"uri": f"prompt://{outside}/1.0.0"}),
+        ):
+            hostile.ask(method, params)
+            with pytest.raises(Refused, match="no prompt"):
+                hostile.ask(method, params, query)
+
+
+def completed(hub: Hub, query: str, argument: str, value: str, **given: str) -> list[str]:
+    params = {
+        "ref": {"type": "ref/resource", "uri": "prompt://{owner}/{name}/{version}"},
+        "argument": {"name": argument, "value": value},
+        "context": {"arguments": given},
+    }
+    return hub.ask("completion/complete", params, query)["completion"]["values"]
+
+
+def test_completions_are_of_the_scope(hostile: Hub):
+    assert completed(hostile, "owner=eve", "owner", "") == ["eve"]
+    assert completed(hostile, "owner=eve", "owner", "m") == []
+    assert "often" in completed(hostile, "owner=eve", "name", "", owner="eve")
+    assert completed(hostile, "tags=busy", "name", "", owner="eve") == ["often"]
+    assert completed(hostile, "owner=eve", "name", "", owner="many") == []
+    versions = completed(hostile, "tags=busy", "version", "", owner="eve", name="often")
+    assert versions == VERSIONS[::-1][:100]
+    assert completed(hostile, "tags=bulk", "version", "", owner="eve", name="often") == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["owner=", "tags=", "owner=Eve", "owner=a b", "tags=A", "tags=a,,b", "tags=a,b,", "owner=a/b",
+     "tags=" + ",".join("abcdefghijk"), f"owner={MARK[:4]}", "owner=%ff", "owner=eve&owner=many",
+     "tags=bulk&tags=busy"],
+)  # fmt: skip
+def test_a_wrong_scope_is_refused(hostile: Hub, query: str):
+    with pytest.raises(Refused) as refused:
+        hostile.ask("tools/list", query=query)
+    assert "OBEY" not in str(refused.value)
+
+
+def test_many_prompts_in_the_scope(hostile: Hub):
+    assert hostile.get("search_prompts", BULK)["total"] == PROMPTS_OF_MANY

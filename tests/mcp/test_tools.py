@@ -1,0 +1,1069 @@
+"""What the tools answer, on content that means no good, to callers that do not either, and over
+a site that is not whole.
+"""
+
+import asyncio
+import contextlib
+import gc
+import hashlib
+import json
+import os
+import shutil
+import tracemalloc
+from collections.abc import Callable, Iterator
+from glob import glob
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.build import build
+from builder.errors import RequestError
+from builder.records import Variable
+from builder.routes import BY_NAME
+from builder.settings import Settings
+from mcp_app.cursors import make_cursor
+from mcp_app.endpoint import Endpoint
+from mcp_app.schemas import schema
+from mcp_app.scope import WHOLE, Scope
+from mcp_app.texts import FILLED_CHARS_MAX, Prompt, as_text, fill_in
+from mcp_app.tools import TEXT_BYTES_MAX, TOOLS
+from tests.catalogues import (
+    moment,
+    settings_in,
+    version_hours,
+    write_small_catalogue,
+    write_version,
+)
+from tests.mcp.catalogue import (
+    BODIES,
+    FLOOD_TEXT,
+    LINE_TEXT,
+    LONG_TEXT,
+    MARK,
+    OWNERS,
+    PROMPTS_OF_MANY,
+    TEXTS,
+    TYPED,
+    TYPED_TEXT,
+    VERSIONS,
+    Hub,
+    Refused,
+    hostile,
+    hub_over,
+    post,
+    sample,
+)
+
+__all__ = ["hostile", "sample"]
+
+LISTS = ("search_prompts", "list_versions", "list_tags")
+LIMIT_MAX = {"search_prompts": 50, "list_versions": 100, "list_tags": 500}
+
+
+def ids(result: dict[str, Any]) -> list[str]:
+    return [prompt["id"] for prompt in result["prompts"]]
+
+
+def joined(hub: Hub, **arguments: Any) -> Iterator[str]:
+    """The parts of a text that takes several answers."""
+    offset = 0
+    while True:
+        result = hub.get("get_prompt", **arguments, offset=offset)
+        yield result["text"]
+        if not result.get("truncated"):
+            assert "next_offset" not in result
+            return
+        assert result["next_offset"] > offset
+        offset = result["next_offset"]
+
+
+# search_prompts -------------------------------------------------------------------------------
+
+
+def test_browsing_gives_the_top(sample: Hub):
+    result = sample.get("search_prompts")
+    site = Path(sample.settings.out, BY_NAME["list"].file_for(sort="top", page=1))
+    listed = json.loads(site.read_text())
+    assert len(result["prompts"]) == 10
+    assert result["total"] == listed["meta"]["total"]
+    for prompt, row in zip(result["prompts"], listed["data"], strict=False):
+        assert prompt == {
+            "id": f"{row['owner']}/{row['name']}",
+            **{
+                key: row[key]
+                for key in (
+                    "title", "description", "latest_version", "tags", "updated_at", "url",
+                )
+            },
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", ["top", "trending", "new"])
+def test_a_sort_is_that_of_the_site(sample: Hub, sort: str):
+    listed = Path(sample.settings.out, BY_NAME["list"].file_for(sort=sort, page=1)).read_text()
+    expected = [f"{row['owner']}/{row['name']}" for row in json.loads(listed)["data"]]
+    assert ids(sample.get("search_prompts", sort=sort, limit=50)) == expected[:50]
+
+
+def test_words_tags_and_owner_narrow(hostile: Hub):
+    whole = hostile.get("search_prompts", limit=1)["total"]
+    assert whole == len(TEXTS) + 3 + PROMPTS_OF_MANY + 1 + OWNERS
+    assert hostile.get("search_prompts", query="many prompt-007")["total"] == 1
+    assert hostile.get("search_prompts", tags=["bulk"])["total"] == PROMPTS_OF_MANY
+    both = hostile.get("search_prompts", tags=["bulk", "tag-07"])
+    assert sorted(ids(both)) == ["many/prompt-007", "many/prompt-067"]
+    assert hostile.get("search_prompts", owner="eve")["total"] == len(TEXTS) + 3
+    assert ids(hostile.get("search_prompts", owner="eve", tags=["busy"])) == ["eve/often"]
+    assert ids(hostile.get("search_prompts", owner="eve", query="version")) == ["eve/often"]
+    all_of = hostile.get("search_prompts", query="say", owner="many", tags=["third-1"], sort="new")
+    assert all_of["total"] == PROMPTS_OF_MANY / 3
+
+
+def test_nothing_found_is_an_answer(hostile: Hub):
+    assert hostile.get("search_prompts", query="unheardof") == {"prompts": [], "total": 0}
+
+
+def test_a_blank_query_browses(hostile: Hub):
+    assert hostile.get("search_prompts", query=" ") == hostile.get("search_prompts")
+
+
+def test_null_is_left_out(hostile: Hub):
+    nothing = dict.fromkeys(schema(TOOLS["search_prompts"].takes)["properties"])
+    assert hostile.get("search_prompts", **nothing) == hostile.get("search_prompts")
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({"tags": ["bulc"]}, "bulk"),
+        ({"tags": ["nothing-like-it"]}, "list_tags"),
+        ({"tags": ["bulk", "bulc"]}, "bulk"),
+        ({"tags": ["Bulk"]}, "tag"),
+        ({"tags": [MARK]}, "tag"),
+        ({"tags": ["a"] * 11}, "10"),
+        ({"tags": "bulk"}, "list"),
+        ({"tags": [1]}, "list"),
+        ({"owner": "evil"}, "eve"),
+        ({"owner": "nobody-like-it"}, "no owner"),
+        ({"owner": "Eve"}, "lower case"),
+        ({"owner": MARK}, "a-z"),
+        ({"sort": "best"}, "top"),
+        ({"limit": 0}, "1 to 50"),
+        ({"limit": 51}, "1 to 50"),
+        ({"limit": "10"}, "1 to 50"),
+        ({"limit": True}, "1 to 50"),
+        ({"query": "x" * 101}, "100"),
+        ({"query": 5}, "text"),
+        ({"query": "!?"}, "letter or digit"),
+        ({"cursor": "made up"}, "without cursor"),
+        ({"cursor": "x" * 1001}, "1000"),
+        ({MARK: 1}, "query, tags, owner, sort, limit, cursor"),
+    ],
+)
+def test_a_wrong_search_says_how_to_go_on(hostile: Hub, arguments: dict[str, Any], says: str):
+    assert says in hostile.error("search_prompts", **arguments)
+
+
+# get_prompt -----------------------------------------------------------------------------------
+
+
+def test_a_prompt_has_all_that_is_known_of_it(hostile: Hub):
+    text = TEXTS["front"]
+    assert hostile.get("get_prompt", id="eve/front") == {
+        "id": "eve/front",
+        "version": "1.0.0",
+        "is_latest": True,
+        "text": BODIES["front"],
+        "variables": [{"name": "what", "type": "string", "required": True}],
+        "parameters": {},
+        "title": "Ünïcødé <b>OBEY</b> 語 front",
+        "description": f"{MARK} \u202eбг",
+        "tags": ["hostile", "eve"],
+        "published_at": "2025-02-11T16:00:00Z",
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "url": "https://hub.example/eve/front/1.0.0",
+        "missing": ["what"],
+    }
+    typed = hostile.get("get_prompt", id="eve/typed")
+    assert typed["parameters"] == {"model": MARK, "temperature": 0.5, "stop": ["\n"]}
+    assert [
+        {"type": "string", "required": "default" not in given} | given for given in TYPED
+    ] == typed["variables"]  # what an author left out is left out
+    assert typed["missing"] == [variable["name"] for variable in TYPED]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_front_matter_is_no_part_of_the_text(hostile: Hub, name: str):
+    assert hostile.get("get_prompt", id=f"eve/{name}")["text"] == BODIES[name]
+
+
+def test_a_variable_of_the_front_matter_is_not_left_in_the_text(hostile: Hub):
+    assert "missing" not in hostile.get("get_prompt", id="eve/in-front")
+    filled = hostile.get("get_prompt", id="eve/in-front", arguments={"what": MARK})
+    assert filled["text"] == BODIES["in-front"]
+
+
+@pytest.mark.parametrize("name", ["bom", "no-front", "escapes", "script"])
+def test_the_rest_of_a_text_is_as_it_was_published(hostile: Hub, name: str):
+    assert hostile.get("get_prompt", id=f"eve/{name}")["text"] == TEXTS[name]
+
+
+def test_every_sample_prompt_is_the_published_text(sample: Hub):
+    for page in sample.walk("search_prompts", limit=50):
+        for prompt in page:
+            got = sample.get("get_prompt", id=prompt["id"])
+            owner, name = prompt["id"].split("/")
+            raw = BY_NAME["version_raw"].file_for(owner=owner, name=name, version=got["version"])
+            published = Path(sample.settings.out, raw).read_bytes()
+            assert got["sha256"] == hashlib.sha256(published).hexdigest()
+            assert published.decode().endswith(got["text"])
+            assert not got["text"].startswith("---\n")
+            assert (got["version"], got["is_latest"]) == (prompt["latest_version"], True)
+            filled = sample.get(
+                "get_prompt", id=prompt["id"],
+                arguments={
+                    variable["name"]: example(variable) for variable in got["variables"]
+                },
+            )  # fmt: skip
+            assert "missing" not in filled
+
+
+def example(variable: dict[str, Any]) -> Any:
+    """A value that a variable takes."""
+    plain = {"integer": 1, "number": 0.5, "boolean": True, "array": [], "object": {}}
+    return next(iter(variable.get("enum", [])), plain.get(variable["type"], "x"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"id": "eve/often@1.3.7"},
+        {"id": "eve/often", "version": "1.3.7"},
+        {"id": "eve/often@1.3.7", "version": "1.3.7"},
+        {"owner": "eve", "name": "often", "version": "1.3.7"},
+        {"id": " eve/often@1.3.7 "},
+    ],
+)
+def test_one_version_by_any_spelling(hostile: Hub, arguments: dict[str, Any]):
+    got = hostile.get("get_prompt", **arguments)
+    assert (got["id"], got["version"], got["is_latest"]) == ("eve/often", "1.3.7", False)
+    assert got["text"] == "Version 1.3.7 of {{what}}.\n"
+    assert got["url"] == "https://hub.example/eve/often/1.3.7"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"id": "eve/often"}, {"owner": "eve", "name": "often"}, {"id": "eve/often@1.9.29"}],
+)
+def test_the_latest_version(hostile: Hub, arguments: dict[str, Any]):
+    got = hostile.get("get_prompt", **arguments)
+    assert (got["version"], got["is_latest"]) == (VERSIONS[-1], True)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({}, "owner/name"),
+        ({"id": "eve/front", "owner": "eve"}, "owner and name"),
+        ({"id": "eve/front", "owner": "eve", "name": "front"}, "owner and name"),
+        ({"owner": "eve"}, "repo name"),
+        ({"name": "front"}, "owner"),
+        ({"id": "front"}, "owner/name"),
+        ({"id": MARK}, "owner"),
+        ({"id": f"eve/{MARK}"}, "repo name"),
+        ({"id": "eve/../often"}, "repo name"),
+        ({"id": "Eve/front"}, "eve"),
+        ({"id": "eve/front@"}, "x.y.z"),
+        ({"id": f"eve/front@{MARK}"}, "x.y.z"),
+        ({"id": "eve/front", "version": "latest"}, "x.y.z"),
+        ({"id": "eve/front@1.0.0", "version": "1.0.1"}, "different"),
+        ({"id": "eve/front@1.0.1"}, "1.0.0"),
+        ({"id": "eve/often", "version": "7.0.0"}, "1.9.29, 1.9.28, "),
+        ({"id": "eve/often", "version": "7.0.0"}, "list_versions"),
+        ({"id": "eve/oftn"}, "eve/often"),
+        ({"id": "ewe/often"}, "eve/often"),
+        ({"id": "nobody/unheardof"}, "search_prompts"),
+        ({"id": "eve/front", "arguments": [MARK]}, "object"),
+        ({"id": "eve/front", "arguments": MARK}, "object"),
+        ({"id": "eve/front", "arguments": {MARK: MARK}}, "what"),
+        ({"id": "many/prompt-001", "arguments": {"waht": "x"}}, "what"),
+        ({"id": "eve/long", "arguments": {"x": 1}}, "takes none"),
+        ({"id": "eve/front", "offset": -1}, "from 0"),
+        ({"id": "eve/front", "offset": 10**30}, "without"),
+        ({"id": "eve/front", "offset": True}, "whole number"),
+    ],
+)
+def test_a_wrong_id_says_how_to_go_on(hostile: Hub, arguments: dict[str, Any], says: str):
+    assert says in hostile.error("get_prompt", **arguments)
+
+
+def test_errors_are_short_where_a_prompt_takes_much(hostile: Hub):
+    error = hostile.error("get_prompt", id="eve/thousands", arguments={"x": 1})
+    assert "v0, v1, v2" in error
+
+
+# Long texts
+
+
+@pytest.mark.parametrize("name, text", [("long", LONG_TEXT), ("line", LINE_TEXT)])
+def test_the_parts_of_a_long_text_are_the_whole(hostile: Hub, name: str, text: str):
+    parts = list(joined(hostile, id=f"eve/{name}"))
+    assert "".join(parts) == text
+    assert len(parts) == -(-len(text.encode()) // TEXT_BYTES_MAX)
+    # Whole characters, and not one fewer than fit.
+    assert all(TEXT_BYTES_MAX - 4 < len(part.encode()) <= TEXT_BYTES_MAX for part in parts[:-1])
+
+
+def test_a_long_text_says_where_to_go_on(hostile: Hub):
+    first = hostile.get("get_prompt", id="eve/line")
+    assert first["truncated"] is True
+    assert first["next_offset"] == len(first["text"].encode())
+
+
+def test_up_to_100_kb_is_whole(hostile: Hub):
+    exact = hostile.get("get_prompt", id="eve/exact")
+    assert exact["text"] == TEXTS["exact"] and len(exact["text"].encode()) == TEXT_BYTES_MAX
+    assert not {"truncated", "next_offset"} & exact.keys()
+    value = "語" * 30_000 + "é"
+    arguments = {"id": "eve/front", "arguments": {"what": value}}
+    assert [*joined(hostile, **arguments)] == [f"Say {value}.\n"]
+
+
+@pytest.mark.parametrize("size", [1, 33_328, 33_333, 40_000, 66_666])
+def test_a_filled_in_text_is_cut_alike(hostile: Hub, size: int):
+    for character in ("x", "é", "語", "𝄞"):
+        value = character * size
+        parts = [*joined(hostile, id="eve/front", arguments={"what": value})]
+        assert "".join(parts) == f"Say {value}.\n"
+
+
+def test_an_offset_that_was_not_given_is_refused(hostile: Hub):
+    assert "begin without" in hostile.error(
+        "get_prompt", id="eve/long", offset=len(MARK.encode()) + 3
+    )
+    size = len(LINE_TEXT.encode())
+    assert "begin without" in hostile.error("get_prompt", id="eve/line", offset=size + 1)
+
+
+# Filling in
+
+
+def substituted(text: str, values: dict[str, str]) -> str:
+    """What the contract says of variables, a character at a time."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+    result, at = [], 0
+    while at < len(text):
+        if text.startswith("\\{{", at):
+            result.append("{{")
+            at += 3
+            continue
+        end = text.find("}}", at) + 2
+        name = text[at + 2 : end - 2].strip(" \t")
+        if (
+            text.startswith("{{", at)
+            and end - 2 >= at + 2
+            and 1 <= len(name) <= 64
+            and name[0] in letters
+            and all(one in letters + "0123456789" for one in name)
+        ):
+            result.append(values.get(name, text[at:end]))
+            at = end
+        else:
+            result.append(text[at])
+            at += 1
+    return "".join(result)
+
+
+def prompt_of(text: str, *variables: Variable) -> Prompt:
+    return Prompt(None, "1.0.0", text, "", "", list(variables), {})
+
+
+names_drawn = st.sampled_from(["a", "b", "_", "A1", "a" * 64])
+pieces = st.one_of(
+    names_drawn.map("{{{{{}}}}}".format),
+    st.tuples(names_drawn, st.text(" \t\n", max_size=2)).map(
+        lambda one: f"{{{{{one[1]}{one[0]}}}}}"
+    ),
+    st.sampled_from(
+        [
+            "{{",
+            "}}",
+            "{",
+            "}",
+            "\\{{",
+            "\\",
+            "{{1}}",
+            "{{é}}",
+            "{{ }}",
+            "{{a b}}",
+            f"{{{{{'a' * 65}}}}}",
+        ]
+    ),
+    st.text(max_size=5),
+)
+
+
+@given(
+    pieces=st.lists(pieces, max_size=12),
+    values=st.dictionaries(names_drawn, st.lists(pieces, max_size=3).map("".join)),
+)
+def test_filling_in_is_the_contracts(pieces: list[str], values: dict[str, str]):
+    text = "".join(pieces)
+    if text.startswith("---"):
+        text = f" {text}"  # front matter is not what this is about
+    # Declared, so that each of them is a variable whether the text has it or not.
+    declared = [Variable(name) for name in values]
+    filled = fill_in(prompt_of(text, *declared), values)
+    assert filled.text == substituted(text, values)
+    left = [name for name in fill_in(prompt_of(text), None).missing if name not in values]
+    assert filled.missing == left
+
+
+def test_a_value_is_not_looked_at_again(hostile: Hub):
+    got = hostile.get(
+        "get_prompt", id="eve/escapes", arguments={"a": "{{b}} \\{{a}}", "b": "{{a}}", "c": "}}"}
+    )
+    assert got["text"] == (r"{{a}} {{b}} \{{a}} {{a}} {}}} {a} \{{b}} {{1}} {{}} {{a b}}")
+    assert "missing" not in got
+
+
+def test_values_that_are_no_texts_become_json(hostile: Hub):
+    arguments = {
+        "text": MARK, "count": 7, "ratio": 1.5, "loud": True, "items": [1, "é"],
+        "options": {"a": None}, "level": 2, "tone": "kind", "note": "n",
+    }  # fmt: skip
+    filled = hostile.get("get_prompt", id="eve/typed", arguments=arguments)
+    assert filled["text"] == f'{MARK}|7|1.5|true|[1,"é"]|{{"a":null}}|2|kind|n'
+    assert "missing" not in filled
+    # As clients give them that have only texts.
+    texts = {name: as_text(value) for name, value in arguments.items()}
+    assert hostile.get("get_prompt", id="eve/typed", arguments=texts) == filled
+
+
+def test_defaults_and_what_may_be_left_out(hostile: Hub):
+    filled = hostile.get("get_prompt", id="eve/typed", arguments={"text": "x"})
+    assert filled["text"] == 'x|3|0.5|false|["a",1]|{"k":"語"}|1|{{tone}}|'
+    assert filled["missing"] == ["tone"]
+    nulls = dict.fromkeys((variable["name"] for variable in TYPED[1:]), None)
+    assert filled == hostile.get("get_prompt", id="eve/typed", arguments={"text": "x"} | nulls)
+    assert hostile.get("get_prompt", id="eve/typed", arguments={})["missing"] == ["text", "tone"]
+    # Nothing to fill in: a template, with its own way to write two braces.
+    assert hostile.get("get_prompt", id="eve/typed")["text"] == TYPED_TEXT
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("text", ["x"]),
+        ("text", {"x": 1}),
+        ("count", "three"),
+        ("count", 1.5),
+        ("count", True),
+        ("count", ""),
+        ("count", MARK),
+        ("ratio", "half"),
+        ("ratio", True),
+        ("ratio", "nan"),
+        ("ratio", [1]),
+        ("loud", "yes"),
+        ("loud", 1),
+        ("items", 5),
+        ("items", {}),
+        ("options", 5),
+        ("options", []),
+        ("level", 4),
+        ("level", "4"),
+        ("tone", MARK),
+        ("tone", "rude"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(hostile: Hub, name: str, value: Any):
+    error = hostile.error("get_prompt", id="eve/typed", arguments={"text": "x", name: value})
+    assert error.startswith(f"{name} must be ")
+
+
+def test_amplification_is_refused_before_it_takes_memory(hostile: Hub):
+    arguments = {"id": "eve/flood", "arguments": {"a": "語" * 80_000}}
+    hostile.error("get_prompt", **arguments)
+    tracemalloc.start()
+    try:
+        error = hostile.error("get_prompt", **arguments)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert f"{FILLED_CHARS_MAX:,}" in error
+    # Filled in it would have been 4 GB of characters.
+    assert peak < 20_000_000
+
+
+def test_amplification_up_to_the_limit_is_cut_like_any_text(hostile: Hub):
+    value = "x" * 13
+    whole = "".join(joined(hostile, id="eve/flood", arguments={"a": value}))
+    assert whole == FLOOD_TEXT.replace("{{a}}", value)
+    assert FILLED_CHARS_MAX * 0.6 < len(whole) < FILLED_CHARS_MAX
+
+
+def test_defaults_do_not_amplify_either():
+    flood = prompt_of(FLOOD_TEXT, Variable("a", default="x" * 1000))
+    with pytest.raises(RequestError, match="more than"):
+        fill_in(flood, {})
+
+
+# list_versions and list_tags ------------------------------------------------------------------
+
+
+def test_versions_are_newest_first_with_what_changed(hostile: Hub):
+    result = hostile.get("list_versions", id="eve/often", limit=1)
+    text = f"Version {VERSIONS[-1]} of {{{{what}}}}.\n".encode()
+    assert result["versions"] == [
+        {
+            "version": VERSIONS[-1],
+            "published_at": moment(version_hours(VERSIONS[-1])),
+            "changelog": f"{MARK} {len(VERSIONS) - 1}",
+            "size": len(text),
+            "sha256": hashlib.sha256(text).hexdigest(),
+        }
+    ]
+    listed = [
+        row["version"] for page in hostile.walk("list_versions", id="eve/often") for row in page
+    ]
+    assert listed == VERSIONS[::-1]
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({}, "id must"),
+        ({"id": None}, "id must"),
+        ({"id": ""}, "owner/name"),
+        ({"id": "eve/front@1.0.0"}, "without version"),
+        ({"id": "eve/oftn"}, "eve/often"),
+        ({"id": MARK}, "owner"),
+        ({"id": 5}, "text"),
+        ({"id": "eve/often", "limit": 101}, "1 to 100"),
+        ({"id": "eve/often", "cursor": MARK}, "without cursor"),
+        ({"id": "eve/often", "owner": "eve"}, "id, limit, cursor"),
+    ],
+)
+def test_wrong_versions_say_how_to_go_on(hostile: Hub, arguments: dict[str, Any], says: str):
+    assert says in hostile.error("list_versions", **arguments)
+
+
+def test_tags_are_those_of_the_site(sample: Hub):
+    site = json.loads(Path(sample.settings.out, BY_NAME["tags"].file).read_text())["data"]
+    assert sample.get("list_tags", limit=500) == {"tags": site}
+
+
+def test_tags_by_their_beginning(hostile: Hub):
+    assert hostile.get("list_tags", prefix="third-") == {
+        "tags": [
+            {"name": "third-1", "count": PROMPTS_OF_MANY // 3 + 1},
+            {"name": "third-0", "count": PROMPTS_OF_MANY // 3},
+            {"name": "third-2", "count": PROMPTS_OF_MANY // 3},
+        ]
+    }
+    assert hostile.get("list_tags", prefix="nothing-like-it") == {"tags": []}
+    assert hostile.get("list_tags", prefix="hird-") == {"tags": []}
+    assert hostile.get("list_tags", prefix=MARK) == {"tags": []}
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({"prefix": "x" * 49}, "48"),
+        ({"prefix": ["a"]}, "text"),
+        ({"limit": 501}, "1 to 500"),
+        ({"cursor": "AAAA"}, "without cursor"),
+        ({MARK: MARK}, "prefix, limit, cursor"),
+    ],
+)
+def test_wrong_tags_say_how_to_go_on(hostile: Hub, arguments: dict[str, Any], says: str):
+    assert says in hostile.error("list_tags", **arguments)
+
+
+# Pages ----------------------------------------------------------------------------------------
+
+listings = st.one_of(
+    st.tuples(
+        st.just("search_prompts"),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "query": st.sampled_from(["say", "prompt", "version", "times say"]),
+                "tags": st.sampled_from([["bulk"], ["third-1"], ["bulk", "third-2"], ["hostile"]]),
+                "owner": st.sampled_from(["many", "eve"]),
+                "sort": st.sampled_from(["top", "trending", "new"]),
+            },
+        ),
+    ),
+    st.tuples(st.just("list_versions"), st.just({"id": "eve/often"})),
+    st.tuples(
+        st.just("list_tags"),
+        st.fixed_dictionaries(
+            {}, optional={"prefix": st.sampled_from(["t", "tag-", "third", "b"])}
+        ),
+    ),
+)
+
+
+@given(listing=listings, data=st.data())
+def test_pages_of_any_size_give_each_row_once(hostile: Hub, listing, data):
+    tool, arguments = listing
+    large = [row for page in hostile.walk(tool, **arguments, limit=LIMIT_MAX[tool]) for row in page]
+    least = 1 if len(large) <= 60 else 7
+    limit = data.draw(st.integers(least, LIMIT_MAX[tool]))
+    pages = list(hostile.walk(tool, **arguments, limit=limit))
+    assert [row for page in pages for row in page] == large
+    assert all(len(page) == limit for page in pages[:-1])
+    keys = [json.dumps(row) for row in large]
+    assert len(set(keys)) == len(keys)
+
+
+@given(limit=st.integers(1, 50))
+def test_the_whole_catalogue_a_page_at_a_time(sample: Hub, limit: int):
+    rows = [row["id"] for page in sample.walk("search_prompts", limit=limit) for row in page]
+    total = sample.get("search_prompts")["total"]
+    assert len(rows) == len(set(rows)) == total
+
+
+def test_a_cursor_is_for_what_it_was_given_for(hostile: Hub):
+    cursors = {
+        (tool, json.dumps(arguments)): hostile.get(tool, **arguments, limit=2)["next_cursor"]
+        for tool, arguments in (
+            ("search_prompts", {}),
+            ("search_prompts", {"query": "say"}),
+            ("search_prompts", {"sort": "new"}),
+            ("search_prompts", {"tags": ["bulk"]}),
+            ("search_prompts", {"owner": "many"}),
+            ("list_versions", {"id": "eve/often"}),
+            ("list_tags", {}),
+            ("list_tags", {"prefix": "t"}),
+        )
+    }
+    for tool, arguments in cursors:
+        for whose, cursor in cursors.items():
+            asked = json.loads(arguments) | {"limit": 3, "cursor": cursor}
+            if whose == (tool, arguments):
+                hostile.get(tool, **asked)
+            else:
+                assert "Ask again without cursor" in hostile.error(tool, **asked)
+
+
+BROWSED = ("", (), None, None, *WHOLE)
+WORDED = ("say", (), None, None, *WHOLE)
+
+
+@pytest.mark.parametrize("position", [-1, -51, 10**6, 10**18, 10**600, True, None, "1", 1.5, [1]])
+def test_a_cursor_to_no_place_is_refused(hostile: Hub, position: Any):
+    data = make_cursor(0, *BROWSED)
+    assert hostile.get("search_prompts", cursor=data) == hostile.get("search_prompts")
+    for asked, arguments in ((BROWSED, {}), (WORDED, {"query": "say"})):
+        cursor = forged(position, *asked)
+        assert "without cursor" in hostile.error("search_prompts", cursor=cursor, **arguments)
+
+
+@pytest.mark.parametrize("position", ["", MARK, "1.0", "1.0.0\n", 1, None, ["1.0.0"], "9" * 500])
+def test_a_cursor_to_no_version_is_refused(hostile: Hub, position: Any):
+    cursor = forged(position, "eve", "often")
+    assert "without cursor" in hostile.error("list_versions", id="eve/often", cursor=cursor)
+
+
+@pytest.mark.parametrize("position", [[1], ["a", 1], "a", None, [1, "a", 1], {}])
+def test_a_cursor_to_no_tag_is_refused(hostile: Hub, position: Any):
+    cursor = forged(position, "tags", "", *WHOLE)
+    assert "without cursor" in hostile.error("list_tags", cursor=cursor)
+
+
+def forged(position: Any, *asked: object) -> str:
+    """A cursor with the digest of a good one, as anybody can make it who reads the source."""
+    # Raw: also numbers that the encoder does not write.
+    return make_cursor(msgspec.Raw(json.dumps(position).encode()), *asked)
+
+
+def test_cursors_outlive_a_build(tmp_path: Path):
+    settings = settings_in(tmp_path, queries=True)
+    for patch in range(5):
+        write_version(settings.content, "ann", "story", f"1.0.{patch}", "Tell.", tags=["a", "b"])
+    build(settings)
+    with hub_over(settings) as hub:
+        versions = hub.get("list_versions", id="ann/story", limit=2)
+        tags = hub.get("list_tags", limit=1)
+        write_version(settings.content, "ann", "story", "1.0.5", "Tell.", tags=["0", "a", "b"])
+        build(settings)
+        assert (
+            hub.get("list_versions", id="ann/story", limit=1)["versions"][0]["version"] == "1.0.5"
+        )
+        rest = hub.get("list_versions", id="ann/story", cursor=versions["next_cursor"])
+        assert [row["version"] for row in rest["versions"]] == ["1.0.2", "1.0.1", "1.0.0"]
+        assert tags["tags"] == [{"name": "a", "count": 1}]
+        rest = hub.get("list_tags", cursor=tags["next_cursor"])
+        assert rest["tags"] == [{"name": "b", "count": 1}]
+
+
+# The envelope ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tool, arguments",
+    [
+        ("search_prompts", {"query": "say"}),
+        ("get_prompt", {"id": "eve/script", "arguments": {"what": MARK}}),
+        ("get_prompt", {"id": "eve/long"}),
+        ("list_versions", {"id": "eve/often"}),
+        ("list_tags", {}),
+    ],
+)
+def test_structured_and_text_are_the_same(hostile: Hub, tool: str, arguments: dict[str, Any]):
+    result = hostile.ask("tools/call", {"name": tool, "arguments": arguments})
+    (content,) = result["content"]
+    assert result["isError"] is False
+    assert content == {"type": "text", "text": hostile.call(tool, arguments).text}
+    assert result["structuredContent"] == json.loads(content["text"])
+
+
+def test_an_error_is_a_line_alone(hostile: Hub):
+    result = hostile.ask("tools/call", {"name": "get_prompt", "arguments": {"id": MARK}})
+    line = hostile.error("get_prompt", id=MARK)
+    assert result == {"content": [{"type": "text", "text": line}], "isError": True}
+
+
+def test_arguments_may_be_left_out_altogether(hostile: Hub):
+    result = hostile.ask("tools/call", {"name": "list_tags"})
+    assert result["structuredContent"] == hostile.get("list_tags")
+
+
+@pytest.mark.parametrize("name", ["", "publish", "Get_Prompt", MARK, "read_arguments", "x" * 5000])
+def test_an_unknown_tool_is_an_error_of_the_protocol(hostile: Hub, name: str):
+    with pytest.raises(Refused) as refused:
+        hostile.ask("tools/call", {"name": name, "arguments": {}})
+    assert refused.value.code == -32602
+    assert str(refused.value).endswith(f"The tools are {', '.join(TOOLS)}.")
+    assert "OBEY" not in str(refused.value) and len(str(refused.value)) < 200
+
+
+# Anything at all ------------------------------------------------------------------------------
+
+_scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20), st.just(MARK),
+)  # fmt: skip
+_json = st.recursive(
+    _scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_likely = {
+    "id": ["eve/typed", "eve/front", "eve/often@1.2.3", "eve/often", "many/prompt-001", "eve/nope",
+           f"eve/{MARK}", f"eve/typed@{MARK}", "eve/long"],
+    "owner": ["eve", "many", "ewe"],
+    "name": ["typed", "front", "of"],
+    "version": ["1.0.0", "1.2.3", "9.9.9"],
+    "arguments": [{}, {"what": MARK}, {"text": "x", "tone": MARK}, {MARK: 1}],
+    "offset": [0, 1, 100_000, 99_999],
+    "query": ["say", MARK, "!", "語"],
+    "tags": [["bulk"], [MARK], ["bulk", "third-1"], ["bulc"]],
+    "sort": ["top", "new", MARK],
+    "limit": [1, 7, 50, 500, 501],
+    "prefix": ["t", "ta", MARK],
+    "cursor": [make_cursor("1.3.0", "eve", "often"), make_cursor(5, *BROWSED),
+               make_cursor((-1, "tag-05"), "tags", "", *WHOLE), MARK],
+}  # fmt: skip
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    tool = draw(st.sampled_from(list(TOOLS)))
+    takes = list(schema(TOOLS[tool].takes)["properties"])
+    chosen = draw(st.lists(st.sampled_from(takes), max_size=4, unique=True))
+    arguments = {name: draw(st.one_of(st.sampled_from(_likely[name]), _json)) for name in chosen}
+    if "id" in takes and draw(st.booleans()):
+        arguments["id"] = draw(st.sampled_from(_likely["id"]))
+    if "arguments" in arguments and draw(st.booleans()):
+        arguments["arguments"] = {
+            name: draw(_json) for name in draw(st.sets(st.sampled_from([v["name"] for v in TYPED])))
+        }
+    if draw(st.integers(0, 9)) == 0:
+        arguments[draw(st.text(max_size=5)) + MARK] = draw(_json)
+    return tool, arguments
+
+
+@given(asked=calls())
+def test_no_argument_breaks_a_tool(hostile: Hub, asked: tuple[str, dict[str, Any]]):
+    # What holds for every outcome, Hub.call checks.
+    tool, arguments = asked
+    first = hostile.call(tool, arguments)
+    assert hostile.call(tool, arguments) == first
+
+
+# A site that is not whole ---------------------------------------------------------------------
+
+FRONT_OF_REVIEW = {"owner": "ann", "name": "review"}
+
+
+class Part(NamedTuple):
+    """A file of the site, and a call that needs it."""
+
+    file: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+PARTS = {
+    "repo": Part(
+        BY_NAME["repo"].file_for(**FRONT_OF_REVIEW), "get_prompt", {"id": "ann/review"}
+    ),
+    "repo-of-versions": Part(
+        BY_NAME["repo"].file_for(**FRONT_OF_REVIEW), "list_versions", {"id": "ann/review"}
+    ),
+    "version": Part(
+        BY_NAME["version"].file_for(**FRONT_OF_REVIEW, version="1.0.0"),
+        "get_prompt", {"id": "ann/review@1.0.0"},
+    ),
+    "versions": Part(
+        BY_NAME["versions"].file_for(**FRONT_OF_REVIEW), "list_versions", {"id": "ann/review"}
+    ),
+    "tags": Part(BY_NAME["tags"].file, "list_tags", {}),
+    "list": Part(BY_NAME["list"].file_for(sort="top", page=1), "search_prompts", {}),
+    "second-page": Part(
+        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
+        {"sort": "new", "limit": 50, "cursor": make_cursor(50, "", (), None, "new", *WHOLE)},
+    ),
+    "between-pages": Part(
+        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
+        {"sort": "new", "limit": 10, "cursor": make_cursor(45, "", (), None, "new", *WHOLE)},
+    ),
+    "tag-list": Part(
+        BY_NAME["tag_list"].file_for(tag="code", sort="top", page=1),
+        "search_prompts", {"tags": ["code"]},
+    ),
+}  # fmt: skip
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(bytes(byte ^ 0x80 for byte in path.read_bytes()))
+
+
+def make_other(path: Path) -> None:
+    path.write_text('{"data": [{"OBEY": 1}], "meta": {}}')
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link_to_itself(path: Path) -> None:
+    # Nobody can read it, not even root.
+    path.unlink()
+    path.symlink_to(path)
+
+
+DAMAGES = (remove, cut, empty, garble, make_other, make_folder, link_to_itself)
+Damage = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """A hub over a catalogue that tests may damage, as long as they mend it."""
+    settings = settings_in(tmp_path_factory.mktemp("fragile"), queries=True)
+    write_small_catalogue(settings.content)
+    for number in range(60):
+        shutil.copytree(f"{settings.content}/ann/story", f"{settings.content}/cat/story-{number}")
+    build(settings)
+    with hub_over(settings) as hub:
+        yield hub
+
+
+@contextlib.contextmanager
+def damaged(path: Path, damage: Damage) -> Iterator[None]:
+    """The file is put back at once, as it was to its time and inode.
+
+    A copy is damaged, as what is mapped into memory must not change.
+    """
+    kept = path.with_name(f"{path.name}.kept")
+    path.rename(kept)
+    shutil.copy2(kept, path)
+    try:
+        damage(path)
+        yield
+    finally:
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        kept.replace(path)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_damaged_file_is_told_and_forgotten(fragile: Hub, part: str, damage: Damage):
+    file, tool, arguments = PARTS[part]
+    before = fragile.get(tool, **arguments)
+    path = Path(fragile.settings.out, file)
+    with damaged(path, damage):
+        if tool == "search_prompts" and damage is remove:
+            # The state knows what is on a page of a list, too.
+            assert fragile.get(tool, **arguments) == before
+            return
+        for _ in range(2):
+            error = fragile.error(tool, **arguments)
+            assert "try again in a moment" in error
+            # What is being copied is not denied.
+            assert "no " not in error.lower()
+    assert fragile.get(tool, **arguments) == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_nothing_is_kept_of_a_site_that_was_not_whole(fragile: Hub, damage: Damage):
+    async def ask_all(endpoint: Endpoint) -> list[dict[str, Any]]:
+        return [
+            (await post(endpoint, "tools/call", {"name": tool, "arguments": arguments}))["result"]
+            for _, tool, arguments in PARTS.values()
+        ]
+
+    async def ask_while_damaged() -> None:
+        endpoint = fragile.make_endpoint()
+        async with endpoint.running():
+            before = await ask_all(endpoint)
+            for file in {part.file for part in PARTS.values()}:
+                with damaged(Path(fragile.settings.out, file), damage):
+                    during = await ask_all(endpoint)
+                    assert await ask_all(endpoint) == during
+                    for result, whole in zip(during, before, strict=True):
+                        assert result == whole or result["isError"]
+                assert await ask_all(endpoint) == before
+
+    asyncio.run(ask_while_damaged())
+
+
+def test_the_description_of_the_site_is_not_needed(fragile: Hub):
+    with damaged(Path(fragile.settings.out, BY_NAME["hub"].file), remove):
+        for _, tool, arguments in PARTS.values():
+            fragile.get(tool, **arguments)
+        with damaged(Path(fragile.settings.out, PARTS["tags"].file), remove):
+            assert "not built yet" in fragile.error("list_tags")
+
+
+def test_an_owner_whose_profile_is_not_there_yet(fragile: Hub):
+    path = Path(fragile.settings.out, BY_NAME["user"].file_for(owner="bob"))
+    with damaged(path, remove):
+        assert "try again" in fragile.error("search_prompts", owner="bob")
+    assert ids(fragile.get("search_prompts", owner="bob")) == ["bob/sql"]
+
+
+def test_it_is_one_of_many_owners_whose_profile_is_not_there_yet(hostile: Hub):
+    path = Path(hostile.settings.out, BY_NAME["user"].file_for(owner="owner-050"))
+    with damaged(path, remove):
+        assert "try again" in hostile.error("search_prompts", owner="owner-050")
+
+
+def test_it_is_one_of_many_prompts_that_is_not_there_yet(hostile: Hub):
+    file = BY_NAME["repo"].file_for(owner="many", name="prompt-077")
+    with damaged(Path(hostile.settings.out, file), remove):
+        assert "try again" in hostile.error("get_prompt", id="many/prompt-077")
+        # In a part of the catalogue it is not known what the prompt belongs to.
+        assert hostile.error("get_prompt", Scope(tags=("bulk",)), id="many/prompt-077")
+
+
+@contextlib.contextmanager
+def moved(folder: str) -> Iterator[None]:
+    os.rename(folder, f"{folder}.moved")
+    try:
+        yield
+    finally:
+        os.rename(f"{folder}.moved", folder)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "an empty folder", "a file"])
+def test_a_site_that_is_not_there(fragile: Hub, instead: str):
+    out = Path(fragile.settings.out)
+    before = [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
+    with moved(str(out)):
+        if instead == "an empty folder":
+            out.mkdir()
+        elif instead == "a file":
+            out.write_text("")
+        for _, tool, arguments in PARTS.values():
+            assert "try again in a moment" in fragile.error(tool, **arguments)
+        if instead == "an empty folder":
+            out.rmdir()
+        elif instead == "a file":
+            out.unlink()
+    assert before == [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
+
+
+def test_a_site_that_comes_while_the_server_runs(tmp_path: Path):
+    settings = settings_in(tmp_path, queries=True)
+    write_small_catalogue(settings.content)
+    with hub_over(settings) as hub:
+        for tool, arguments in (
+            ("search_prompts", {}), ("search_prompts", {"query": "review"}),
+            ("search_prompts", {"owner": "ann"}), ("get_prompt", {"id": "ann/review"}),
+            ("list_versions", {"id": "ann/review"}), ("list_tags", {}),
+        ):  # fmt: skip
+            assert "try again in a moment" in hub.error(tool, **arguments)
+        build(settings)
+        assert hub.get("search_prompts", query="review")["total"] == 1
+        assert hub.get("search_prompts")["total"] == 3
+
+
+# What a query reads, by the place in the state's folder.
+QUERIED = {
+    "build.sqlite3": {"owner": "ann"},
+    "search/stamp": {"query": "story"},
+    "search/_MAIN_*.toc": {"query": "story"},
+    "search/MAIN_*.seg": {"query": "story"},
+}
+
+
+# What Whoosh has opened when it meets the damage, it leaves open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not-open"])
+@pytest.mark.parametrize("damage", [remove, cut, empty, garble, make_folder])
+@pytest.mark.parametrize("pattern", QUERIED)
+def test_a_damaged_state_is_told_and_forgotten(
+    fragile: Hub, tmp_path: Path, pattern: str, damage: Damage, is_open: bool
+):
+    settings = fragile.settings._replace(state=f"{tmp_path}/state")
+    shutil.copytree(fragile.settings.state, settings.state)
+    for rest in ("-wal", "-shm"):
+        Path(settings.state, f"build.sqlite3{rest}").unlink(missing_ok=True)
+    expected = fragile.get("search_prompts", **QUERIED[pattern])
+    (found,) = glob(f"{settings.state}/{pattern}")
+    with hub_over(settings) as hub:
+        if is_open:
+            hub.get("search_prompts", **QUERIED[pattern])
+        with damaged(Path(found), damage):
+            outcome = hub.call("search_prompts", QUERIED[pattern])
+            # What is open already may go on.
+            assert outcome.is_error or json.loads(outcome.text) == expected
+            assert outcome.is_error or is_open
+            # Neither are files read by a query.
+            assert hub.get("get_prompt", id="ann/review")["version"] == "1.1.0"
+        assert hub.get("search_prompts", **QUERIED[pattern]) == expected
+    gc.collect()  # here, where it may be told
+
+
+def test_without_a_state_files_still_answer(fragile: Hub):
+    lost: Settings = fragile.settings._replace(state=f"{fragile.settings.state}-lost")
+    with hub_over(lost) as hub:
+        for _, tool, arguments in PARTS.values():
+            assert hub.get(tool, **arguments) == fragile.get(tool, **arguments)
+        assert "try again" in hub.error("search_prompts", query="story")
+        assert "search_prompts" in hub.error("get_prompt", id="ann/revew")
