@@ -3,15 +3,10 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import NamedTuple
 
 from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Page,
-    Request,
-    expect,
-    sync_playwright,
+    Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright,
 )  # fmt: skip
 
 # Long enough for a machine with much else to do: a test that passes never waits so long.
@@ -35,50 +30,69 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visits:
-    """Visits to one site, each in a fresh profile. ``faults``: what its pages should not have
-    done: a word on the console, an error, a dialog, a request that failed or went elsewhere.
+    """Visits to one site. ``faults``: what its pages should not have done since the last ``end``:
+    a word on the console, an error, a dialog, a request that failed or went elsewhere.
+
+    Tabs are used again, for a new profile takes three times as long as most pages do.
     """
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
-        self._contexts: list[BrowserContext] = []
+        self._busy: list[Tab] = []
+        self._idle: list[Tab] = []
         self.url = url
         self.origin = "/".join(url.split("/")[:3])
         self.faults: list[str] = []
 
     def open(
-        self, path: str, *, dark: bool = False, viewport: dict[str, int] = DESKTOP, **options: Any
-    ) -> Page:
-        """A page in a profile of its own; ``options`` are those of Playwright's ``new_context``."""
-        context = self._browser.new_context(
-            viewport=viewport, color_scheme="dark" if dark else "light", **options
-        )
-        self._contexts.append(context)
-        context.set_default_timeout(TIMEOUT_MS)
-        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=self.origin)
-        self._watch(context)
-        page = context.new_page()
-        page.goto(self.url + path)
-        return page
+        self, path: str, *, dark: bool = False, viewport: dict[str, int] = DESKTOP,
+        scripts: bool = True, fresh: bool = False,
+    ) -> Page:  # fmt: skip
+        """A page in a tab that nothing else uses before ``end``; ``fresh``: in a new profile."""
+        idle = [] if fresh else [tab for tab in self._idle if tab.scripts == scripts]
+        if idle:
+            tab = idle[0]
+            self._idle.remove(tab)
+        else:
+            tab = self._new_tab(scripts)
+        self._busy.append(tab)
+        tab.page.set_viewport_size(viewport)
+        tab.page.emulate_media(color_scheme="dark" if dark else "light", media="null")
+        tab.page.goto(self.url + path)
+        return tab.page
+
+    def end(self) -> list[str]:
+        """Leave all pages; returns the faults."""
+        for tab in self._busy:
+            tab.page.goto("about:blank")
+        self._idle += self._busy
+        self._busy = []
+        faults, self.faults = self.faults, []
+        return faults
 
     def close(self) -> None:
-        for context in self._contexts:
-            context.close()
+        for tab in self._busy + self._idle:
+            tab.page.context.close()
 
-    def _watch(self, context: BrowserContext) -> None:
-        note = self.faults.append
-        # Where a page itself is not found, the browser says so on the console.
-        context.on(
-            "console",
-            lambda told: (
-                (told.location["url"] == told.page.url and "404" in told.text)
-                or note(f"console: {told.text} {told.location}")
-            ),
-        )  # fmt: skip
-        context.on("weberror", lambda error: note(f"error: {error.error}"))
-        context.on("dialog", lambda dialog: (note(f"dialog: {dialog.message}"), dialog.dismiss()))
+    def _new_tab(self, scripts: bool) -> "Tab":
+        context = self._browser.new_context(java_script_enabled=scripts)
+        context.set_default_timeout(TIMEOUT_MS)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=self.origin)
+        context.on("console", self._check_console)
+        context.on("weberror", lambda error: self.faults.append(f"error: {error.error}"))
+        context.on("dialog", self._check_dialog)
         context.on("requestfailed", self._check_failure)
         context.on("request", self._check_request)
+        return Tab(context.new_page(), scripts)
+
+    def _check_console(self, told: ConsoleMessage) -> None:
+        # Where a page itself is not found, the browser says so.
+        if not (told.location["url"] == told.page.url and "404" in told.text):
+            self.faults.append(f"console: {told.text} {told.location}")
+
+    def _check_dialog(self, dialog: Dialog) -> None:
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _check_failure(self, request: Request) -> None:
         # Whoever goes on to another page leaves what is still on its way.
@@ -88,3 +102,10 @@ class Visits:
     def _check_request(self, request: Request) -> None:
         if not request.url.startswith(f"{self.origin}/"):
             self.faults.append(f"elsewhere: {request.url[:200]}")
+
+
+class Tab(NamedTuple):
+    """A page with a profile of its own."""
+
+    page: Page
+    scripts: bool

@@ -4,7 +4,7 @@ the embedded server, which says of searches what does not hold there.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -25,6 +25,8 @@ from tests.site.browser import Visits, chromium
 from tests.site.catalogue import write_more
 
 BASE_PATH = "/prompts"
+
+Tabs = Callable[[str], Visits]
 
 # As the README says: a URL's file is the URL and an extension.
 NGINX = """\
@@ -117,26 +119,37 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
+@pytest.fixture(scope="package")
+def tabs(browser: Browser) -> Iterator[Tabs]:
+    """The visits to each site; their tabs are open as long as the browser is."""
+    known: dict[str, Visits] = {}
+
+    def visits_to(url: str) -> Visits:
+        return known.setdefault(url, Visits(browser, url))
+
+    yield visits_to
+    for visits in known.values():
+        visits.close()
+
+
 @pytest.fixture
-def visits(browser: Browser, hub: Server) -> Iterator[Visits]:
+def visits(tabs: Tabs, hub: Server) -> Iterator[Visits]:
     """Visits to the embedded server. A test fails where a page did what it should not."""
-    yield from visited(browser, hub.url)
+    yield from visited(tabs(hub.url))
 
 
 @pytest.fixture
-def static_visits(browser: Browser, hosts: StaticHosts) -> Iterator[Visits]:
+def static_visits(tabs: Tabs, hosts: StaticHosts) -> Iterator[Visits]:
     """As ``visits``, to a host that has only files and a site that knows of no searches."""
-    yield from visited(browser, hosts.url)
+    yield from visited(tabs(hosts.url))
 
 
 @pytest.fixture
-def ignoring_visits(browser: Browser, hosts: StaticHosts) -> Iterator[Visits]:
+def ignoring_visits(tabs: Tabs, hosts: StaticHosts) -> Iterator[Visits]:
     """As ``visits``, to a host that has only files, though the site says that it has searches."""
-    yield from visited(browser, hosts.ignoring)
+    yield from visited(tabs(hosts.ignoring))
 
 
-def visited(browser: Browser, url: str) -> Iterator[Visits]:
-    visits = Visits(browser, url)
+def visited(visits: Visits) -> Iterator[Visits]:
     yield visits
-    visits.close()
-    assert visits.faults == []
+    assert visits.end() == []

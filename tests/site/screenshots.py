@@ -31,8 +31,9 @@ def main() -> None:
             visits = Visits(browser, server.url)
             for kind in options.kinds or PAGES:
                 take(visits, kind, options.folder)
+            faults = visits.end()
             visits.close()
-    for fault in visits.faults:
+    for fault in faults:
         print(fault)
 
 

@@ -199,7 +199,7 @@ def test_a_late_answer_does_not_replace_a_newer_one(visits: Visits):
 
 
 def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
-    page = visits.open("/search?q=echo")
+    page = visits.open("/search?q=echo", fresh=True)  # nothing is in a cache
     expect(page.locator("#found > li")).to_have_count(PAGE_SIZE)
     page.context.set_offline(True)
     page.locator("#more").click()

@@ -12,7 +12,7 @@ def start(request: pytest.FixtureRequest) -> Page:
     """The home page."""
     if request.param == "scripts":
         return request.getfixturevalue("visits").open("/")
-    return request.getfixturevalue("static_visits").open("/", java_script_enabled=False)
+    return request.getfixturevalue("static_visits").open("/", scripts=False)
 
 
 def follow(page: Page, name: str, path: str, *, within: str = "body") -> None:
@@ -89,7 +89,7 @@ def test_an_address_that_leads_nowhere_shows_ways_on(start: Page):
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
-    page = static_visits.open(PAGES[kind].partition("?")[0], java_script_enabled=False)
+    page = static_visits.open(PAGES[kind].partition("?")[0], scripts=False)
     expect(page.locator("html")).to_have_attribute("lang", "en")
     assert page.title().strip()
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
@@ -106,7 +106,7 @@ def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
 
 
 def test_the_search_page_without_scripts_says_where_else_to_look(static_visits: Visits):
-    page = static_visits.open("/search", java_script_enabled=False)
+    page = static_visits.open("/search", scripts=False)
     ways = page.get_by_role("main").get_by_role("link")
     hrefs = ways.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
     assert {"/prompts/tags", "/prompts/top"} <= set(hrefs)
@@ -114,13 +114,13 @@ def test_the_search_page_without_scripts_says_where_else_to_look(static_visits: 
 
 
 def test_the_search_form_without_scripts_goes_there(static_visits: Visits):
-    page = static_visits.open("/", java_script_enabled=False)
+    page = static_visits.open("/", scripts=False)
     page.locator("#q").fill("sql review")
     page.locator("#q").press("Enter")
     page.wait_for_url("**/prompts/search?q=sql+review")
 
 
 def test_front_matter_unfolds_without_scripts(static_visits: Visits):
-    page = static_visits.open(f"/{FRONT}", java_script_enabled=False)
+    page = static_visits.open(f"/{FRONT}", scripts=False)
     page.locator("details.front-matter summary").click()
     expect(page.locator("details.front-matter pre")).to_be_visible()

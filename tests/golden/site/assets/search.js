@@ -13,6 +13,8 @@ const list = document.getElementById("results");
 const status = document.getElementById("search-status");
 const found = document.getElementById("found"); // on the search page only
 
+const title = document.title;
+
 let catalogue = null; // a promise, once it was needed
 let hostAnswers = queries !== undefined;
 let asked = 0;
@@ -49,7 +51,7 @@ export function startSearch() {
 }
 
 function onKey(event) {
-  const options = list.children;
+  const options = optionsShown();
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     if (list.hidden || !options.length) return;
     event.preventDefault();
@@ -57,7 +59,7 @@ function onKey(event) {
     select((selected + step + options.length + 1) % (options.length + 1));
   } else if (event.key === "Enter" && !list.hidden && options[selected]) {
     event.preventDefault();
-    options[selected].querySelector("a").click();
+    options[selected].click();
   } else if (event.key === "Escape") {
     event.preventDefault();
     if (list.hidden) {
@@ -75,10 +77,15 @@ function onSubmit(event) {
   update();
 }
 
+function optionsShown() {
+  return list.querySelectorAll("[role=option]");
+}
+
 /** Moves the selection; one past the last option is none. */
 function select(index) {
-  list.children[selected]?.setAttribute("aria-selected", "false");
-  const option = list.children[index];
+  const options = optionsShown();
+  options[selected]?.setAttribute("aria-selected", "false");
+  const option = options[index];
   selected = option ? index : -1;
   if (option) {
     option.setAttribute("aria-selected", "true");
@@ -103,7 +110,7 @@ async function update() {
     if (q) address.searchParams.set("q", q);
     else address.searchParams.delete("q");
     history.replaceState(null, "", address);
-    document.title = document.title.replace(/^(.* in )?/, q ? `${q} in ` : "");
+    document.title = q ? `${q} · ${title}` : title;
   }
   if (!q) {
     close();
@@ -136,8 +143,9 @@ function say(text) {
 
 /** The repos of one page that have every word of q, and how many there are in all. */
 async function search(q, page) {
+  if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers) {
-    const answer = await fetch(`${root}/api/v1/repos?${new URLSearchParams({ q, page })}`);
+    const answer = await get(`/api/v1/repos?${new URLSearchParams({ q, page })}`);
     const type = answer.headers.get("content-type") ?? "";
     if (answer.ok && type.includes("json")) {
       const { data, meta } = await answer.json();
@@ -153,6 +161,14 @@ async function search(q, page) {
   const repos = await searchCatalogue(q);
   const start = (page - 1) * SHOWN_AT_ONCE;
   return { repos: repos.slice(start, start + SHOWN_AT_ONCE), total: repos.length, partly: true };
+}
+
+async function get(path) {
+  try {
+    return await fetch(root + path);
+  } catch {
+    throw new Error("The host cannot be reached; try again in a moment.");
+  }
 }
 
 async function searchCatalogue(q) {
@@ -172,7 +188,7 @@ async function searchCatalogue(q) {
 
 async function fetchCatalogue() {
   say("Fetching the catalogue…");
-  const answer = await fetch(`${root}/api/v1/catalogue.jsonl`);
+  const answer = await get("/api/v1/catalogue.jsonl");
   if (!answer.ok) throw new Error("The catalogue cannot be fetched now; try again in a moment.");
   const lines = (await answer.text()).split("\n").filter(Boolean);
   return lines.map((line) => {
@@ -191,12 +207,12 @@ function fold(text) {
 
 function suggest(repos) {
   list.replaceChildren(...repos.map((repo, index) => {
-    const option = make("li", { id: `result-${index}`, role: "option" });
+    const row = make("li", { role: "presentation" });
+    const option = make("a", { id: `result-${index}`, role: "option", href: pageOf(repo), tabIndex: -1 });
     option.setAttribute("aria-selected", "false");
-    const link = make("a", { href: pageOf(repo), tabIndex: -1 });
-    link.append(make("b", { dir: "auto", textContent: repo.title }), `${repo.owner}/${repo.name}`);
-    option.append(link);
-    return option;
+    option.append(make("b", { dir: "auto", textContent: repo.title }), `${repo.owner}/${repo.name}`);
+    row.append(option);
+    return row;
   }));
   selected = -1;
   field.removeAttribute("aria-activedescendant");
@@ -213,8 +229,16 @@ function show(repos, total, told) {
 async function showMore() {
   const turn = asked;
   const shown = found.children.length;
-  const { repos, total } = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
+  let answer;
+  try {
+    answer = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
+  } catch (error) {
+    say(error.message);
+    document.getElementById("told").textContent = error.message;
+    return;
+  }
   if (turn !== asked) return;
+  const { repos, total } = answer;
   found.append(...repos.map(card));
   found.children[shown]?.querySelector("a").focus();
   document.getElementById("more").hidden = !repos.length || found.children.length >= total;
