@@ -6,7 +6,13 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from playwright.sync_api import (
-    Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright,
+    Browser,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
 )  # fmt: skip
 
 # Long enough for a machine with much else to do: a test that passes never waits so long.
