@@ -32,6 +32,7 @@ lock:
 	rm -rf build/lock
 
 bench: $(VENV)/.serve build/mlflow
+	sh tests/install-tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[bench]'
 	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
