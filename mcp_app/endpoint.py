@@ -26,9 +26,8 @@ from builder.errors import RequestError
 from builder.routes import CACHE_CONTROL, JSON, TEXT
 from builder.serve import Receive, Scope, Send
 from builder.throttle import Throttle
-from mcp_app import quick
 from mcp_app.access import Access
-from mcp_app.quick import QuickCalls
+from mcp_app.quick import QuickCalls, Spoken
 from mcp_app.scope import parse_scope
 from mcp_app.server import SCOPE_KEY
 
@@ -194,7 +193,7 @@ class Endpoint:
             and len(headers) == len(scope["headers"])
         ):
             version = headers.get(b"mcp-protocol-version")
-            spoken = quick.Headers(
+            spoken = Spoken(
                 version.decode("latin-1") if version is not None else None,
                 headers.get(b"mcp-method"),
                 headers.get(b"mcp-name"),

@@ -48,7 +48,7 @@ _decode_meta = msgspec.json.Decoder(_Meta).decode
 _decode_arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Headers(NamedTuple):
+class Spoken(NamedTuple):
     """What of a request's headers says which protocol it speaks."""
 
     version: str | None
@@ -69,12 +69,12 @@ class QuickCalls:
             + b"}"
         )
 
-    async def answer(self, scope: Scope, headers: Headers, params: Raw) -> bytes | None:
+    async def answer(self, scope: Scope, spoken: Spoken, params: Raw) -> bytes | None:
         """The result of ``tools/call`` as JSON; None where the SDK is to answer."""
-        version = ASSUMED_VERSION if headers.version is None else headers.version
+        version = ASSUMED_VERSION if spoken.version is None else spoken.version
         try:
             asked = _decode_params(params)
-            if asked.name not in TOOLS or not self._is_usual(headers, version, asked, params):
+            if asked.name not in TOOLS or not self._is_usual(spoken, version, asked, params):
                 return None
             arguments = b"" if asked.arguments is UNSET else bytes(asked.arguments)
             key = (version, scope, asked.name, arguments)
@@ -90,15 +90,15 @@ class QuickCalls:
             self._kept.put(key, len(arguments), result, reader.sources)
         return result
 
-    def _is_usual(self, headers: Headers, version: str, asked: _Params, params: Raw) -> bool:
+    def _is_usual(self, spoken: Spoken, version: str, asked: _Params, params: Raw) -> bool:
         if version in HANDSHAKE_PROTOCOL_VERSIONS:
             if asked.meta is not UNSET:
                 _decode_meta(asked.meta)
             return True
         if (
             version not in MODERN_PROTOCOL_VERSIONS
-            or headers.method != b"tools/call"
-            or headers.name != asked.name.encode()
+            or spoken.method != b"tools/call"
+            or spoken.name != asked.name.encode()
             or asked.meta is UNSET
         ):
             return False

@@ -45,10 +45,13 @@ def _decoder(kind: Any) -> msgspec.json.Decoder:
 def mark_of(path: str) -> Mark | None:
     """What tells whether a file is still the same; None where there is none."""
     try:
-        status = os.stat(path)
+        return _mark(os.stat(path))
     except OSError:
         return None
-    return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _mark(status: os.stat_result) -> Mark:
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def is_built(settings: Settings) -> bool:
@@ -228,7 +231,7 @@ class Reader:
         except OSError as error:
             raise not_whole() from error
         if self.sources is not None:
-            self.sources[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+            self.sources[path] = _mark(status)
         return data
 
 

@@ -80,7 +80,8 @@ def first_segments() -> set[str]:
     """What the table puts first below the base URL, for readers and on the disk."""
     segments = set()
     for path in [PUBLISH_URL, *(path for route in ROUTES for path in (route.url, route.file))]:
-        first = path.strip("/").split("/")[0].split(".")[0]
+        # What has a number and an extension, as sitemap-1.xml, is no owner's page.
+        first = path.strip("/").split("/")[0].split(".")[0].removesuffix("-{page}")
         segments.update(SORTS if first == "{sort}" else [first])
     return segments - {"", "{owner}"}
 
