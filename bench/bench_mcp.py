@@ -14,8 +14,6 @@ import itertools
 import json
 import os
 import random
-import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -32,7 +30,7 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOC
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from processes import TreeMemory
 from report import median, print_machine, print_table, scratch_folder
-from servers import Server, cpu_seconds, free_port, hub, missing_programs, pinned, started_server
+from servers import Server, free_port, hub, missing_programs, run_wrk, started_server
 
 from builder.prompts import variable_names
 from mcp_app.kept import ENTRY_BYTES, KEPT_BYTES_MAX
@@ -332,32 +330,15 @@ def _prepare(servers: Servers, calls: Calls) -> None:
 
 def load(server: Server, calls: Calls, seconds: int, core: int | None) -> Load:
     """Make the calls in turn for some seconds, as fast as the server answers."""
-    with (
-        tempfile.NamedTemporaryFile("w", suffix=".lua") as script,
-        tempfile.NamedTemporaryFile("w") as bodies,
-    ):
+    with tempfile.NamedTemporaryFile("w") as bodies:
         bodies.writelines(f"{body}\n" for body in calls.bodies)
         bodies.flush()
         headers = (f"[{json.dumps(name)}] = {json.dumps(v)}" for name, v in calls.headers.items())
-        script.write(
-            WRK_LUA % {
-                "start": random.randrange(*NUMBERS), "number": NUMBER, "bodies": bodies.name,
-                "path": MCP, "headers": ", ".join(headers),
-            }
-        )  # fmt: skip
-        script.flush()
-        command = [
-            "wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "--timeout", "10s",
-            "-s", script.name, server.url,
-        ]  # fmt: skip
-        before = cpu_seconds(server)
-        done = subprocess.run(
-            pinned(command, core), capture_output=True, text=True, timeout=seconds + 60
-        )
-        used_seconds = cpu_seconds(server) - before
-    if done.returncode:
-        raise SystemExit(f"wrk failed:\n{done.stdout}{done.stderr}")
-    found = {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", done.stdout, re.M)}
+        script = WRK_LUA % {
+            "start": random.randrange(*NUMBERS), "number": NUMBER, "bodies": bodies.name,
+            "path": MCP, "headers": ", ".join(headers),
+        }  # fmt: skip
+        found, used_seconds = run_wrk(server, script, CLIENTS, seconds, core)
     return Load(
         per_second=found["requests"] / (found["microseconds"] / 1e6),
         per_cpu_second=found["requests"] / max(0.01, used_seconds),

@@ -217,11 +217,28 @@ def load(
     script = WRK_LUA.format(
         paths=", ".join(map(_lua, paths)), clients=max(CLIENTS, len(paths)), headers=fixed
     )
+    found, used_seconds = run_wrk(server, script, CONNECTIONS, seconds, core)
+    return Load(
+        reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
+        reads_per_cpu_second=found["requests"] / max(0.01, used_seconds),
+        bytes_per_read=found["bytes"] / max(1, found["requests"]),
+        p99_milliseconds=found["p99"] / 1000,
+        refused=found["refused"],
+        broken=found["broken"],
+    )
+
+
+def run_wrk(
+    server: Server, script: str, connections: int, seconds: int, core: int | None
+) -> tuple[dict[str, int], float]:
+    """What wrk counts while it runs a script against a server, as the script's end prints it in
+    lines of ``name=number``, and the processor seconds that the server took.
+    """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()
         command = [
-            "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s",
+            "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s",
             "-s", file.name, server.url,
         ]  # fmt: skip
         before = cpu_seconds(server)
@@ -231,15 +248,8 @@ def load(
         used_seconds = cpu_seconds(server) - before
     if done.returncode:
         raise SystemExit(f"wrk failed:\n{done.stdout}{done.stderr}")
-    found = {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", done.stdout, re.M)}
-    return Load(
-        reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
-        reads_per_cpu_second=found["requests"] / max(0.01, used_seconds),
-        bytes_per_read=found["bytes"] / max(1, found["requests"]),
-        p99_milliseconds=found["p99"] / 1000,
-        refused=found["refused"],
-        broken=found["broken"],
-    )
+    found = re.findall(r"^(\w+)=(\d+)$", done.stdout, re.M)
+    return {key: int(value) for key, value in found}, used_seconds
 
 
 def _lua(text: str) -> str:

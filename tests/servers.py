@@ -162,9 +162,17 @@ def serve_command(settings: Settings, *options: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[Server]:
+def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator["Server"]:
     """A live server over these folders, stopped with SIGTERM at the end."""
-    command = serve_command(settings, "--rate-limit", str(rate_limit), *options)
+    with running(
+        serve_command(settings, "--rate-limit", str(rate_limit), *options), settings
+    ) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running(command: list[str], settings: Settings) -> Iterator["Server"]:
+    """The live server that a command starts, stopped with SIGTERM at the end."""
     process = Process(*command)
     try:
         server = Server(process, settings)
@@ -176,6 +184,47 @@ def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[
     finally:
         status = server.close()
     assert status == 0, f"exit status {status}\n{process.text}"
+
+
+NGINX = """\
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    types {{
+        text/html html; text/css css; text/javascript js; image/svg+xml svg;
+        application/json json; application/xml xml; text/plain txt;
+    }}
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {servers}
+}}
+"""
+
+
+@contextlib.contextmanager
+def nginx(folder: Path, *rules: str) -> Iterator[list[str]]:
+    """nginx with a server for each of these rules; gives their URLs."""
+    assert shutil.which("nginx"), "nginx is not there; install it with: sh tests/install-tools"
+    ports = [free_port() for _ in rules]
+    servers = "\n".join(
+        f"server {{ listen 127.0.0.1:{port}; {rule} }}"
+        for port, rule in zip(ports, rules, strict=True)
+    )
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, servers=servers))
+    process = Process("nginx", "-p", str(folder), "-c", str(config), "-e", "stderr")
+    try:
+        wait_until((folder / "pid").exists, "nginx")
+        yield [f"http://127.0.0.1:{port}" for port in ports]
+    finally:
+        process.stop()
 
 
 def run_schemathesis(url: str, folder: Path, config: str, examples: int, method: str) -> str:

@@ -10,33 +10,12 @@ import pytest
 
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
-from tests.servers import Process, Server, add_publisher, file_host, free_port, serving, wait_until
+from tests.servers import Server, add_publisher, file_host, nginx, serving
 
 # All that the client may call, but for python3.
 TOOLS = (
     "awk cat cksum cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc"
 ).split()
-
-NGINX = """\
-daemon off;
-master_process off;
-pid {folder}/pid;
-error_log stderr;
-events {{ }}
-http {{
-    access_log off;
-    types {{ application/json json; text/plain txt; text/html html; }}
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        root {root};
-    }}
-}}
-"""
 
 
 class Hub(NamedTuple):
@@ -70,17 +49,9 @@ def python_url(publishing: Hub) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def nginx_url(publishing: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The same site behind nginx, without any rule."""
-    need("nginx")
-    folder, port = tmp_path_factory.mktemp("nginx"), free_port()
-    config = folder / "nginx.conf"
     root = os.path.abspath(publishing.server.settings.out)
-    config.write_text(NGINX.format(folder=folder, port=port, root=root))
-    process = Process("nginx", "-p", str(folder), "-c", str(config), "-e", "stderr")
-    try:
-        wait_until((folder / "pid").exists, "nginx")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.stop()
+    with nginx(tmp_path_factory.mktemp("nginx"), f"root {root};") as (url,):
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from builder.build import build
 from builder.settings import Settings
 from cli.mount import App, RunningApp
 from tests.catalogues import settings_in, write_small_catalogue, write_version
-from tests.servers import HUBCTL, Process, Server, read_answer
+from tests.servers import HUBCTL, Server, read_answer, running
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -259,21 +258,12 @@ class _Open:
 @contextlib.contextmanager
 def serving_mcp(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[Server]:
     """A live `hubctl mcp` over the site and the state, stopped with SIGTERM at the end."""
-    process = Process(
+    command = [
         HUBCTL, "mcp", "--out", settings.out, "--state", settings.state, "--port", "0",
         "--rate-limit", str(rate_limit), *options,
-    )  # fmt: skip
-    try:
-        server = Server(process, settings)
-    except BaseException:
-        process.stop(signal.SIGKILL)
-        raise
-    try:
+    ]  # fmt: skip
+    with running(command, settings) as server:
         yield server
-    finally:
-        status = server.close()
-    assert status == 0, f"exit status {status}\n{process.text}"
-    assert "Traceback" not in process.text
 
 
 def built_catalogue(folder: str | Path) -> Settings:

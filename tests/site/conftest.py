@@ -3,7 +3,6 @@ the files of another build that knows of no searches, below a path; and nginx wi
 the embedded server, which says of searches what does not hold there.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -14,12 +13,10 @@ from builder.build import build
 from builder.settings import Settings
 from tests.golden import golden_settings
 from tests.servers import (
-    Process,
     Server,
-    free_port,
+    nginx,
     sample_settings,
     serving,
-    wait_until,
 )  # fmt: skip
 from tests.site.browser import Visits, chromium
 from tests.site.catalogue import write_more
@@ -29,36 +26,10 @@ BASE_PATH = "/prompts"
 Tabs = Callable[[str], Visits]
 
 # As the README says: a URL's file is the URL and an extension.
-NGINX = """\
-daemon off;
-master_process off;
-pid {folder}/pid;
-error_log stderr;
-events {{ }}
-http {{
-    access_log off;
-    types {{
-        text/html html; text/css css; text/javascript js; image/svg+xml svg;
-        application/json json; application/xml xml; text/plain txt;
-    }}
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    server {{
-        listen 127.0.0.1:{port};
-        root {root};
-        error_page 404 {base_path}/404.html;
-        try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
-    }}
-    server {{
-        listen 127.0.0.1:{ignoring_port};
-        root {ignoring_root};
-        error_page 404 /404.html;
-        try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
-    }}
-}}
+RULES = """\
+root {root};
+error_page 404 {base_path}/404.html;
+try_files $uri $uri.html $uri.json $uri.txt $uri/index.html =404;
 """
 
 
@@ -87,27 +58,17 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="package")
 def hosts(hub: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticHosts]:
-    assert shutil.which("nginx"), "nginx is not there; install it with: sh tests/install-tools"
     folder = tmp_path_factory.mktemp("nginx")
-    port, ignoring_port = free_port(), free_port()
-    url = f"http://127.0.0.1:{port}{BASE_PATH}"
-    settings = Settings(
-        hub.settings.content, f"{folder}/root{BASE_PATH}", f"{folder}/state", url
-    )  # fmt: skip
-    build(settings, index=False)
-    config = folder / "nginx.conf"
-    config.write_text(
-        NGINX.format(
-            folder=folder, port=port, root=f"{folder}/root", base_path=BASE_PATH,
-            ignoring_port=ignoring_port, ignoring_root=hub.settings.out,
-        )
-    )  # fmt: skip
-    process = Process("nginx", "-p", str(folder), "-c", str(config), "-e", "stderr")
-    try:
-        wait_until((folder / "pid").exists, "nginx")
-        yield StaticHosts(url, f"http://127.0.0.1:{ignoring_port}", settings)
-    finally:
-        process.stop()
+    root = f"{folder}/root"
+    with nginx(
+        folder,
+        RULES.format(root=root, base_path=BASE_PATH),
+        RULES.format(root=hub.settings.out, base_path=""),
+    ) as (address, ignoring):
+        url = address + BASE_PATH
+        settings = Settings(hub.settings.content, root + BASE_PATH, f"{folder}/state", url)
+        build(settings, index=False)
+        yield StaticHosts(url, ignoring, settings)
 
 
 @pytest.fixture(scope="package")
