@@ -38,7 +38,8 @@ def resolve(
         if getattr(draft, field) is not UNSET:
             declared[field] = getattr(draft, field)
 
-    found = variable_names(draft.content)
+    # As an example in the front matter, {{name}} is nothing that a reader fills in.
+    found = variable_names(document.body)
     values = {
         "title": name,
         "description": first_sentence(document.body),

@@ -55,6 +55,12 @@ def test_a_description_that_nobody_wrote_follows_the_text():
     assert resolved("New.", record_of("Old.", description=""))[0].description == ""
 
 
+def test_a_variable_of_the_front_matter_alone_is_none():
+    metadata, warnings = front('description: "Fills {{name}} in."', "Hello {{you}}.")
+    assert metadata.variables == [Variable("you", required=True)]
+    assert warnings == []
+
+
 def test_variables_as_list():
     metadata, warnings = front(
         "variables: [tone, {name: count, default: 3}, {name: x, enum: [a, b]}]",
