@@ -14,6 +14,7 @@ from builder import http, render
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
 from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
+from builder.site import mark_of
 
 # Below this, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
@@ -185,7 +186,7 @@ class FileBodies:
             status = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+        mark = mark_of(status)
         body = self._bodies.get(file)
         if body is not None and body.mark == mark:
             return body
@@ -197,7 +198,7 @@ class FileBodies:
         except FileNotFoundError:
             return None
         body = Body(data, media, cache)
-        body.mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+        body.mark = mark_of(status)
         self._keep(file, body)
         return body
 

@@ -329,9 +329,10 @@ class _Run:
             return
         joined_at = self.state.joined_at(owner)
         user = derive.user_record(owner, profile, joined_at, len(rows))
-        data = single(render.user_bytes(user, [summary for summary, _ in rows]))
+        summaries = [summary for summary, _ in rows]
+        data = single(render.user_bytes(user, summaries))
         self.site.write(BY_NAME["user"].file_for(owner=owner), data)
-        feed = feeds.owner_feed(self.settings, user, [summary for summary, _ in rows])
+        feed = feeds.owner_feed(self.settings, user, summaries)
         self.site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
         page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
         self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)

@@ -47,11 +47,6 @@ class LineDiff:
                     yield from (_marked("+", line) for line in self.new[j1:j2])
 
 
-def unified_diff(old: str, new: str, old_label: str, new_label: str) -> str:
-    """What turns ``old`` into ``new``, as ``diff -u`` prints it; empty when they are equal."""
-    return LineDiff(old, new).unified(old_label, new_label)
-
-
 def opcodes(old: Sequence[str], new: Sequence[str], items_max: int, pairs_max: int) -> list[Opcode]:
     """What turns ``old`` into ``new``.
 

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
-import msgspec
-
 from builder.build import Report, Visible, build
 from builder.errors import ContentError, HubError, RequestError
-from builder.records import Hub, format_time
-from builder.routes import BY_NAME
+from builder.records import format_time
 from builder.settings import Settings
+from builder.site import read_hub
 
 # How long a publisher waits to be told that its version can be seen.
 PATIENCE_SECONDS = 30.0
@@ -30,8 +28,6 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 
 Repo = tuple[str, str]
 Outcome = Report | Exception
-
-_decode_hub = msgspec.json.Decoder(dict[str, Hub]).decode
 
 
 @dataclass
@@ -122,11 +118,8 @@ class Rebuilder:
 
     def _read_serial(self) -> int | None:
         # From the site itself: another process may have built it.
-        try:
-            with open(f"{self._settings.out}/{BY_NAME['hub'].file}", "rb") as file:
-                return _decode_hub(file.read())["data"].serial
-        except (OSError, msgspec.DecodeError, KeyError):
-            return None
+        hub = read_hub(self._settings.out)
+        return hub.serial if hub else None
 
     # The thread
 

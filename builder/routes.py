@@ -218,6 +218,7 @@ PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
 HEALTH_URL = "/healthz"
 # Where `hubctl serve` speaks MCP.
 MCP_URL = "/mcp"
+MCP_URLS = (MCP_URL, f"{MCP_URL}/")
 
 _max_age = re.compile(r"max-age=(\d+)")
 _FIELD = re.compile(r"\{(\w+)\}")

@@ -18,6 +18,7 @@ from builder.queries import ListQuery, Queries, parse_list_query, parse_paramete
 from builder.query_thread import QueryThread
 from builder.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.settings import Settings
+from builder.site import is_built
 from builder.throttle import Throttle
 
 RESOLVED_MAX = 50_000
@@ -148,7 +149,7 @@ class ReadApp:
     def _missing(self, found: Match) -> RequestError:
         """Why there is no file for a URL that the table knows."""
         name, params = found.route.name, found.params
-        if not self._files.exists(BY_NAME["hub"].file):
+        if not is_built(self.settings.out):
             return RequestError("unavailable", "The site is not built yet; try again in a moment.")
         if name == "tag_list" and not self._files.exists(
             found.route.file_for(**{**params, "page": "1"})

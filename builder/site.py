@@ -10,12 +10,42 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from builder.errors import OperatorError
+from builder.records import Hub
 from builder.routes import BY_NAME
+
+Mark = tuple[int, int, int]
 
 _TEMPORARY = ".tmp"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
 ONE_SECOND_NS = 1_000_000_000
+
+_decode_hub = msgspec.json.Decoder(dict[str, Hub]).decode
+
+
+def mark_of(status: os.stat_result) -> Mark:
+    """What tells a reader of a file whether it is still the same."""
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def is_built(root: str) -> bool:
+    """Whether there is a site to read."""
+    return os.path.exists(_hub_path(root))
+
+
+def read_hub(root: str) -> Hub | None:
+    """What a site says of itself; None where there is none, or not a whole one."""
+    try:
+        with open(_hub_path(root), "rb") as file:
+            return _decode_hub(file.read())["data"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _hub_path(root: str) -> str:
+    return f"{root}/{BY_NAME['hub'].file}"
 
 
 @dataclass
@@ -68,7 +98,7 @@ class Site:
     def mark(self) -> str:
         """Differs when the site is not the one that it was: replaced, restored or emptied."""
         try:
-            status = os.stat(f"{self.root}/{BY_NAME['hub'].file}")
+            status = os.stat(_hub_path(self.root))
         except OSError:
             return "none"
         return f"{status.st_ino:x}.{status.st_ctime_ns:x}"

@@ -7,16 +7,16 @@ import click
 from builder.answers import error_answer
 from builder.errors import RequestError
 from builder.query_thread import QueryThread
-from builder.routes import MCP_URL
+from builder.routes import MCP_URL, MCP_URLS
 from builder.serve import Receive, Scope, Send
 from builder.settings import Settings
+from builder.site import read_hub
 from builder.throttle import Throttle
 from cli.listening import address_of, listen, listening_options, run
 from cli.mount import run_lifespan
 from cli.options import base_url_option, mcp_origin_option, out_option, state_option
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
-from mcp_app.reader import read_hub
 
 
 @click.command()
@@ -37,7 +37,7 @@ def mcp(
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(out=out, state=state, base_url=base_url or address)
-        hub = read_hub(settings)
+        hub = read_hub(settings.out)
         if hub:
             settings = settings._replace(base_url=base_url or hub.base_url, site_name=hub.name)
         else:
@@ -58,7 +58,7 @@ class _Alone:
 
     def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
         self._endpoint = endpoint
-        self._paths = {f"{settings.base_path}{MCP_URL}{end}" for end in ("", "/")}
+        self._paths = {settings.base_path + url for url in MCP_URLS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

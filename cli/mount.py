@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from a2wsgi import WSGIMiddleware
 
 from builder.errors import OperatorError
-from builder.routes import HEALTH_URL, MCP_URL, is_publish_url
+from builder.routes import HEALTH_URL, MCP_URLS, is_publish_url
 from builder.serve import ReadApp, Receive, Scope, Send
 
 # A publisher holds a thread until its version can be read.
@@ -39,7 +39,7 @@ class Hub:
         # Looked up with each request, so by whole paths.
         self._apps: dict[str, App] = {self._root + HEALTH_URL: self._publish}
         if mcp:
-            self._apps |= dict.fromkeys((self._root + MCP_URL, f"{self._root}{MCP_URL}/"), mcp)
+            self._apps |= {self._root + url: mcp for url in MCP_URLS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

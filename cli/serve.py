@@ -1,7 +1,6 @@
 """``hubctl serve``: the whole hub on one port."""
 
 import contextlib
-import os
 
 import click
 
@@ -9,9 +8,9 @@ from builder.build import build as build_site
 from builder.errors import ContentError
 from builder.query_thread import QueryThread
 from builder.rebuild import Rebuilder
-from builder.routes import BY_NAME
 from builder.serve import ReadApp
 from builder.settings import Settings
+from builder.site import is_built
 from builder.throttle import Throttle
 from builder.watch import Watch
 from cli.build import describe, say_waiting
@@ -52,7 +51,7 @@ def serve(
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(content, out, state, base_url or address, site_name, queries=True)
-        is_built = _build(settings)
+        was_built = _build(settings)
         configure_logging()
         with (
             Database(state) as database,
@@ -60,7 +59,7 @@ def serve(
             contextlib.closing(QueryThread(settings)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
         ):
-            if not is_built:
+            if not was_built:
                 rebuilder.request(None)
             throttle = Throttle(rate_limit) if rate_limit else None
             hub = Hub(
@@ -82,7 +81,7 @@ def _build(settings: Settings) -> bool:
         with Progress() as progress:
             report = build_site(settings, progress=progress, on_wait=say_waiting)
     except ContentError as error:
-        if not os.path.exists(f"{settings.out}/{BY_NAME['hub'].file}"):
+        if not is_built(settings.out):
             raise
         click.echo(f"{error}\nServing the site as it was built before.", err=True)
         return False

@@ -106,7 +106,7 @@ class Endpoint:
         self._access = access
         self._calls = calls
         self._throttle = throttle
-        self._how_to_connect = how_to_connect
+        self._how_to_connect = how_to_connect.encode()
         policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
         self._headers = [*_FIXED, *policy]
 
@@ -156,11 +156,11 @@ class Endpoint:
             )
 
     def _not_allowed(self, method: str) -> Answer:
-        body = b"" if method == "HEAD" else self._how_to_connect.encode()
+        body = b"" if method == "HEAD" else self._how_to_connect
         headers = [
             _ALLOW,
             (b"content-type", TEXT.encode()),
-            (b"content-length", b"%d" % len(self._how_to_connect.encode())),
+            (b"content-length", b"%d" % len(self._how_to_connect)),
         ]
         return Answer(405, headers, body)
 

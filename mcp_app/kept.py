@@ -1,13 +1,21 @@
 """Answers kept as bytes, as long as the files that they were made of are the same."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from mcp_app.reader import Mark, mark_of
+from builder.site import Mark, mark_of
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 # An entry's keys, tuples and marks, roughly.
 ENTRY_BYTES = 1000
+
+
+def _is_same(path: str, mark: Mark) -> bool:
+    try:
+        return mark_of(os.stat(path)) == mark
+    except OSError:
+        return False
 
 
 class KeptAnswers:
@@ -23,10 +31,9 @@ class KeptAnswers:
         if entry is None:
             return None
         answer, sources, _ = entry
-        for path, mark in sources.items():
-            if mark_of(path) != mark:
-                self._drop(key)
-                return None
+        if not all(_is_same(path, mark) for path, mark in sources.items()):
+            self._drop(key)
+            return None
         self._entries.move_to_end(key)
         return answer
 

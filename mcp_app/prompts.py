@@ -11,11 +11,9 @@ from mcp_app.reader import Reader
 from mcp_app.texts import as_text, fill_in, find_prompt, parse_id, told
 from mcp_app.top import list_top
 
-Context = ServerRequestContext[Any, Any]
-
 
 async def list_prompts(
-    reader: Reader, context: Context, params: types.PaginatedRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
     """The top of the catalogue; ``get_prompt`` knows all of it."""
     summaries, next_cursor = await list_top(reader, params.cursor)
@@ -55,7 +53,7 @@ def _explained(variable: Variable) -> str:
 
 
 async def get_prompt(
-    reader: Reader, context: Context, params: types.GetPromptRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.GetPromptRequestParams
 ) -> dict[str, Any]:
     """A prompt's text as one message, filled in."""
     prompt = await find_prompt(reader, parse_id(params.name))

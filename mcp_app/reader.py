@@ -14,17 +14,17 @@ from builder.errors import RequestError
 from builder.names import Version
 from builder.queries import Found, ListQuery, Queries
 from builder.query_thread import QueryThread
-from builder.records import Hub, ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
+from builder.records import ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
 from builder.records import Version as VersionRecord
 from builder.routes import BY_NAME, PAGE_SIZE
 from builder.settings import Settings
+from builder.site import Mark, is_built, mark_of
 from mcp_app.scope import WHOLE, Scope
 
 # Up to here, reading and decoding a file takes no noticeable time.
 QUICK_BYTES_MAX = 128 * 1024
 SIMILAR_MAX = 3
 
-Mark = tuple[int, int, int]
 T = TypeVar("T")
 
 
@@ -40,32 +40,6 @@ class _Listed(msgspec.Struct, Generic[T]):
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder:
     return msgspec.json.Decoder(kind)
-
-
-def mark_of(path: str) -> Mark | None:
-    """What tells whether a file is still the same; None where there is none."""
-    try:
-        return _mark(os.stat(path))
-    except OSError:
-        return None
-
-
-def _mark(status: os.stat_result) -> Mark:
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def is_built(settings: Settings) -> bool:
-    """Whether there is a site to read."""
-    return mark_of(f"{settings.out}/{BY_NAME['hub'].file}") is not None
-
-
-def read_hub(settings: Settings) -> Hub | None:
-    """What a site says of itself; None where there is none, or not a whole one."""
-    try:
-        with open(f"{settings.out}/{BY_NAME['hub'].file}", "rb") as opened:
-            return _decoder(_Single[Hub]).decode(opened.read()).data
-    except (OSError, ValueError):
-        return None
 
 
 class Catalogue(NamedTuple):
@@ -175,17 +149,17 @@ class Reader:
         return among[:SIMILAR_MAX]
 
     def has_owner(self, owner: str) -> bool:
-        return mark_of(f"{self.settings.out}/{BY_NAME['user'].file_for(owner=owner)}") is not None
+        return os.path.exists(f"{self.settings.out}/{BY_NAME['user'].file_for(owner=owner)}")
 
     def missing(self) -> RequestError:
         """Why a file that every site has is not there."""
-        return not_whole() if is_built(self.settings) else RequestError(
+        return not_whole() if is_built(self.settings.out) else RequestError(
             "unavailable", "The catalogue is not built yet; try again in a moment."
         )  # fmt: skip
 
     async def _query(self, function: Any, *args: Any) -> Any:
         self.sources = None
-        if not is_built(self.settings):
+        if not is_built(self.settings.out):
             raise self.missing()
         try:
             return await self._queries.run(function, *args)
@@ -231,7 +205,7 @@ class Reader:
         except OSError as error:
             raise not_whole() from error
         if self.sources is not None:
-            self.sources[path] = _mark(status)
+            self.sources[path] = mark_of(status)
         return data
 
 

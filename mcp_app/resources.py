@@ -12,7 +12,6 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from builder import names
 from builder.errors import RequestError
-from builder.names import Version
 from builder.routes import BY_NAME, max_age_seconds
 from mcp_app.reader import Reader
 from mcp_app.texts import PromptId, find_prompt
@@ -27,11 +26,10 @@ RESOURCE_NOT_FOUND = -32002
 COMPLETIONS_MAX = 100
 
 _uri = re.compile(r"prompt://([^/]+)/([^/]+)(?:/([^/]+))?")
-Context = ServerRequestContext[Any, Any]
 
 
 async def list_resources(
-    reader: Reader, context: Context, params: types.PaginatedRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
     """The top of the catalogue; the templates lead to all of it."""
     repos, next_cursor = await list_top(reader, params.cursor)
@@ -50,7 +48,7 @@ async def list_resources(
 
 
 async def list_templates(
-    reader: Reader, context: Context, params: types.PaginatedRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
     templates = (
         (LATEST, "prompt", "A prompt", "The published text of a prompt's latest version."),
@@ -71,19 +69,19 @@ async def list_templates(
 
 
 async def read_resource(
-    reader: Reader, context: Context, params: types.ReadResourceRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.ReadResourceRequestParams
 ) -> dict[str, Any]:
     uri = str(params.uri)
     try:
-        owner, name, version = _parse(uri)
-        prompt = await find_prompt(reader, PromptId(owner, name, version))
+        wanted = _parse(uri)
+        prompt = await find_prompt(reader, wanted)
     except RequestError as error:
         if error.status >= 500:
             raise
         is_old = context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         code = RESOURCE_NOT_FOUND if is_old else types.INVALID_PARAMS
         raise MCPError(code, str(error), {"uri": uri}) from None
-    cache = BY_NAME["version_raw" if version else "raw"].cache
+    cache = BY_NAME["version_raw" if wanted.version else "raw"].cache
     return {
         "contents": [{"uri": uri, "mimeType": MEDIA, "text": prompt.content}],
         "ttlMs": max_age_seconds(cache) * 1000,
@@ -95,12 +93,7 @@ def _parse(uri: str) -> PromptId:
     found = _uri.fullmatch(uri)
     if not found:
         raise _unknown_uri()
-    owner, name, version = found.groups()
-    return PromptId(
-        names.check_owner(owner),
-        names.check_repo(name),
-        Version.parse(version) if version else None,
-    )
+    return PromptId.checked(*found.groups())
 
 
 def _unknown_uri() -> RequestError:

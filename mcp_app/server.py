@@ -41,16 +41,15 @@ INSTRUCTIONS = (
 
 log = getLogger("hub.mcp")
 
-Context = ServerRequestContext[Any, Any]
-Handler = Callable[[Reader, Context, Any], Awaitable[dict[str, Any]]]
+Handler = Callable[[Reader, ServerRequestContext, Any], Awaitable[dict[str, Any]]]
 
 
 def make_server(catalogue: Catalogue) -> Server:
     """The server over a catalogue; an ``Endpoint`` speaks HTTP for it."""
 
-    def handler(work: Handler) -> Callable[[Context, Any], Awaitable[dict[str, Any]]]:
+    def handler(work: Handler) -> Callable[[ServerRequestContext, Any], Awaitable[dict[str, Any]]]:
         @wraps(work)
-        async def answer(context: Context, params: Any) -> dict[str, Any]:
+        async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
             try:
                 reader = Reader(catalogue, context.request.scope[SCOPE_KEY])
                 # Older revisions do not know the type; the SDK drops it for them.
@@ -95,7 +94,7 @@ def make_server(catalogue: Catalogue) -> Server:
     )
 
 
-async def _list_tools(reader: Reader, context: Context, params: Any) -> dict[str, Any]:
+async def _list_tools(reader: Reader, context: ServerRequestContext, params: Any) -> dict[str, Any]:
     return {"tools": [_described(tool) for tool in TOOLS.values()]}
 
 
@@ -117,7 +116,7 @@ def _described(tool: Tool) -> dict[str, Any]:
 
 
 async def _call_tool(
-    reader: Reader, context: Context, params: types.CallToolRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.CallToolRequestParams
 ) -> dict[str, Any]:
     tool = TOOLS.get(params.name)
     if tool is None:
@@ -136,7 +135,7 @@ def tool_result(outcome: Outcome) -> dict[str, Any]:
 
 
 async def _complete(
-    reader: Reader, context: Context, params: types.CompleteRequestParams
+    reader: Reader, context: ServerRequestContext, params: types.CompleteRequestParams
 ) -> dict[str, Any]:
     given = (params.context and params.context.arguments) or {}
     argument = params.argument

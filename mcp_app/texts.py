@@ -4,14 +4,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from builder import names
 from builder.errors import RequestError
 from builder.names import Version
 from builder.prompts import fill, filled_chars, parse_document, variable_names
 from builder.records import Repo, Variable
-from mcp_app.reader import Reader, is_built, not_whole
+from mcp_app.reader import Reader, not_whole
 
 FILLED_CHARS_MAX = 1_000_000
 NAMES_TOLD = 10
@@ -23,6 +23,15 @@ class PromptId(NamedTuple):
     owner: str
     name: str
     version: Version | None
+
+    @classmethod
+    def checked(cls, owner: str, name: str, version: str | None) -> Self:
+        """From a caller's texts. Raises RequestError ``invalid_name`` or ``invalid_version``."""
+        return cls(
+            names.check_owner(owner),
+            names.check_repo(name),
+            None if version is None else Version.parse(version),
+        )
 
     @property
     def repo_id(self) -> str:
@@ -56,17 +65,13 @@ def parse_id(text: str) -> PromptId:
             "invalid_parameter",
             "An id is owner/name, or owner/name@1.2.0 for one version; search_prompts gives ids.",
         )
-    return PromptId(
-        names.check_owner(owner), names.check_repo(name), Version.parse(version) if at else None
-    )
+    return PromptId.checked(owner, name, version if at else None)
 
 
 async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
     """Raises RequestError ``repo_not_found`` that names the nearest ids."""
     repo = await reader.repo(owner, name)
     if repo is None:
-        if not is_built(reader.settings):
-            raise reader.missing()
         similar = await reader.similar(f"{owner}/{name}")
         advice = f"Similar ids: {', '.join(similar)}." if similar else "search_prompts gives ids."
         raise RequestError("repo_not_found", f"There is no prompt {owner}/{name} here. {advice}")

@@ -16,7 +16,7 @@ from builder.queries import ListQuery
 from builder.records import RepoSummary, Variable
 from builder.routes import BY_NAME
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
-from mcp_app.reader import Reader, is_built, not_whole
+from mcp_app.reader import Reader, not_whole
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
     FoundPrompt,
@@ -91,8 +91,6 @@ def _found(row: RepoSummary) -> FoundPrompt:
 
 
 async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
-    if not is_built(reader.settings):
-        return reader.missing()
     if await reader.owners_beginning(owner, 1) == [owner]:
         return not_whole()
     near = await reader.owners_beginning(owner[:2], OWNERS_TOLD)

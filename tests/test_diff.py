@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builder import diff
-from builder.diff import unified_diff
+from builder.diff import LineDiff
 from builder.records import CONTENT_BYTES_MAX
 
 lines = st.sampled_from(
@@ -25,7 +25,7 @@ texts = st.builds(
 
 
 def changes(old: str, new: str) -> str:
-    return unified_diff(old, new, "o/n/1.0.0.md", "o/n/1.1.0.md")
+    return LineDiff(old, new).unified("o/n/1.0.0.md", "o/n/1.1.0.md")
 
 
 def apply_diff(old: str, text: str) -> str:
@@ -95,7 +95,7 @@ def test_the_fallback_for_slow_texts_applies_too(old, new):
 def test_git_agrees(tmp_path_factory, old, new):
     folder = tmp_path_factory.mktemp("patch")
     (folder / "prompt").write_bytes(old.encode())
-    (folder / "diff").write_bytes(unified_diff(old, new, "prompt", "prompt").encode())
+    (folder / "diff").write_bytes(LineDiff(old, new).unified("prompt", "prompt").encode())
     if old != new:
         command = ["git", "apply", "-p0", "--unidiff-zero", "--whitespace=nowarn", "diff"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -12,7 +12,6 @@ const field = document.getElementById("q");
 const list = document.getElementById("results");
 const status = document.getElementById("search-status");
 const found = document.getElementById("found"); // on the search page only
-
 const title = document.title;
 
 let catalogue = null; // a promise, once it was needed

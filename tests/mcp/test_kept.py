@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder.site import Mark, mark_of
 from mcp_app.kept import ENTRY_BYTES, KeptAnswers
-from mcp_app.reader import Mark, mark_of
 
 BYTES_MAX = 64 * ENTRY_BYTES
 LARGEST = BYTES_MAX // 16 - ENTRY_BYTES
@@ -97,14 +97,14 @@ def test_answers_that_are_given_up_are_no_longer_counted(tmp_path: Path):
     paths = [tmp_path / str(number) for number in range(3)]
     for path in paths:
         path.write_text("a")
-    marks = {str(path): mark_of(str(path)) for path in paths}
+    marks = {str(path): mark_of(path.stat()) for path in paths}
     for turn, path in itertools.product(range(3), paths):
         kept.put("key", 0, b"answer", marks)
         assert kept.get("key") == b"answer"
         path.write_text("a" * (turn + 2))
         assert kept.get("key") is None
         assert kept.size == 0
-        marks[str(path)] = mark_of(str(path))
+        marks[str(path)] = mark_of(path.stat())
     paths[0].unlink()
     kept.put("key", 0, b"answer", marks)
     assert kept.get("key") is None
