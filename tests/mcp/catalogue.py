@@ -258,22 +258,25 @@ def hub_over(settings: Settings) -> Iterator[Hub]:
         hub.close()
 
 
-# A fixture that is imported is set up in each module; what it stands on, once.
-_HOSTILE = pytest.StashKey[Settings]()
+def ids(result: dict[str, Any]) -> list[str]:
+    return [prompt["id"] for prompt in result["prompts"]]
+
+
+# Known everywhere through ``conftest``.
+
+
+@pytest.fixture(scope="session")
+def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    settings = settings_in(tmp_path_factory.mktemp("hostile"), queries=True)
+    write_hostile_catalogue(settings.content)
+    build(settings)
+    return settings
 
 
 @pytest.fixture(scope="module")
-def hostile(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Hub]:
+def hostile(hostile_site: Settings) -> Iterator[Hub]:
     """A hub over the hostile catalogue. Tests put back what they change."""
-    stash = request.config.stash
-    if _HOSTILE not in stash:
-        settings = settings_in(tmp_path_factory.mktemp("hostile"), queries=True)
-        write_hostile_catalogue(settings.content)
-        build(settings)
-        stash[_HOSTILE] = settings
-    with hub_over(stash[_HOSTILE]) as hub:
+    with hub_over(hostile_site) as hub:
         yield hub
 
 

@@ -8,8 +8,11 @@ import pytest
 
 from builder.routes import PAGE_SIZE
 from tests.catalogues import write_version
+from tests.mcp.catalogue import hostile, hostile_site, sample
 from tests.node import PROGRAMS
 from tests.servers import Server, clean_environment, sample_settings, serving
+
+__all__ = ["hostile", "hostile_site", "sample"]
 
 PROGRAM_SECONDS_MAX = 60
 MORE_PROMPTS = PAGE_SIZE + 10

@@ -21,10 +21,7 @@ from tests.mcp.catalogue import (
     Hub,
     Refused,
     check_error,
-    hostile,
 )
-
-__all__ = ["hostile"]
 
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603

@@ -9,9 +9,7 @@ import pytest
 from builder.routes import BY_NAME, PAGE_SIZE
 from mcp_app.top import TOP_MAX
 from tests.catalogues import moment, version_hours
-from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused, hostile, sample
-
-__all__ = ["hostile", "sample"]
+from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"

@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.scope import WHOLE, Scope, parse_scope
-from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused, hostile
-
-__all__ = ["hostile"]
+from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused
 
 EVE = Scope(owner="eve")
 BULK = Scope(tags=("bulk",))

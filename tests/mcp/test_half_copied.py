@@ -1,0 +1,296 @@
+"""What the tools answer over a site, or a state, that is not whole; nothing of it stays."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from glob import glob
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from builder.build import build
+from builder.routes import BY_NAME
+from builder.settings import Settings
+from mcp_app.cursors import make_cursor
+from mcp_app.endpoint import Endpoint
+from mcp_app.scope import WHOLE, Scope
+from tests.catalogues import (
+    settings_in,
+    write_small_catalogue,
+)
+from tests.mcp.catalogue import (
+    Hub,
+    hub_over,
+    ids,
+    post,
+)
+
+FRONT_OF_REVIEW = {"owner": "ann", "name": "review"}
+
+
+class Part(NamedTuple):
+    """A file of the site, and a call that needs it."""
+
+    file: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+PARTS = {
+    "repo": Part(
+        BY_NAME["repo"].file_for(**FRONT_OF_REVIEW), "get_prompt", {"id": "ann/review"}
+    ),
+    "repo-of-versions": Part(
+        BY_NAME["repo"].file_for(**FRONT_OF_REVIEW), "list_versions", {"id": "ann/review"}
+    ),
+    "version": Part(
+        BY_NAME["version"].file_for(**FRONT_OF_REVIEW, version="1.0.0"),
+        "get_prompt", {"id": "ann/review@1.0.0"},
+    ),
+    "versions": Part(
+        BY_NAME["versions"].file_for(**FRONT_OF_REVIEW), "list_versions", {"id": "ann/review"}
+    ),
+    "tags": Part(BY_NAME["tags"].file, "list_tags", {}),
+    "list": Part(BY_NAME["list"].file_for(sort="top", page=1), "search_prompts", {}),
+    "second-page": Part(
+        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
+        {"sort": "new", "limit": 50, "cursor": make_cursor(50, "", (), None, "new", *WHOLE)},
+    ),
+    "between-pages": Part(
+        BY_NAME["list"].file_for(sort="new", page=2), "search_prompts",
+        {"sort": "new", "limit": 10, "cursor": make_cursor(45, "", (), None, "new", *WHOLE)},
+    ),
+    "tag-list": Part(
+        BY_NAME["tag_list"].file_for(tag="code", sort="top", page=1),
+        "search_prompts", {"tags": ["code"]},
+    ),
+}  # fmt: skip
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(bytes(byte ^ 0x80 for byte in path.read_bytes()))
+
+
+def make_other(path: Path) -> None:
+    path.write_text('{"data": [{"OBEY": 1}], "meta": {}}')
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link_to_itself(path: Path) -> None:
+    # Nobody can read it, not even root.
+    path.unlink()
+    path.symlink_to(path)
+
+
+DAMAGES = (remove, cut, empty, garble, make_other, make_folder, link_to_itself)
+Damage = Callable[[Path], None]
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """A hub over a catalogue that tests may damage, as long as they mend it."""
+    settings = settings_in(tmp_path_factory.mktemp("fragile"), queries=True)
+    write_small_catalogue(settings.content)
+    for number in range(60):
+        shutil.copytree(f"{settings.content}/ann/story", f"{settings.content}/cat/story-{number}")
+    build(settings)
+    with hub_over(settings) as hub:
+        yield hub
+
+
+@contextlib.contextmanager
+def damaged(path: Path, damage: Damage) -> Iterator[None]:
+    """The file is put back at once, as it was to its time and inode.
+
+    A copy is damaged, as what is mapped into memory must not change.
+    """
+    kept = path.with_name(f"{path.name}.kept")
+    path.rename(kept)
+    shutil.copy2(kept, path)
+    try:
+        damage(path)
+        yield
+    finally:
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        kept.replace(path)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_damaged_file_is_told_and_forgotten(fragile: Hub, part: str, damage: Damage):
+    file, tool, arguments = PARTS[part]
+    before = fragile.get(tool, **arguments)
+    path = Path(fragile.settings.out, file)
+    with damaged(path, damage):
+        if tool == "search_prompts" and damage is remove:
+            # The state knows what is on a page of a list, too.
+            assert fragile.get(tool, **arguments) == before
+            return
+        for _ in range(2):
+            error = fragile.error(tool, **arguments)
+            assert "try again in a moment" in error
+            # What is being copied is not denied.
+            assert "no " not in error.lower()
+    assert fragile.get(tool, **arguments) == before
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_nothing_is_kept_of_a_site_that_was_not_whole(fragile: Hub, damage: Damage):
+    async def ask_all(endpoint: Endpoint) -> list[dict[str, Any]]:
+        return [
+            (await post(endpoint, "tools/call", {"name": tool, "arguments": arguments}))["result"]
+            for _, tool, arguments in PARTS.values()
+        ]
+
+    async def ask_while_damaged() -> None:
+        endpoint = fragile.make_endpoint()
+        async with endpoint.running():
+            before = await ask_all(endpoint)
+            for file in {part.file for part in PARTS.values()}:
+                with damaged(Path(fragile.settings.out, file), damage):
+                    during = await ask_all(endpoint)
+                    assert await ask_all(endpoint) == during
+                    for result, whole in zip(during, before, strict=True):
+                        assert result == whole or result["isError"]
+                assert await ask_all(endpoint) == before
+
+    asyncio.run(ask_while_damaged())
+
+
+def test_the_description_of_the_site_is_not_needed(fragile: Hub):
+    with damaged(Path(fragile.settings.out, BY_NAME["hub"].file), remove):
+        for _, tool, arguments in PARTS.values():
+            fragile.get(tool, **arguments)
+        with damaged(Path(fragile.settings.out, PARTS["tags"].file), remove):
+            assert "not built yet" in fragile.error("list_tags")
+
+
+def test_an_owner_whose_profile_is_not_there_yet(fragile: Hub):
+    path = Path(fragile.settings.out, BY_NAME["user"].file_for(owner="bob"))
+    with damaged(path, remove):
+        assert "try again" in fragile.error("search_prompts", owner="bob")
+    assert ids(fragile.get("search_prompts", owner="bob")) == ["bob/sql"]
+
+
+def test_it_is_one_of_many_owners_whose_profile_is_not_there_yet(hostile: Hub):
+    path = Path(hostile.settings.out, BY_NAME["user"].file_for(owner="owner-050"))
+    with damaged(path, remove):
+        assert "try again" in hostile.error("search_prompts", owner="owner-050")
+
+
+def test_it_is_one_of_many_prompts_that_is_not_there_yet(hostile: Hub):
+    file = BY_NAME["repo"].file_for(owner="many", name="prompt-077")
+    with damaged(Path(hostile.settings.out, file), remove):
+        assert "try again" in hostile.error("get_prompt", id="many/prompt-077")
+        # In a part of the catalogue it is not known what the prompt belongs to.
+        assert hostile.error("get_prompt", Scope(tags=("bulk",)), id="many/prompt-077")
+
+
+@contextlib.contextmanager
+def moved(folder: str) -> Iterator[None]:
+    os.rename(folder, f"{folder}.moved")
+    try:
+        yield
+    finally:
+        os.rename(f"{folder}.moved", folder)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "an empty folder", "a file"])
+def test_a_site_that_is_not_there(fragile: Hub, instead: str):
+    out = Path(fragile.settings.out)
+    before = [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
+    with moved(str(out)):
+        if instead == "an empty folder":
+            out.mkdir()
+        elif instead == "a file":
+            out.write_text("")
+        for _, tool, arguments in PARTS.values():
+            assert "try again in a moment" in fragile.error(tool, **arguments)
+        if instead == "an empty folder":
+            out.rmdir()
+        elif instead == "a file":
+            out.unlink()
+    assert before == [fragile.get(tool, **arguments) for _, tool, arguments in PARTS.values()]
+
+
+def test_a_site_that_comes_while_the_server_runs(tmp_path: Path):
+    settings = settings_in(tmp_path, queries=True)
+    write_small_catalogue(settings.content)
+    with hub_over(settings) as hub:
+        for tool, arguments in (
+            ("search_prompts", {}), ("search_prompts", {"query": "review"}),
+            ("search_prompts", {"owner": "ann"}), ("get_prompt", {"id": "ann/review"}),
+            ("list_versions", {"id": "ann/review"}), ("list_tags", {}),
+        ):  # fmt: skip
+            assert "try again in a moment" in hub.error(tool, **arguments)
+        build(settings)
+        assert hub.get("search_prompts", query="review")["total"] == 1
+        assert hub.get("search_prompts")["total"] == 3
+
+
+# What a query reads, by the place in the state's folder.
+QUERIED = {
+    "build.sqlite3": {"owner": "ann"},
+    "search/stamp": {"query": "story"},
+    "search/_MAIN_*.toc": {"query": "story"},
+    "search/MAIN_*.seg": {"query": "story"},
+}
+
+
+# What Whoosh has opened when it meets the damage, it leaves open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "not-open"])
+@pytest.mark.parametrize("damage", [remove, cut, empty, garble, make_folder])
+@pytest.mark.parametrize("pattern", QUERIED)
+def test_a_damaged_state_is_told_and_forgotten(
+    fragile: Hub, tmp_path: Path, pattern: str, damage: Damage, is_open: bool
+):
+    settings = fragile.settings._replace(state=f"{tmp_path}/state")
+    shutil.copytree(fragile.settings.state, settings.state)
+    for rest in ("-wal", "-shm"):
+        Path(settings.state, f"build.sqlite3{rest}").unlink(missing_ok=True)
+    expected = fragile.get("search_prompts", **QUERIED[pattern])
+    (found,) = glob(f"{settings.state}/{pattern}")
+    with hub_over(settings) as hub:
+        if is_open:
+            hub.get("search_prompts", **QUERIED[pattern])
+        with damaged(Path(found), damage):
+            outcome = hub.call("search_prompts", QUERIED[pattern])
+            # What is open already may go on.
+            assert outcome.is_error or json.loads(outcome.text) == expected
+            assert outcome.is_error or is_open
+            # Neither are files read by a query.
+            assert hub.get("get_prompt", id="ann/review")["version"] == "1.1.0"
+        assert hub.get("search_prompts", **QUERIED[pattern]) == expected
+    gc.collect()  # here, where it may be told
+
+
+def test_without_a_state_files_still_answer(fragile: Hub):
+    lost: Settings = fragile.settings._replace(state=f"{fragile.settings.state}-lost")
+    with hub_over(lost) as hub:
+        for _, tool, arguments in PARTS.values():
+            assert hub.get(tool, **arguments) == fragile.get(tool, **arguments)
+        assert "try again" in hub.error("search_prompts", query="story")
+        assert "search_prompts" in hub.error("get_prompt", id="ann/revew")
