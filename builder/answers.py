@@ -21,6 +21,8 @@ GZIP_BYTES_MIN = 1024
 GZIP_LEVEL = 6
 CACHE_BYTES_MAX = 128 * 1024 * 1024
 QUICK_BYTES_MAX = 256 * 1024
+# When to ask again for what is not to be had now.
+RETRY_SECONDS = 5
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -31,6 +33,7 @@ CORS: Headers = [
         b"ETag, Location, Retry-After, RateLimit, RateLimit-Policy",
     ),
 ]
+SAFETY: Headers = [(b"x-content-type-options", b"nosniff")]
 PREFLIGHT: Headers = [
     (b"access-control-allow-methods", b"GET, HEAD, POST, OPTIONS"),
     (
@@ -71,7 +74,7 @@ class Body:
         self.is_ranged = media == TEXT
         self.headers = [
             (b"cache-control", CACHE_CONTROL[cache].encode()),
-            (b"x-content-type-options", b"nosniff"),
+            *SAFETY,
             *CORS,
         ]
         if len(data) >= GZIP_BYTES_MIN:
@@ -159,7 +162,7 @@ def error_answer(
         (b"content-type", JSON.encode()),
         (b"cache-control", CACHE_CONTROL[cache].encode()),
         (b"content-length", b"%d" % len(body)),
-        (b"x-content-type-options", b"nosniff"),
+        *SAFETY,
         *CORS,
     ]
     if error.status == 405:

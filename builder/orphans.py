@@ -8,6 +8,7 @@ from functools import cache
 from builder.repos import Task, remembered_versions
 from builder.routes import (
     BY_NAME,
+    HOST_FILES,
     LIST_PAGES_MAX,
     ROUTES,
     SORTS,
@@ -31,7 +32,7 @@ class Expected:
 
     def __contains__(self, file: str) -> bool:
         found = match_file(file)
-        return found is not None and self._exists(found)
+        return file in HOST_FILES or (found is not None and self._exists(found))
 
     def _exists(self, found: Match) -> bool:
         params = found.params

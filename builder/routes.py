@@ -220,6 +220,9 @@ HEALTH_URL = "/healthz"
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
 
+# What a host reads in the site's folder; `hubctl hosts` writes them, and no build touches them.
+HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
+
 _max_age = re.compile(r"max-age=(\d+)")
 _FIELD = re.compile(r"\{(\w+)\}")
 _publish_url = re.compile(_FIELD.sub("[^/]+", PUBLISH_URL))

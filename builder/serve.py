@@ -11,8 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from builder import names
-from builder.answers import PREFLIGHT, READ_METHODS, Answer, Body, FileBodies, error_answer
+from builder.answers import (
+    PREFLIGHT,
+    READ_METHODS,
+    RETRY_SECONDS,
+    Answer,
+    Body,
+    FileBodies,
+    error_answer,
+)
 from builder.errors import RequestError
+from builder.missing import reasons
 from builder.names import Version
 from builder.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.query_thread import QueryThread
@@ -95,7 +104,7 @@ class ReadApp:
         except RequestError as error:
             if error.status == 404 and not self._is_api(path):
                 return self._redirected(path) or self._not_found_page() or error_answer(error)
-            return error_answer(error, 5 if error.status == 503 else None)
+            return error_answer(error, RETRY_SECONDS if error.status == 503 else None)
         except Exception:
             # The edge of the process: the log gets the cause, the client the envelope.
             log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
@@ -148,34 +157,15 @@ class ReadApp:
 
     def _missing(self, found: Match) -> RequestError:
         """Why there is no file for a URL that the table knows."""
-        name, params = found.route.name, found.params
+        route, params = found
         if not is_built(self.settings.out):
             return RequestError("unavailable", "The site is not built yet; try again in a moment.")
-        if name == "tag_list" and not self._files.exists(
-            found.route.file_for(**{**params, "page": "1"})
-        ):
-            return RequestError("tag_not_found", f"No repo has the tag {params['tag']!r}.")
-        if found.route.scope == "list":
-            return RequestError(
-                "page_not_found", "The list ends before this page; meta.pages tells where."
-            )
-        if found.route.scope == "owner":
-            return RequestError("user_not_found", f"There is no user {params['owner']!r}.")
-        if found.route.scope in ("repo", "version"):
-            repo = f"{params['owner']}/{params['name']}"
-            if not self._files.exists(BY_NAME["repo"].file_for(**params)):
-                return RequestError("repo_not_found", f"There is no repo {repo!r}.")
-            if name == "diff" and self._files.exists(BY_NAME["version"].file_for(**params)):
-                return RequestError(
-                    "not_found", f"{params['version']} is the first version of {repo}: no diff."
-                )
-            if found.route.scope == "version":
-                return RequestError(
-                    "version_not_found",
-                    f"{repo} has no version {params['version']}; "
-                    f"{BY_NAME['versions'].url_for(**params)} lists those that it has.",
-                )
-        return RequestError("not_found", "There is nothing at this address.")
+        reason = next(
+            one
+            for one in reasons(route)
+            if not one.witness or self._files.exists(one.witness.format_map(params))
+        )
+        return RequestError(reason.code, reason.message.format_map(params))
 
     def _redirected(self, path: str) -> Answer | None:
         """To the page without the slash at the end, if there is one."""

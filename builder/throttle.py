@@ -56,13 +56,23 @@ class _WindowStorage(Storage):
         self._windows.pop(key, None)
 
 
+def policy(limit: int, name: str = "read") -> str:
+    """The RateLimit-Policy header of a limit of requests a minute."""
+    return f'"{name}";q={limit};w={WINDOW_SECONDS}'
+
+
+def exhausted(wait_seconds: int, name: str = "read") -> str:
+    """The RateLimit header for a client who is told to wait so long."""
+    return f'"{name}";r=0;t={wait_seconds}'
+
+
 class Throttle:
     """Counts the requests of each client. ``limit`` is requests a minute, at least 1; ``name``
     is what the headers call it.
     """
 
     def __init__(self, limit: int, name: str = "read") -> None:
-        self.policy = f'"{name}";q={limit};w={WINDOW_SECONDS}'
+        self.policy = policy(limit, name)
         self._name = name
         self._item = RateLimitItemPerMinute(limit)
         self._limiter = FixedWindowRateLimiter(_WindowStorage())
@@ -78,4 +88,4 @@ class Throttle:
 
     def exhausted(self, wait_seconds: int) -> str:
         """The RateLimit header for a client who is told to wait so long."""
-        return f'"{self._name}";r=0;t={wait_seconds}'
+        return exhausted(wait_seconds, self._name)

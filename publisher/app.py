@@ -17,6 +17,7 @@ from flask_cors import CORS
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from builder import answers, names
+from builder.answers import RETRY_SECONDS
 from builder.derive import Links
 from builder.errors import OperatorError, RequestError
 from builder.rebuild import Rebuilder
@@ -34,7 +35,6 @@ from publisher.publish import Published, publish
 
 PUBLISH_LIMIT = 30
 FAILED_AUTH_LIMIT = 20
-RETRY_SECONDS = 5
 
 log = logging.getLogger("hub.publish")
 

@@ -1,0 +1,210 @@
+"""nginx: a whole configuration, from the table of routes."""
+
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import jinja2
+
+from builder import answers, names, throttle
+from builder.errors import STATUS, OperatorError
+from builder.hosts.rules import PARAMETERS, HostedSite, Rule, envelope, rules
+from builder.missing import reasons
+from builder.queries import PARAMETERS_MAX
+from builder.routes import (
+    BY_NAME,
+    CACHE_CONTROL,
+    GRAMMAR,
+    HEALTH_URL,
+    HTML,
+    JSON,
+    MCP_URLS,
+    PUBLISH_URL,
+    ROUTES,
+    SORTS,
+    Route,
+)
+
+FILE = "nginx.conf"
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("builder.hosts", ""),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+_known = "|".join(PARAMETERS)
+# Queries that no map looks into, and where they go: what would have to be decoded, to the service.
+_ODD_QUERIES = (
+    (rf"^(?:[^&]*&){{{PARAMETERS_MAX}}}", "invalid_parameter"),
+    (rf"(?:^|&)(?:(?:{_known})=[^&]*|[^=&]*)[%+]", "ask"),
+    (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
+)
+
+
+class Place(NamedTuple):
+    """A location of the configuration: its condition, its URL's path, and the file it serves.
+
+    The last two with nginx's variables for the route's parameters.
+    """
+
+    route: Route
+    where: str
+    url: str
+    file: str
+
+
+def folder(site: HostedSite) -> str:
+    """Where nginx keeps its logs, cache and temporary files; has to be there when it starts."""
+    return f"{site.state}/nginx"
+
+
+def files(site: HostedSite) -> dict[str, str]:
+    """The configuration, by file name. Raises OperatorError for what it cannot hold."""
+    for path in (site.out, site.state, *(site.certificate or ())):
+        _check(path)
+    base = urlsplit(site.base_url).path
+    places = [place for rule in rules() for place in _places(site, base, rule)]
+    # Those with a query, and the one that is a folder's.
+    lists, raw, home = [
+        next(place for place in places if place.route.name == name)
+        for name in ("repos", "raw", "home")
+    ]
+    plain = [place for place in places if place not in (lists, raw, home)]
+    limit = site.reads_per_minute
+    common = [("Cache-Control", "$cache"), *_headers(answers.CORS + answers.SAFETY)]
+    # Of pages alone.
+    safety = [
+        (header, "$" + header.lower().replace("-", "_"), value)
+        for header, value in _headers(answers.PAGE_SAFETY, quote=str)
+    ]
+    text = _environment.get_template("nginx.conf.jinja").render(
+        site=site,
+        base=base,
+        folder=folder(site),
+        cache=CACHE_CONTROL,
+        json=JSON,
+        html=HTML,
+        envelope=envelope,
+        path=_path,
+        text=_text,
+        variables=_variables,
+        file=lambda template: f"{site.out}/{_variables(template)}",
+        # Reads
+        home=dict.fromkeys((f"{base}/", base or "/")),
+        lists=lists,
+        raw=raw,
+        not_found_page=next(place for place in places if place.route.name == "not_found_page"),
+        api=[place for place in plain if place.route.is_api],
+        pages=[place for place in plain if not place.route.is_api],
+        slashes=_slashes(site, base),
+        missing=[("", reasons(BY_NAME["hub"]))]
+        + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
+        # Queries
+        grammar=GRAMMAR,
+        odd_queries=_ODD_QUERIES,
+        tags=rf"{GRAMMAR['tag']}(?:,{GRAMMAR['tag']}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
+        asked={"sort": SORTS[0], "page": "1", "tag": "", "version": ""},
+        list=base + _variables(BY_NAME["list"].url, "asked_"),
+        tag_list=base + _variables(BY_NAME["tag_list"].url, "asked_"),
+        version_raw=base
+        + _variables(BY_NAME["version_raw"].url).replace("$version", "$asked_version"),
+        # The service
+        mcp=f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
+        service_urls=[*MCP_URLS, HEALTH_URL],
+        publish=re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(base + PUBLISH_URL)),
+        # Headers
+        safety=safety,
+        api_headers=[*common, *_policy(limit)],
+        page_headers=[*common, *((header, variable) for header, variable, _ in safety)],
+        preflight_headers=[*common, *_headers(answers.PREFLIGHT)],
+        gzip_types=sorted({route.media for route in ROUTES} - {HTML}),
+        gzip_bytes_min=answers.GZIP_BYTES_MIN,
+        # Limits and errors
+        limit=limit,
+        status=STATUS,
+        errors=[(place, code, [*common, *headers]) for place, code, headers in _errors(limit)],
+    )
+    return {FILE: text}
+
+
+def _places(site: HostedSite, base: str, rule: Rule) -> list[Place]:
+    url, file = base + _variables(rule.route.url), f"{site.out}/{_variables(rule.route.file)}"
+    if rule.paths and (rule.route.is_api or len(rule.paths) == 1 or rule.route.name == "home"):
+        return [Place(rule.route, f"= {base}{path}", url, file) for path in rule.paths]
+    pattern = f"(?:{rule.pattern})" if rule.paths else rule.pattern
+    return [Place(rule.route, f'~ "^{re.escape(base)}{pattern}\\z"', url, file)]
+
+
+def _slashes(site: HostedSite, base: str) -> list[Place]:
+    """Where pages would be with a slash at their end."""
+    return [
+        place._replace(where=place.where.replace('\\z"', '/\\z"'))
+        for rule in rules()
+        if rule.route.media == HTML and rule.route.name != "home"
+        for place in _places(site, base, rule)[:1]
+    ]
+
+
+def _errors(limit: int) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Errors of nginx's own: name of the place, code, and the headers that it has beside the
+    common ones.
+    """
+    read_or_publish = f"{answers.READ_METHODS}, POST"
+    told = [
+        ("bad_request", "invalid_parameter", []),
+        ("invalid_parameter", "invalid_parameter", _policy(limit)),
+        ("invalid_version", "invalid_version", _policy(limit)),
+        ("range_not_satisfiable", "range_not_satisfiable", _policy(limit)),
+        ("content_too_large", "content_too_large", []),
+        ("nobody", "method_not_allowed", [("Allow", _text(answers.READ_METHODS))]),
+        ("publisher", "method_not_allowed", [("Allow", _text(read_or_publish))]),
+        ("internal_error", "internal_error", []),
+        ("unavailable", "unavailable", [("Retry-After", str(answers.RETRY_SECONDS))]),
+    ]
+    if limit:
+        # The limit is of a bucket that leaks, so the next read is allowed this soon.
+        wait_seconds = math.ceil(throttle.WINDOW_SECONDS / limit)
+        exhausted = [
+            ("Retry-After", str(wait_seconds)),
+            ("RateLimit", _text(throttle.exhausted(wait_seconds))),
+        ]
+        told.append(("rate_limited", "rate_limited", [*_policy(limit), *exhausted]))
+    return told
+
+
+def _policy(limit: int) -> list[tuple[str, str]]:
+    return [("RateLimit-Policy", _text(throttle.policy(limit)))] if limit else []
+
+
+def _headers(
+    headers: answers.Headers, quote: Callable[[str], str] | None = None
+) -> list[tuple[str, str]]:
+    """Headers with their values as nginx's configuration writes them."""
+    return [(name.decode().title(), (quote or _text)(value.decode())) for name, value in headers]
+
+
+def _variables(template: str, prefix: str = "") -> str:
+    """A template of the table, with nginx's variables for its parameters."""
+    return re.sub(r"\{(\w+)\}", rf"${prefix}\g<1>", template)
+
+
+def _path(path: str) -> str:
+    return f'"{path}"'
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _check(path: str) -> None:
+    if re.search(r"""["'$\\{};#\x00-\x1f\x7f]""", path):
+        raise OperatorError(
+            f"nginx's configuration cannot hold the path {path!r}. Choose one without quotes, $, "
+            "braces, semicolons, #, backslashes and control characters."
+        )

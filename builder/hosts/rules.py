@@ -1,0 +1,99 @@
+"""What every host has to know of the table of routes, as regular expressions and answers.
+
+Patterns are in what PCRE, RE2 and JavaScript have in common, but for the sign that begins a named
+group. They have no anchors: what stands for the very end differs.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from builder import render
+from builder.records import ErrorBody
+from builder.routes import API, GRAMMAR, QUERY_CHARS_MAX, ROUTES, SORTS, Route
+from builder.settings import DEFAULT_BASE_URL
+
+# Parameters of a URL's query that mean something, here or to `hubctl serve`.
+PARAMETERS = ("page", "sort", "tag", "q", "version")
+
+# What a host says itself where it cannot go into details; why a file is missing is in `missing`.
+MESSAGES = {
+    "invalid_name": "Names of owners and repos are lower case: a-z, 0-9 and single hyphens "
+    "between them.",
+    "invalid_parameter": f"page is a whole number from 1 on, sort one of {', '.join(SORTS)}, tag "
+    f"a tag or several with commas between them, q at most {QUERY_CHARS_MAX} characters; each at "
+    "most once.",
+    "invalid_version": "A version is x.y.z: three whole numbers without leading zeros.",
+    "not_found": f"There is nothing at this address; {API}/openapi.json lists the endpoints.",
+    "method_not_allowed": "This address can be read (GET, HEAD), not written.",
+    "content_too_large": "The request is too long.",
+    "range_not_satisfiable": "The text is shorter than that; ask for less.",
+    "rate_limited": "Too many reads from your address; wait as Retry-After says, and keep answers "
+    "as long as Cache-Control says.",
+    "internal_error": "The server failed; try again in a moment.",
+    "unavailable": "Searches and publishing are not answered just now; the rest is. Try again in "
+    "a moment.",
+}
+
+
+class HostedSite(NamedTuple):
+    """A site as a host's configuration sees it. ``out`` and ``state`` are absolute folders.
+
+    ``listen``: host and port. ``upstream``: those of the `hubctl serve` that answers what files
+    cannot. ``reads_per_minute``: for each client address; 0 for no limit. ``trusted_proxies``:
+    whose X-Forwarded-For tells the client's address. ``certificate``: the files of a certificate
+    and its key, for TLS.
+    """
+
+    out: str
+    state: str
+    base_url: str = DEFAULT_BASE_URL
+    listen: str = "127.0.0.1:8080"
+    upstream: str = "127.0.0.1:8000"
+    reads_per_minute: int = 120
+    trusted_proxies: tuple[str, ...] = ()
+    certificate: tuple[str, str] | None = None
+
+
+class Rule(NamedTuple):
+    """Paths, relative to the base URL, that mean a file of a route: its URL and its file.
+
+    ``paths`` are all of them where the route has no parameters, else none; ``pattern`` matches
+    them whole, with a group for each parameter.
+    """
+
+    route: Route
+    paths: tuple[str, ...]
+    pattern: str
+
+
+def rules(group: str = "?<{}>") -> Iterator[Rule]:
+    """What each path means; the first rule that matches is right.
+
+    Those without parameters come first, since no repo is at `/cli/hub`. ``group`` is how a named
+    group begins.
+    """
+    for route in sorted(ROUTES, key=lambda route: "{" in route.url):
+        file = f"/{route.file}"
+        if "{" not in file:
+            paths = tuple(dict.fromkeys((route.url, file)))
+            yield Rule(route, paths, "|".join(map(re.escape, paths)))
+        elif file.startswith(f"{route.url}."):
+            extension = re.escape(file.removeprefix(route.url))
+            yield Rule(route, (), f"{_pattern(route.url, group)}(?:{extension})?")
+        else:
+            for path in dict.fromkeys((route.url, file)):
+                yield Rule(route, (), _pattern(path, group))
+
+
+def _pattern(template: str, group: str) -> str:
+    parts = re.split(r"\{(\w+)\}", template)
+    return "".join(
+        f"({group.format(part)}{GRAMMAR[part]})" if index % 2 else re.escape(part)
+        for index, part in enumerate(parts)
+    )
+
+
+def envelope(code: str, message: str = "") -> str:
+    """The body of an error; its message is the one of MESSAGES unless given."""
+    return render.error_envelope(ErrorBody(code, message or MESSAGES[code])).decode()

@@ -1,0 +1,306 @@
+"""What nginx does on the generated configuration, beside what the conformance suite asks of all."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import requests
+
+from builder.build import build
+from builder.errors import OperatorError
+from builder.hosts import nginx
+from builder.hosts.rules import HostedSite
+from builder.settings import Settings
+from tests.conformance.nginx import started_nginx
+from tests.servers import (
+    DEADLINE_SECONDS,
+    HUBCTL,
+    add_publisher,
+    clean_environment,
+    free_port,
+    read_answer,
+    running,
+    sample_settings,
+    serve_command,
+    wait_until,
+)
+
+SECRET = "not for readers"
+REPO = "/api/v1/repos/mara-okafor/sql-review"
+
+
+def hosted(settings: Settings, folder: Path, **changes) -> HostedSite:
+    """A site whose upstream is down, without a limit; nginx's own files are in ``folder``."""
+    given = {
+        "listen": f"127.0.0.1:{free_port()}", "upstream": f"127.0.0.1:{free_port()}",
+        "reads_per_minute": 0, "base_url": settings.base_url,
+    }  # fmt: skip
+    return HostedSite(settings.out, str(folder), **(given | changes))
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The sample catalogue, built, with files around and in the site that nobody may read."""
+    settings = sample_settings(tmp_path_factory.mktemp("nginx"))
+    build(settings)
+    for file in ("../secret.json", "../secret.txt", ".env", "_redirects", "api/v1/.hidden.json"):
+        Path(settings.out, file).write_text(SECRET)
+    return settings
+
+
+@pytest.fixture(scope="module")
+def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory):
+    """The URL of nginx while `hubctl serve` is down."""
+    folder = tmp_path_factory.mktemp("alone")
+    with started_nginx(hosted(settings, folder), folder) as url:
+        yield url
+
+
+def get(url: str, **options) -> requests.Response:
+    return requests.get(url, timeout=DEADLINE_SECONDS, allow_redirects=False, **options)
+
+
+def code_of(response: requests.Response) -> str:
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    return response.json()["error"]["code"]
+
+
+def test_reads_go_on_without_the_service(alone):
+    for path in (
+        "/", "/mara-okafor/sql-review", "/api/v1/repos", "/api/v1/repos?sort=new&page=1",
+        "/api/v1/repos?tag=sql", REPO, f"{REPO}/raw?version=1.0.0", "/api/v1/tags",
+    ):  # fmt: skip
+        assert get(alone + path).status_code == 200, path
+    for path, code in {
+        f"{REPO}/versions/9.9.9": "version_not_found",
+        "/api/v1/repos?sort=old": "invalid_parameter",
+        "/api/v1/repos?page=99": "page_not_found",
+    }.items():
+        assert code_of(get(alone + path)) == code
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/repos?q=sql", "/api/v1/repos?tag=sql,data", "/api/v1/repos?tag=sql%2Cdata", "/mcp",
+     "/healthz", "/api/v1/repos/Mara/x"],
+)  # fmt: skip
+def test_what_needs_the_service_is_told_to_come_back(alone, path):
+    response = get(alone + path)
+    assert (response.status_code, code_of(response)) == (503, "unavailable")
+    assert response.headers["Retry-After"] == "5"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_a_publication_without_the_service_is_told_to_come_back(alone):
+    response = requests.post(f"{alone}{REPO}/versions", json={"content": "x"})
+    assert (response.status_code, code_of(response)) == (503, "unavailable")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SORT=../../../secret", "sort=top&SORT=../../../../secret", "PAGE=../../../../secret&page=1",
+     "Tag=../../secret", "tag=sql&TAG=../../../secret", "version=1.0.0&VERSION=../../../../secret"],
+)  # fmt: skip
+def test_a_parameter_of_another_case_is_none(alone, query):
+    # nginx's own $arg_page does not mind the case.
+    for path in ("/api/v1/repos", f"{REPO}/raw"):
+        response = get(f"{alone}{path}?{query}")
+        assert response.status_code == 200
+        assert SECRET not in response.text
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/../secret.json", "/api/v1/../../../secret.json", "/api/v1/repos/%2e%2e/%2e%2e/secret.json",
+     "/.env", "/_redirects", "/api/v1/.hidden.json", "/api/v1/.hidden", "/%2e%2e/secret.txt",
+     "/api/v1/repos/..%2f..%2f../secret", "//../secret.json", "/-/ask", "/-/missing/repo",
+     "/api/v1/repos/mara-okafor/..%2f..%2f..%2f..%2fsecret.json"],
+)  # fmt: skip
+def test_nothing_outside_of_the_table_is_served(alone, target):
+    host, _, port = alone.removeprefix("http://").rpartition(":")
+    answer = raw(host, int(port), f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.status in (400, 404, 503)
+    assert SECRET.encode() not in answer.body
+
+
+def raw(host: str, port: int, request: str):
+    with socket.create_connection((host, port), DEADLINE_SECONDS) as connection:
+        connection.sendall(request.encode("latin-1"))
+        return read_answer(connection, request.split()[0])
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    ["GET /" + "x" * 70_000 + " HTTP/1.1\r\nHost: x\r\n\r\n",
+     "GET /api/v1/repos HTTP/1.1\r\nHost: x\r\nX: " + "x" * 70_000 + "\r\n\r\n",
+     "GET /api/v1/repos%00.json HTTP/1.1\r\nHost: x\r\n\r\n",
+     "GET /api/v1/repos HTTP/1.1\r\n\r\n",
+     "GET /api/v1/%zz HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ids=["long target", "long header", "zero byte", "no host", "no percent encoding"],
+)  # fmt: skip
+def test_what_nginx_itself_refuses_gets_the_envelope(alone, request_text):
+    host, _, port = alone.removeprefix("http://").rpartition(":")
+    answer = raw(host, int(port), request_text)
+    assert 400 <= answer.status < 500
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.body)["error"]["message"]
+
+
+def test_a_body_that_is_too_long_never_reaches_the_disk(settings, alone):
+    response = requests.post(f"{alone}{REPO}/versions", data=b"x" * (4 << 20))
+    assert (response.status_code, code_of(response)) == (413, "content_too_large")
+
+
+def test_a_host_below_a_path(tmp_path):
+    settings = sample_settings(tmp_path, "https://example.org/some/prompts")
+    build(settings)
+    with started_nginx(hosted(settings, tmp_path), tmp_path) as url:
+        assert url.endswith("/some/prompts")
+        assert get(f"{url}{REPO}").status_code == 200
+        assert get(url).text == get(f"{url}/").text != ""
+        assert get(f"{url}/mara-okafor/").headers["Location"] == "/some/prompts/mara-okafor"
+        assert get(f"{url}/api/v1/repos?tag=sql").json()["meta"]["tag"] == "sql"
+        outside = url.removesuffix("/some/prompts")
+        assert get(f"{outside}{REPO}").status_code == 404
+
+
+def test_searches_that_were_asked_before_outlive_the_service(tmp_path):
+    settings = sample_settings(tmp_path)
+    token = add_publisher(settings, "ada")
+    command = serve_command(settings, "--rate-limit", "0", "--trusted-proxy", "127.0.0.1")
+    upstream = f"127.0.0.1:{free_port()}"
+    command[command.index("--port") + 1] = upstream.rpartition(":")[2]
+    with (
+        running(command, settings) as server,
+        started_nginx(hosted(settings, tmp_path, upstream=upstream), tmp_path) as url,
+    ):
+        first = get(f"{url}/api/v1/repos?q=sql")
+        assert first.json()["meta"]["q"] == "sql"
+        assert get(f"{url}/api/v1/repos?q=sql").headers["X-Cache"] == "HIT"
+        published = requests.post(
+            f"{url}/api/v1/repos/ada/hello/versions", json={"content": "Hello {{name}}."},
+            headers={"Authorization": f"Bearer {token}"},
+        )  # fmt: skip
+        assert published.status_code == 201
+        # What is acknowledged can be read, from the files.
+        assert get(f"{url}/api/v1/repos/ada/hello/raw").text == "Hello {{name}}."
+        server.close()
+        expire(tmp_path)
+        stale = get(f"{url}/api/v1/repos?q=sql")
+        assert (stale.status_code, stale.content) == (200, first.content)
+        assert stale.headers["X-Cache"] in ("STALE", "UPDATING")
+        assert get(f"{url}/api/v1/repos?q=never+asked").status_code == 503
+        assert get(f"{url}/api/v1/repos/ada/hello/raw").status_code == 200
+
+
+def expire(folder: Path) -> None:
+    """Make what is in nginx's cache a day old, by the time until which a file says it is valid."""
+    for path in (folder / "nginx" / "cache").iterdir():
+        with path.open("r+b") as file:
+            file.seek(8)  # after the version: seconds since 1970, 64 bits
+            file.write((1).to_bytes(8, "little"))
+
+
+def test_the_limit_of_reads(settings, tmp_path):
+    with (
+        started_nginx(hosted(settings, tmp_path, reads_per_minute=30), tmp_path) as url,
+        requests.Session() as session,
+    ):
+        answers = [session.get(f"{url}{REPO}") for _ in range(30)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert answers[0].headers["RateLimit-Policy"] == '"read";q=30;w=60'
+        # Meanwhile, time may have made up for some.
+        refused = next(
+            answer
+            for answer in (session.get(f"{url}{REPO}") for _ in range(200))
+            if answer.status_code == 429
+        )
+        assert code_of(refused) == "rate_limited"
+        assert refused.headers["Retry-After"] == "2"
+        assert refused.headers["RateLimit"] == '"read";r=0;t=2'
+        assert refused.headers["Cache-Control"] == "no-store"
+        assert session.get(url).status_code == 200  # pages have no limit
+
+
+def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_path):
+    site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
+    with started_nginx(site, tmp_path) as url:
+        for client in ("192.0.2.1", "192.0.2.2"):
+            # What a client adds itself stands to the left of what the proxy saw.
+            headers = {"X-Forwarded-For": f"203.0.113.9, {client}"}
+            statuses = [get(f"{url}{REPO}", headers=headers).status_code for _ in range(2)]
+            assert statuses == [200, 429]
+
+
+def test_it_speaks_tls(settings, tmp_path):
+    certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with started_nginx(hosted(settings, tmp_path, certificate=(certificate, key)), tmp_path) as url:
+        assert url.startswith("https://")
+        assert get(f"{url}{REPO}", verify=certificate).status_code == 200
+        with pytest.raises(requests.exceptions.SSLError):
+            get(f"{url}{REPO}")
+
+
+@pytest.mark.parametrize("name", ["a b", "ünï", "a-(b)[c]*?"])
+def test_folders_may_have_odd_names(tmp_path, name):
+    settings = sample_settings(tmp_path / name)
+    build(settings)
+    with started_nginx(hosted(settings, tmp_path), tmp_path) as url:
+        assert get(f"{url}{REPO}").status_code == 200
+
+
+@pytest.mark.parametrize("name", ['a"b', "a$b", "a\nb", "a;b", "a{b", "a\\b", "a'b", "a#b"])
+def test_folders_that_the_configuration_cannot_hold_are_refused(name):
+    with pytest.raises(OperatorError, match="nginx"):
+        nginx.files(HostedSite(f"/srv/{name}", "/srv/var"))
+    with pytest.raises(OperatorError, match="nginx"):
+        nginx.files(HostedSite("/srv/site", f"/srv/{name}"))
+
+
+def test_it_runs_without_root_as_the_command_says(tmp_path):
+    """`hubctl hosts nginx`, then the line that it prints, as another user."""
+    settings = sample_settings(tmp_path)
+    build(settings)
+    port = free_port()
+    done = subprocess.run(
+        [HUBCTL, "hosts", "nginx", "--target", f"{tmp_path}/conf", "--out", settings.out,
+         "--state", settings.state, "--listen", f"127.0.0.1:{port}"],
+        capture_output=True, text=True, env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path}/conf/nginx.conf\n"
+    line = next(line for line in done.stderr.splitlines() if line.startswith("Start it with: "))
+    command = line.removeprefix("Start it with: ").split()
+    if os.geteuid() == 0:
+        for folder in (tmp_path, *tmp_path.parents[:2]):
+            folder.chmod(0o755)
+        for path, _, _ in os.walk(settings.state):
+            shutil.chown(path, "nobody")
+        command = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", *command]
+    pid = Path(settings.state, "nginx", "nginx.pid")
+    subprocess.run(command, check=True, capture_output=True)
+    try:
+        wait_until(pid.exists, "nginx")
+        wait_until(lambda: get(f"http://127.0.0.1:{port}{REPO}").ok, "an answer")
+    finally:
+        os.kill(int(wait_until(lambda: pid.read_text().strip(), "its id")), signal.SIGQUIT)
+        wait_until(lambda: not pid.exists(), "its end")
+    log = Path(settings.state, "nginx", "access.log").read_text()
+    assert f'"GET {REPO} HTTP/1.1" 200' in log
+
+
+def test_the_configuration_is_the_same_each_time(settings):
+    site = HostedSite(settings.out, settings.state)
+    assert nginx.files(site) == nginx.files(site)
