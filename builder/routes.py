@@ -63,6 +63,12 @@ GRAMMAR = {
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
 }
+# Where the grammar does not say how long it may be.
+CHARS_MAX = {
+    "owner": names.OWNER_CHARS_MAX,
+    "name": names.REPO_CHARS_MAX,
+    "tag": names.TAG_CHARS_MAX,
+}
 
 Scope = Literal["version", "repo", "owner", "tag", "list", "site"]
 
@@ -299,16 +305,11 @@ class _Matcher:
         return None
 
 
-_CHARS_MAX = {
-    "owner": names.OWNER_CHARS_MAX,
-    "name": names.REPO_CHARS_MAX,
-    "tag": names.TAG_CHARS_MAX,
-}
 _GRAMMAR = {key: re.compile(pattern) for key, pattern in GRAMMAR.items()}
 
 
 def _fits(key: str, value: str) -> bool:
-    return len(value) <= _CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
+    return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
 
 
 _urls = _Matcher([(route.url, route) for route in ROUTES])

@@ -18,10 +18,12 @@ NEXT = {
     "nginx": "Start it with: nginx -c {0}/nginx.conf",
     "caddy": "Start it with: caddy run --config {0}/Caddyfile",
     "cloudflare": "Deploy the site to the bucket; then, in {0}: npx wrangler deploy",
-    "netlify": "They belong into the site's folder: publish that.",
-    "github": "It belongs into the site's folder: publish that.",
+    "netlify": "They belong to the root of what is published: the site's folder, mostly.",
+    "github": "It belongs to the root of what is published: the site's folder, mostly.",
     "s3": "Upload in the order of the plan, or let hubctl deploy do it.",
 }
+# Written to be edited, so not written again.
+EDITED = ("wrangler.toml",)
 # Servers that run here, and keep logs and temporary files below the state folder.
 SERVERS = ("nginx", "caddy")
 
@@ -112,8 +114,12 @@ def hosts(
         if host in SERVERS:
             os.makedirs(f"{site.state}/{host}", exist_ok=True)
         for name, text in _files(host, site).items():
-            _write(f"{folder}/{name}", text)
-            click.echo(f"{folder}/{name}")
+            path = f"{folder}/{name}"
+            if name in EDITED and os.path.exists(path):
+                click.echo(f"Kept {path}; remove it to have it written anew.", err=True)
+            else:
+                _write(path, text)
+                click.echo(path)
     except OSError as error:
         raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
     click.echo(f"{NEXT[host].format(folder)}\nLinks of the site lead to {site.base_url}.", err=True)

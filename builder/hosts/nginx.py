@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,7 +10,14 @@ import jinja2
 
 from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import PARAMETERS, HostedSite, Rule, envelope, rules
+from builder.hosts.rules import (
+    PARAMETERS,
+    HostedSite,
+    Rule,
+    envelope,
+    rules,
+    value_pattern,
+)
 from builder.missing import reasons
 from builder.queries import PARAMETERS_MAX
 from builder.routes import (
@@ -68,13 +75,16 @@ def files(site: HostedSite) -> dict[str, str]:
     for path in (site.out, site.state, *(site.certificate or ())):
         _check(path)
     base = urlsplit(site.base_url).path
-    places = [place for rule in rules() for place in _places(site, base, rule)]
+    places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
     # Those with a query, and the one that is a folder's.
     lists, raw, home = [
         next(place for place in places if place.route.name == name)
         for name in ("repos", "raw", "home")
     ]
-    plain = [place for place in places if place not in (lists, raw, home)]
+    plain = [place for place in places if place not in (lists, home)]
+    # A file's own path has no query.
+    raw = raw._replace(where=raw.where.replace(r"(?:\.txt)?", ""))
+    tag = value_pattern("tag")
     limit = site.reads_per_minute
     common = [("Cache-Control", "$cache"), *_headers(answers.CORS + answers.SAFETY)]
     # Of pages alone.
@@ -105,9 +115,9 @@ def files(site: HostedSite) -> dict[str, str]:
         missing=[("", reasons(BY_NAME["hub"]))]
         + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
         # Queries
-        grammar=GRAMMAR,
+        grammar={parameter: value_pattern(parameter) for parameter in GRAMMAR},
         odd_queries=_ODD_QUERIES,
-        tags=rf"{GRAMMAR['tag']}(?:,{GRAMMAR['tag']}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
+        tags=f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
         asked={"sort": SORTS[0], "page": "1", "tag": "", "version": ""},
         list=base + _variables(BY_NAME["list"].url, "asked_"),
         tag_list=base + _variables(BY_NAME["tag_list"].url, "asked_"),
@@ -122,12 +132,12 @@ def files(site: HostedSite) -> dict[str, str]:
         api_headers=[*common, *_policy(limit)],
         page_headers=[*common, *((header, variable) for header, variable, _ in safety)],
         preflight_headers=[*common, *_headers(answers.PREFLIGHT)],
-        gzip_types=sorted({route.media for route in ROUTES} - {HTML}),
+        gzip_types=sorted({route.media for route in ROUTES}),
         gzip_bytes_min=answers.GZIP_BYTES_MIN,
         # Limits and errors
         limit=limit,
         status=STATUS,
-        errors=[(place, code, [*common, *headers]) for place, code, headers in _errors(limit)],
+        errors=_errors(limit, common),
     )
     return {FILE: text}
 
@@ -144,37 +154,35 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
     """Where pages would be with a slash at their end."""
     return [
         place._replace(where=place.where.replace('\\z"', '/\\z"'))
-        for rule in rules()
+        for rule in rules(limits=True)
         if rule.route.media == HTML and rule.route.name != "home"
         for place in _places(site, base, rule)[:1]
     ]
 
 
-def _errors(limit: int) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Errors of nginx's own: name of the place, code, and the headers that it has beside the
-    common ones.
-    """
+def _errors(
+    limit: int, common: list[tuple[str, str]]
+) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Errors of nginx's own: name of the place, code, headers."""
     read_or_publish = f"{answers.READ_METHODS}, POST"
-    told = [
-        ("bad_request", "invalid_parameter", []),
-        ("invalid_parameter", "invalid_parameter", _policy(limit)),
-        ("invalid_version", "invalid_version", _policy(limit)),
-        ("range_not_satisfiable", "range_not_satisfiable", _policy(limit)),
-        ("content_too_large", "content_too_large", []),
-        ("nobody", "method_not_allowed", [("Allow", _text(answers.READ_METHODS))]),
-        ("publisher", "method_not_allowed", [("Allow", _text(read_or_publish))]),
-        ("internal_error", "internal_error", []),
-        ("unavailable", "unavailable", [("Retry-After", str(answers.RETRY_SECONDS))]),
-    ]
+    for code in ("invalid_parameter", "invalid_version"):
+        yield code, code, [*common, *_policy(limit)]
+    for code in ("content_too_large", "internal_error"):
+        yield code, code, common
+    yield "bad_request", "invalid_parameter", common
+    yield "nobody", "method_not_allowed", [*common, ("Allow", _text(answers.READ_METHODS))]
+    yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))]
+    yield "unavailable", "unavailable", [*common, ("Retry-After", str(answers.RETRY_SECONDS))]
+    # The file's own headers are there already.
+    yield "range_not_satisfiable", "range_not_satisfiable", common[:1]
     if limit:
-        # The limit is of a bucket that leaks, so the next read is allowed this soon.
+        # The limit is a bucket that leaks, so the next read is allowed this soon.
         wait_seconds = math.ceil(throttle.WINDOW_SECONDS / limit)
         exhausted = [
             ("Retry-After", str(wait_seconds)),
             ("RateLimit", _text(throttle.exhausted(wait_seconds))),
         ]
-        told.append(("rate_limited", "rate_limited", [*_policy(limit), *exhausted]))
-    return told
+        yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted]
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from builder import render
 from builder.records import ErrorBody
-from builder.routes import API, GRAMMAR, QUERY_CHARS_MAX, ROUTES, SORTS, Route
+from builder.routes import API, CHARS_MAX, GRAMMAR, QUERY_CHARS_MAX, ROUTES, SORTS, Route
 from builder.settings import DEFAULT_BASE_URL
 
 # Parameters of a URL's query that mean something, here or to `hubctl serve`.
@@ -67,12 +67,23 @@ class Rule(NamedTuple):
     pattern: str
 
 
-def rules(group: str = "?<{}>") -> Iterator[Rule]:
+def rules(group: str = "?<{}>", *, limits: bool = False) -> Iterator[Rule]:
     """What each path means; the first rule that matches is right.
 
     Those without parameters come first, since no repo is at `/cli/hub`. ``group`` is how a named
-    group begins.
+    group begins. ``limits``: names are no longer than they may be, by a look ahead, which RE2
+    does not have.
     """
+
+    def pattern(template: str) -> str:
+        parts = re.split(r"\{(\w+)\}", template)
+        return "".join(
+            f"({group.format(part)}{value_pattern(part) if limits else GRAMMAR[part]})"
+            if index % 2
+            else re.escape(part)
+            for index, part in enumerate(parts)
+        )
+
     for route in sorted(ROUTES, key=lambda route: "{" in route.url):
         file = f"/{route.file}"
         if "{" not in file:
@@ -80,18 +91,18 @@ def rules(group: str = "?<{}>") -> Iterator[Rule]:
             yield Rule(route, paths, "|".join(map(re.escape, paths)))
         elif file.startswith(f"{route.url}."):
             extension = re.escape(file.removeprefix(route.url))
-            yield Rule(route, (), f"{_pattern(route.url, group)}(?:{extension})?")
+            yield Rule(route, (), f"{pattern(route.url)}(?:{extension})?")
         else:
             for path in dict.fromkeys((route.url, file)):
-                yield Rule(route, (), _pattern(path, group))
+                yield Rule(route, (), pattern(path))
 
 
-def _pattern(template: str, group: str) -> str:
-    parts = re.split(r"\{(\w+)\}", template)
-    return "".join(
-        f"({group.format(part)}{GRAMMAR[part]})" if index % 2 else re.escape(part)
-        for index, part in enumerate(parts)
-    )
+def value_pattern(parameter: str) -> str:
+    """What a parameter may be, with a look ahead to how long it is."""
+    grammar = GRAMMAR[parameter]
+    if parameter not in CHARS_MAX:
+        return grammar
+    return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
 
 
 def envelope(code: str, message: str = "") -> str:

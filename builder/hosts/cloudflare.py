@@ -1,0 +1,159 @@
+"""Cloudflare Workers: a Worker that serves the site, and its configuration for Wrangler."""
+
+import ipaddress
+import json
+import re
+from urllib.parse import urlsplit
+
+import jinja2
+
+from builder import answers, missing, names, throttle
+from builder.errors import STATUS, OperatorError
+from builder.hosts.rules import MESSAGES, PARAMETERS, HostedSite, rules
+from builder.routes import (
+    BY_NAME,
+    CACHE_CONTROL,
+    CHARS_MAX,
+    GRAMMAR,
+    HEALTH_URL,
+    HTML,
+    JSON,
+    MCP_URLS,
+    PUBLISH_URL,
+    ROUTES,
+    SORTS,
+    TEXT,
+    Route,
+)
+
+# Wrangler asks for the day whose runtime the Worker was written for.
+COMPATIBILITY_DATE = "2026-07-01"
+
+# A reader who asks again gets the same answer, so not 503.
+NO_QUERIES = (
+    "This host answers neither q nor several tags at once. Take one tag, or look through "
+    f"{BY_NAME['catalogue'].url}, which lists every repo."
+)
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("builder.hosts", ""),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def files(site: HostedSite) -> dict[str, str]:
+    """The Worker and `wrangler.toml`, by file name. Raises OperatorError."""
+    base = urlsplit(site.base_url)
+    paths = [rule for rule in rules() if rule.paths]
+    patterns = [rule for rule in rules() if not rule.paths]
+    worker = _environment.get_template("worker.js.jinja").render(
+        js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
+        routes=ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
+        publish=re.sub(r"\\{\w+\\}", "[^/]+", re.escape(PUBLISH_URL)),
+    )  # fmt: skip
+    wrangler = _environment.get_template("wrangler.toml.jinja").render(
+        toml=_toml, site=site, base=base, date=COMPATIBILITY_DATE,
+        is_public=_is_public(base.hostname), upstream=_upstream_url(site.upstream),
+        window_seconds=throttle.WINDOW_SECONDS,
+    )  # fmt: skip
+    return {"worker.js": worker, "wrangler.toml": wrangler}
+
+
+def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
+    """What the Worker takes from the rest of the project, by the names that it has there."""
+    limit = site.reads_per_minute
+    return {
+        "BASE_PATH": base_path,
+        "LIST_URL": BY_NAME["repos"].url,
+        "REPOS": f"{BY_NAME['repos'].url}/",
+        "USERS": BY_NAME["user"].url_for(owner=""),
+        "PASSED_ON": [*MCP_URLS, HEALTH_URL],
+        "PARAMETERS": PARAMETERS,
+        "FIRST_SORT": SORTS[0],
+        "CHARS_MAX": CHARS_MAX,
+        "TAGS_MAX": names.TAGS_PER_REPO_MAX,
+        "JSON_MEDIA": JSON,
+        "TEXT_MEDIA": TEXT,
+        "HTML_MEDIA": HTML,
+        "CACHE_CONTROL": CACHE_CONTROL,
+        "EVERY_ANSWER": _object(answers.SAFETY + answers.CORS),
+        "PREFLIGHT": _object(answers.PREFLIGHT),
+        "PAGE_SAFETY": _object(answers.PAGE_SAFETY),
+        "READ_METHODS": answers.READ_METHODS,
+        "RATE_POLICY": throttle.policy(limit) if limit else "",
+        "RATE_EXHAUSTED": throttle.exhausted(throttle.WINDOW_SECONDS),
+        "RATE_WINDOW_SECONDS": throttle.WINDOW_SECONDS,
+        "RETRY_SECONDS": answers.RETRY_SECONDS,
+        "STATUS": {code: STATUS[code] for code in [*MESSAGES, *missing.MESSAGES]},
+        "MESSAGES": MESSAGES,
+        "MISSING": missing.MESSAGES,
+        "NO_QUERIES": NO_QUERIES,
+    }
+
+
+def _row(route: Route) -> str:
+    """What the Worker has to know of a route; ``missing``: why a file of it may not be there."""
+    url, file, media, cache = map(_js, (route.url, route.file, route.media, route.cache))
+    reasons = [[one.witness, one.code] for one in missing.reasons(route)]
+    last = f", missing: {_js(reasons)}" if route.is_api else ""
+    return f"{{\n    url: {url}, file: {file},\n    media: {media}, cache: {cache}{last} }}"
+
+
+def _object(headers: answers.Headers) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in headers}
+
+
+def _upstream_url(upstream: str) -> str:
+    """The origin of `hubctl serve` for a Worker; empty where it is one that only this machine has.
+
+    Raises OperatorError.
+    """
+    url = upstream if "://" in upstream else f"https://{upstream}"
+    try:
+        parts = urlsplit(url)
+        is_origin = (
+            parts.port != 0
+            and parts.path in ("", "/")
+            and not (parts.query or parts.fragment or "@" in parts.netloc)
+        )
+    except ValueError:
+        is_origin = False
+    if not is_origin or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise OperatorError(
+            f"{upstream!r} cannot be an upstream. Give the address that Cloudflare reaches "
+            "`hubctl serve` at, without a path: https://hub-origin.example.org."
+        )
+    return url.rstrip("/") if _is_public(parts.hostname) else ""
+
+
+def _is_public(host: str | None) -> bool:
+    """Whether a host's name may mean the same to others as on its own machine and network."""
+    try:
+        return ipaddress.ip_address(host or "").is_global
+    except ValueError:
+        name = host or ""
+        return "." in name and not name.endswith((".local", ".localhost", ".internal"))
+
+
+def _js(value: object) -> str:
+    """A value as JavaScript: JSON is."""
+    return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, dict) else None)
+
+
+def _regex(pattern: str) -> str:
+    """A regular expression for a whole text, as JavaScript."""
+    return "/^(?:" + pattern.replace("/", r"\/") + ")$/"
+
+
+def _toml(text: str) -> str:
+    """A text in TOML's quotes. Raises OperatorError for one that no file could hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise OperatorError(
+            f"{text!r} is not UTF-8, which wrangler.toml has to be; give the folder another name."
+        ) from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

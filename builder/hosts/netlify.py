@@ -1,0 +1,141 @@
+"""Netlify: the two files that tell it which URL is which file, and with which headers."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from urllib.parse import urlsplit
+
+from builder.answers import CORS, PAGE_SAFETY, SAFETY
+from builder.hosts.rules import HostedSite
+from builder.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
+
+# Netlify tells these by their extension as we do.
+_KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")
+
+_PLACE = """\
+# Put it into the folder that is published{where}; write it
+# again after each release of the hub.
+"""
+
+_REDIRECTS = """\
+# Which URL is which file, for Netlify. Written by `hubctl hosts netlify` for
+# {base_url}
+{place}#
+# The first rule that fits is right; none takes the place of a file that is there. A value that
+# names no file, such as sort=best, gives the page 404.html, as do all errors, below /api too.
+# Searches and several tags at once are not answered here; catalogue.jsonl lists all repos.
+#
+# {count} rules; Netlify takes thousands. Cloudflare Pages reads this syntax, but no queries, and it
+# follows a rule where there is a file, too: for Cloudflare there is `hubctl hosts cloudflare`.
+
+# Lists by query, with any of these parameters, in any order.
+{lists}
+
+# The text of one version.
+{raw}
+
+# What has the same URL, but for the extension.
+{rest}
+"""
+
+_HEADERS = """\
+# The headers of all answers, for Netlify. Written by `hubctl hosts netlify` for
+# {base_url}
+{place}#
+# All rules that fit hold, a later one before an earlier one. Netlify adds ETags, answers 304, and
+# compresses.
+
+{blocks}
+"""
+
+
+def files(site: HostedSite) -> dict[str, str]:
+    """`_redirects` and `_headers`, by file name."""
+    base = urlsplit(site.base_url).path
+    where = f", with the site in its {base[1:]}/" if base else ""
+    place = _PLACE.format(where=where)
+    lists, raw, rest = (
+        [f"{base}{source} {base}/{target} 200" for source, target in rules]
+        for rules in (_lists(), _raw(), _rest())
+    )
+    redirects = _REDIRECTS.format(
+        base_url=site.base_url, place=place, count=len(lists + raw + rest),
+        lists="\n".join(lists), raw="\n".join(raw), rest="\n".join(rest),
+    )  # fmt: skip
+    blocks = "\n\n".join(
+        "\n".join([f"{base}{path}", *(f"  {name}: {value}" for name, value in headers)])
+        for path, headers in _blocks()
+    )
+    headers = _HEADERS.format(base_url=site.base_url, place=place, blocks=blocks)
+    return {"_redirects": redirects, "_headers": headers}
+
+
+def _lists() -> Iterator[tuple[str, str]]:
+    """Queries of lists, those with most parameters first, since others in a query do not matter."""
+    defaults = {"sort": SORTS[0], "page": "1"}
+    for count in (3, 2, 1):
+        for given in combinations(("tag", "sort", "page"), count):
+            route = BY_NAME["tag_list" if "tag" in given else "list"]
+            values = defaults | {key: f":{key}" for key in given}
+            query = " ".join(f"{key}=:{key}" for key in given)
+            yield f"{BY_NAME['repos'].url} {query}", route.file_for(**values)
+
+
+def _raw() -> Iterator[tuple[str, str]]:
+    url = _placeholders(BY_NAME["raw"].url)
+    yield f"{url} version=:version", _placeholders(BY_NAME["version_raw"].file)
+
+
+def _rest() -> Iterator[tuple[str, str]]:
+    seen = set()
+    for route in sorted(ROUTES, key=lambda route: "{" in route.url):
+        source, target = _placeholders(route.url), _placeholders(route.file)
+        shape = re.sub(r":\w+", ":", f"{source} {target}")
+        if source not in ("/", f"/{target}") and shape not in seen:
+            seen.add(shape)
+            yield source, target
+
+
+def _blocks() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Paths and their headers."""
+    every = SAFETY + CORS + PAGE_SAFETY
+    yield "/*", [(name.decode().title(), value.decode()) for name, value in every]
+    done: list[tuple[str, str]] = []
+    # The general before the special, which may be an exception to it.
+    for path, route in sorted(_paths(), key=lambda one: _speciality(one[0])):
+        cache = CACHE_CONTROL[route.cache]
+        if not any(_covers(other, path) and its == cache for other, its in done):
+            done.append((path, cache))
+            yield path, [("Cache-Control", cache)]
+    odd = {
+        path: route.media for path, route in _paths() if not route.file.endswith(_KNOWN_EXTENSIONS)
+    }
+    for path, media in odd.items():
+        yield path, [("Content-Type", media)]
+
+
+def _paths() -> Iterator[tuple[str, Route]]:
+    """The paths of each route's URL and file, as `_headers` says them."""
+    for route in ROUTES:
+        for path in dict.fromkeys((route.url, f"/{route.file}")):
+            # A placeholder is a whole segment.
+            yield _placeholders(re.sub(r"\{\w+\}(?=[^/])", "*", path)), route
+
+
+def _speciality(pattern: str) -> tuple[bool, bool, int]:
+    """Grows from patterns of many paths to those of few."""
+    segments = pattern.split("/")
+    named = [segment for segment in segments if not segment.startswith(":")]
+    return "*" in pattern, len(named) == len(segments), len(named)
+
+
+def _covers(general: str, special: str) -> bool:
+    """Whether all paths of one pattern are of another, segment by segment."""
+    pairs = list(zip(general.split("/"), special.split("/"), strict=False))
+    return general.count("/") == special.count("/") and all(
+        a == b or (a.startswith(":") and b) for a, b in pairs
+    )
+
+
+def _placeholders(template: str) -> str:
+    return re.sub(r"\{(\w+)\}", r":\1", template)

@@ -1,0 +1,190 @@
+"""What there is at a deployment, learned from the deployment itself: what to ask for."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from builder.routes import BY_NAME, LIST_PAGES_MAX, SORTS, Route, list_api, list_page
+from tests.conformance.checks import spread
+from tests.conformance.client import Answer, Client
+
+FIELD = re.compile(r"\{(\w+)\}")
+# A name of which no catalogue has one, whatever it is about.
+NOBODY = "conformance-nobody"
+
+
+class Unusable(Exception):
+    """What is at the address cannot be tested; the message says why."""
+
+
+class Page(NamedTuple):
+    """One page of a list; ``tag`` None: of all repos."""
+
+    tag: str | None
+    sort: str
+    number: int
+
+
+class Catalogue:
+    """The repos, tags and pages of a deployment, and those of them that are looked at."""
+
+    def __init__(self, client: Client) -> None:
+        """Raises Unusable, NoAnswer."""
+        self.client = client
+        self.sample = client.deployment.sample
+        hub = client.get("/" + BY_NAME["hub"].file)
+        data = hub.json.get("data") if isinstance(hub.json, dict) else None
+        if hub.status != 200 or not isinstance(data, dict) or "base_url" not in data:
+            raise Unusable(
+                f"There is no hub at {client.address}: GET {hub.url} gave {hub.brief}. The base "
+                "URL is the address of the home page; a path belongs to it."
+            )
+        self.hub: dict[str, Any] = data
+        answer = client.get("/" + BY_NAME["catalogue"].file)
+        try:
+            lines = [json.loads(line) for line in answer.body.splitlines()]
+            self.lines: list[dict[str, Any]] = [
+                {"owner": line["owner"], "name": line["name"], "tags": list(line["tags"])} | line
+                for line in lines
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            raise Unusable(
+                f"There is no list of what is in the hub: GET {answer.url} gave {answer.brief} "
+                f"({type(error).__name__}: {error})."
+            ) from None
+
+    @cached_property
+    def ids(self) -> list[tuple[str, str]]:
+        """Owner and name of every repo, in the catalogue's order."""
+        return [(line["owner"], line["name"]) for line in self.lines]
+
+    @cached_property
+    def owners(self) -> list[str]:
+        return sorted({owner for owner, _ in self.ids})
+
+    @cached_property
+    def tag_counts(self) -> Counter[str]:
+        return Counter(tag for line in self.lines for tag in line["tags"])
+
+    # What is looked at
+
+    @cached_property
+    def repos(self) -> list[tuple[str, str]]:
+        """The repos that are looked at: spread over the catalogue, and what stands out."""
+        chosen = spread(self.ids, self.sample)
+        by_tags = sorted(self.lines, key=lambda line: len(line["tags"]))
+        standing_out = [(line["owner"], line["name"]) for line in by_tags[:1] + by_tags[-1:]]
+        rows = rows_of(self.client.get("/" + BY_NAME["repos"].file))
+        with_most = sorted(rows, key=lambda row: row.get("versions_count", 0))[-1:]
+        standing_out += [(row["owner"], row["name"]) for row in with_most]
+        return list(dict.fromkeys([*chosen, *standing_out]))
+
+    @cached_property
+    def tags(self) -> list[str]:
+        """The tags that are looked at: the most used, and others."""
+        by_count = [tag for tag, _ in sorted(self.tag_counts.items(), key=lambda one: -one[1])]
+        return spread(by_count, self.sample)
+
+    def versions(self, owner: str, name: str) -> list[dict[str, Any]]:
+        """The versions of a repo that are looked at, newest first."""
+        path = "/" + BY_NAME["versions"].file_for(owner=owner, name=name)
+        return spread(rows_of(self.client.get(path)), self.sample)
+
+    def pages(self, tag: str | None, sort: str) -> list[Page]:
+        """The pages of a list that are looked at."""
+        total = self.tag_counts[tag] if tag else len(self.ids)
+        last = max(1, -(-total // 50))
+        return [Page(tag, sort, number) for number in spread(range(1, last + 1), self.sample)]
+
+    def has_all_pages(self, tag: str | None) -> bool:
+        return len(self.pages(tag, SORTS[0])) == self.pages(tag, SORTS[0])[-1].number
+
+    @cached_property
+    def all_pages(self) -> list[Page]:
+        """All pages of lists that are looked at."""
+        return [
+            page for tag in (None, *self.tags) for sort in SORTS for page in self.pages(tag, sort)
+        ]
+
+    def params(self, route: Route) -> Iterator[dict[str, Any]]:
+        """What fills a route's template, for all that is looked at."""
+        fields = set(FIELD.findall(route.file))
+        if "version" in fields:
+            for owner, name in self.repos:
+                for row in self.versions(owner, name):
+                    if route.name != "diff" or row["previous"]:
+                        yield {"owner": owner, "name": name, "version": row["version"]}
+        elif "name" in fields:
+            yield from ({"owner": owner, "name": name} for owner, name in self.repos)
+        elif "owner" in fields:
+            yield from ({"owner": owner} for owner in sorted({owner for owner, _ in self.repos}))
+        elif route.scope == "list" and fields:
+            for page in self.all_pages:
+                if route.is_api:
+                    match = list_api(*page)
+                elif page.number <= LIST_PAGES_MAX:
+                    match = list_page(*page)
+                else:
+                    continue
+                if match.route == route:
+                    yield dict(match.params)
+        elif fields == {"page"}:
+            # Parts of the sitemap: there is at least one, and the index tells of the others.
+            yield {"page": 1}
+        else:
+            yield {}
+
+    def example(self, route: Route) -> dict[str, Any] | None:
+        """The first of ``params``; None where there is none."""
+        return next(self.params(route), None)
+
+    def files(self, route: Route) -> Iterator[str]:
+        """The paths of a route's files, for all that is looked at."""
+        for params in self.params(route):
+            yield "/" + route.file_for(**params)
+
+    def url(self, route: Route) -> str | None:
+        """An address of a route as the spec has it, with a query if it has one; None where
+        there is nothing to ask it for.
+        """
+        params = self.example(route)
+        return None if params is None else (route.query or route.url).format_map(params)
+
+    # Requests about something that is there
+
+    @cached_property
+    def names(self) -> dict[str, str] | None:
+        """What ``fill`` puts in: a repo, its newest version, a tag; None in an empty catalogue."""
+        if not self.repos:
+            return None
+        with_diff = self.example(BY_NAME["diff"]) or self.example(BY_NAME["version"]) or {}
+        owner, name = with_diff.get("owner", self.repos[0][0]), with_diff.get("name", "")
+        repo = f"/api/v1/repos/{owner}/{name}"
+        return {
+            "owner": owner,
+            "name": name,
+            "Owner": owner.upper(),
+            "Name": name.upper(),
+            "version": with_diff.get("version", ""),
+            "repo": repo,
+            "tag": self.tags[0] if self.tags else NOBODY,
+            "nobody": NOBODY,
+        }
+
+    def fill(self, template: str) -> str | None:
+        """A path with names of the catalogue in it; None where there are none to put in."""
+        fields = set(FIELD.findall(template))
+        if fields <= {"nobody"}:
+            return template.replace("{nobody}", NOBODY)
+        if self.names is None or ("tag" in fields and not self.tags):
+            return None
+        return FIELD.sub(lambda found: self.names[found[1]], template)
+
+
+def rows_of(answer: Answer) -> list[dict[str, Any]]:
+    """The rows of a list; none where the answer is no list."""
+    data = answer.json.get("data") if isinstance(answer.json, dict) else None
+    return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []

@@ -1,0 +1,336 @@
+"""Options, hosts and the report of the conformance suite. See docs/conformance.md."""
+
+import argparse
+import contextlib
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from builder.errors import OperatorError
+from builder.settings import parse_base_url
+from tests.conformance import hosts
+from tests.conformance.catalogue import Catalogue, Unusable
+from tests.conformance.checks import Check, NotConforming
+from tests.conformance.client import Client, NoAnswer, asking
+from tests.conformance.deployment import CAPABILITIES, LEVELS, Deployment
+from tests.conformance.hosts import Host, Workshop
+
+SAMPLE_OF_OUTSIDERS = 30
+# Items of the dictionary that a report carries, also from one process to another.
+PROPERTY = "conformance"
+# Stands where a test has no host to be run on.
+NO_HOST = "no host"
+
+_check = pytest.StashKey[Check]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance", "conformance of a deployment (tests/conformance)")
+    # pytest-base-url has the same option, and means the same by it.
+    with contextlib.suppress(argparse.ArgumentError, ValueError):
+        group.addoption(
+            "--base-url", metavar="URL", dest="base_url",
+            help="address of the deployment to test, with its path; without, hosts of our own",
+        )  # fmt: skip
+    group.addoption(
+        "--level", choices=LEVELS,
+        help="what the deployment is held against; default: what it seems to be",
+    )  # fmt: skip
+    group.addoption("--token", metavar="TOKEN", help="token to publish with, for --publish-to")
+    group.addoption(
+        "--publish-to", metavar="OWNER/NAME", help="repo that gets some versions, for ever"
+    )
+    group.addoption(
+        "--rate-limit", metavar="N", type=int, default=0,
+        help="reads a minute that must be allowed; uses the limit up, so you wait a minute",
+    )  # fmt: skip
+    group.addoption(
+        "--sample", metavar="N", type=int, default=SAMPLE_OF_OUTSIDERS,
+        help="repos, tags and pages of a list to look at; 0 for all (default: %(default)s)",
+    )  # fmt: skip
+    group.addoption(
+        "--lacks", metavar="NAME", action="append", choices=sorted(CAPABILITIES),
+        help="what the deployment cannot do, and is not tested for; may be given several times: "
+        + "; ".join(f"{name!r}: {meaning}" for name, meaning in CAPABILITIES.items()),
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "level(name): from this level of conformance on")
+    config.addinivalue_line("markers", "area(name): what of the contract is tested")
+    config.addinivalue_line("markers", "needs(name): a capability that a host may lack")
+    url = config.getoption("base_url", None)
+    if url:
+        # The report says each failure once, without our code's way to it.
+        config.option.tbstyle = "no"
+        config.option.reportchars = ""
+        config.stash[_outsider] = _find_outsider(config, url)
+
+
+class _Outsider(NamedTuple):
+    """The deployment that the options name, and what was found out about it."""
+
+    deployment: Deployment
+    host: Host
+    catalogue: Catalogue
+    level_reason: str
+
+
+_outsider = pytest.StashKey[_Outsider]()
+
+
+def _find_outsider(config: pytest.Config, url: str) -> _Outsider:
+    """Raises UsageError where it cannot be tested."""
+    level = config.getoption("--level")
+    token, publish_to = config.getoption("--token"), config.getoption("--publish-to")
+    rate_limit, sample = config.getoption("--rate-limit"), config.getoption("--sample")
+    if bool(token) != bool(publish_to):
+        raise pytest.UsageError("--token and --publish-to go together: both, or none of them")
+    if publish_to and publish_to.count("/") != 1:
+        raise pytest.UsageError("--publish-to is a repo, as OWNER/NAME")
+    if rate_limit < 0 or sample < 0:
+        raise pytest.UsageError("--rate-limit and --sample are numbers from 0 on")
+    is_parallel = config.getoption("numprocesses", None) or hasattr(config, "workerinput")
+    if (rate_limit or token) and is_parallel:
+        raise pytest.UsageError("--rate-limit and --token disturb other tests: run without -n")
+    lacks = dict.fromkeys(config.getoption("--lacks") or (), "--lacks")
+    if not token:
+        lacks["token"] = "no --token and --publish-to"
+    if not rate_limit:
+        lacks["rate limit"] = "no --rate-limit"
+    reason = "as --level says"
+    try:
+        deployment = Deployment(
+            parse_base_url(url), token or "", publish_to or "", rate_limit, sample,
+            may_lack_data=True,
+        )  # fmt: skip
+        with asking(deployment, _say(config)) as client:
+            catalogue = Catalogue(client)
+            if not level:
+                level, reason = _find_level(client, catalogue)
+    except (OperatorError, Unusable, NoAnswer) as error:
+        raise pytest.UsageError(f"Cannot test {url}. {error}") from None
+    host = Host(level, lambda _: contextlib.nullcontext(deployment), lacks)
+    return _Outsider(deployment, host, catalogue, reason)
+
+
+def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:
+    """The level that a deployment seems to have, and by what."""
+    if catalogue.hub.get("queries") is True:
+        return "full", "as hub.json says that it answers queries"
+    answer = client.get("/api/v1/repos?sort=new")
+    meta = answer.json.get("meta") if isinstance(answer.json, dict) else None
+    if isinstance(meta, dict) and meta.get("sort") == "new":
+        return "queries", "as /api/v1/repos?sort=new is answered"
+    return "files", "as /api/v1/repos?sort=new is not answered"
+
+
+def _say(config: pytest.Config) -> Any:
+    def say(text: str) -> None:
+        capture = config.pluginmanager.getplugin("capturemanager")
+        quiet = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
+        with quiet:
+            print(f"[{text}]", flush=True)
+
+    return say
+
+
+# Which tests for which hosts
+
+
+def _hosts(config: pytest.Config) -> dict[str, Host]:
+    outsider = config.stash.get(_outsider, None)
+    if not outsider:
+        return hosts.HOSTS
+    return {outsider.deployment.base_url.partition("://")[2]: outsider.host}
+
+
+@pytest.hookimpl(trylast=True)  # so that the host's name comes last in a test's
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "host" in metafunc.fixturenames:
+        known = _hosts(metafunc.config)
+        names = [name for name in known if _is_tested(metafunc.definition, known[name])]
+        metafunc.parametrize("host", names or [NO_HOST], indirect=True, scope="session")
+
+
+def _is_tested(test: pytest.Item, host: Host) -> bool:
+    level = test.get_closest_marker("level").args[0]
+    return (
+        LEVELS.index(level) <= LEVELS.index(host.level)
+        and (host.areas is None or _area_of(test) in host.areas)
+        and not any(marker.args[0] in host.lacks for marker in test.iter_markers("needs"))
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest then puts a host's tests together, in this order
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out the tests for which there is no host; those that change their host come last."""
+    wanted = [item for item in items if _host_of(item) != NO_HOST]
+    items[:] = sorted(wanted, key=_changes_host)
+
+
+def _host_of(item: pytest.Item) -> str | None:
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("host") if callspec else None
+
+
+def _changes_host(item: pytest.Item) -> int:
+    """How much a test changes what others see: publishing some, using up the limit more."""
+    needed = {marker.args[0] for marker in item.iter_markers("needs")}
+    return 2 * ("rate limit" in needed) + ("token" in needed)
+
+
+def _area_of(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker("area")
+    return marker and marker.args[0]
+
+
+# Fixtures
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(Path(tmp_path_factory.mktemp("hosts")))
+
+
+@pytest.fixture(scope="session")
+def host(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Deployment]:
+    """The deployment under test."""
+    host = _hosts(request.config)[request.param]
+    with host.start(workshop) as deployment:
+        yield deployment._replace(level=host.level)
+
+
+@pytest.fixture(scope="session")
+def client(host: Deployment, pytestconfig: pytest.Config) -> Iterator[Client]:
+    with asking(host, _say(pytestconfig)) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def catalogue(client: Client) -> Catalogue:
+    """What there is at the deployment."""
+    return Catalogue(client)
+
+
+@pytest.fixture
+def check(request: pytest.FixtureRequest) -> Iterator[Check]:
+    """Notes what is as it should be and what is not; fails at the end of the test."""
+    made = Check()
+    request.node.stash[_check] = made
+    return made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """A test ends with what was noted in it."""
+    result = yield
+    check = pyfuncitem.stash.get(_check, None)
+    if check:
+        check.finish()
+        may_lack_data = pyfuncitem.funcargs["host"].may_lack_data
+        assert check.held or may_lack_data, "there was nothing to look at"
+    return result
+
+
+# The report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo
+) -> Iterator[pytest.TestReport]:
+    report = yield
+    area = _area_of(item)
+    if not area or (report.when != "call" and report.passed):
+        return report
+    check = item.stash.get(_check, None) or Check()
+    told = ""
+    if call.excinfo and not isinstance(call.excinfo.value, NotConforming):
+        told = _tell(call.excinfo)
+    deviations = [*check.shown(), *filter(None, [told])]
+    if report.failed and deviations:
+        report.longrepr = "\n".join([f"{area}, {_host_of(item)}:", *deviations])
+    found = {
+        "area": area,
+        "held": check.held,
+        "failed": len(check.deviations) + bool(told),
+        "deviations": deviations,
+        "notes": list(check.notes),
+    }
+    report.user_properties.append((PROPERTY, found))
+    return report
+
+
+def _tell(excinfo: pytest.ExceptionInfo) -> str:
+    """What stopped a test, in a few lines."""
+    error = excinfo.value
+    if isinstance(error, NoAnswer | Unusable):
+        return str(error)
+    frames = traceback.extract_tb(excinfo.tb)
+    ours = [frame for frame in frames if "/tests/conformance/" in frame.filename]
+    place = (ours or frames)[-1]
+    return (
+        "The suite did not expect this and stopped here:\n"
+        f"    {type(error).__name__}: {error}\n"
+        f"    {Path(place.filename).name}:{place.lineno}: {place.line}"
+    )
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Tell of a deployment how it did, by area."""
+    outsider = config.stash.get(_outsider, None)
+    found = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == PROPERTY
+    ]
+    if not outsider or not found:
+        return
+    write = terminalreporter.write_line
+    deployment, host, catalogue, level_reason = outsider
+    terminalreporter.section(f"conformance of {deployment.base_url}")
+    write(f"{catalogue.hub.get('name')}: {len(catalogue.ids)} repos, {_extent(catalogue)}")
+    write(f"level: {host.level}, {level_reason}")
+    for name, reason in host.lacks.items():
+        write(f"not tested: {name} ({reason})")
+    _write_areas(write, found)
+    for note, count in Counter(note for one in found for note in one["notes"]).items():
+        write(f"note: {note}" + (f" ({count} times)" if count > 1 else ""))
+    for one in found:
+        for text in one["deviations"]:
+            write("")
+            write(f"FAILED {one['area']}: {text}", red=True)
+    write("")
+    failed = sum(one["failed"] for one in found)
+    held = sum(one["held"] for one in found)
+    if failed:
+        write(f"{failed} of {held + failed} checks failed: it does not conform.", red=True)
+    else:
+        write(f"All {held} checks held: it conforms to the level {host.level}.", green=True)
+
+
+def _extent(catalogue: Catalogue) -> str:
+    looked_at = len(catalogue.repos)
+    if looked_at == len(catalogue.ids):
+        return "all of them looked at"
+    return f"{looked_at} of them looked at (--sample 0 looks at all)"
+
+
+def _write_areas(write: Any, found: list[dict[str, Any]]) -> None:
+    areas = list(dict.fromkeys(one["area"] for one in found))
+    for area in sorted(areas):
+        held = sum(one["held"] for one in found if one["area"] == area)
+        failed = sum(one["failed"] for one in found if one["area"] == area)
+        told = f"{failed} of {held + failed} failed" if failed else f"{held} held"
+        if not held + failed:
+            told = "nothing there to look at"
+        write(f"  {area:<22} {told}", red=bool(failed))

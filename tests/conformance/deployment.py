@@ -1,0 +1,38 @@
+"""What is known of a deployment before it is asked anything."""
+
+from typing import NamedTuple
+
+LEVELS = ("files", "queries", "full")
+
+# What a host may lack by its nature or by choice. Tests that need one are marked with its name.
+CAPABILITIES = {
+    "gzip": "large texts are compressed for who accepts it",
+    "ranges": "a part of a raw text can be asked for",
+    "mcp": "MCP is spoken at /mcp",
+    "publishing": "the publish service answers, if only that a token is missing",
+    "token": "there is a token to publish with",
+    "rate limit": "a limit of reads is in force, and may be used up",
+}
+
+
+class Deployment(NamedTuple):
+    """A hub under test. ``base_url`` is the address to ask, without a slash at its end; the one
+    in its files may be another.
+
+    ``token`` publishes to ``publish_to``, a repo. ``rate_limit``: reads a minute. ``sample``: how
+    many repos, tags and pages of a list are looked at, at most; 0 for all. ``may_lack_data``:
+    whether a test may find nothing to look at. ``level`` is filled in from the table of hosts.
+    """
+
+    base_url: str
+    token: str = ""
+    publish_to: str = ""
+    rate_limit: int = 0
+    sample: int = 0
+    may_lack_data: bool = False
+    level: str = LEVELS[0]
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether it is held against more than the files alone."""
+        return self.level != LEVELS[0]

@@ -1,0 +1,60 @@
+"""The catalogue that our own hosts are tested with: the sample, and what is hard to serve."""
+
+import shutil
+from pathlib import Path
+
+from tests.catalogues import moment, write_owner, write_version
+from tests.servers import SAMPLE
+
+MANY = 60
+CONTENT_BYTES_MAX = 256 * 1024
+
+# Whoever finds this in an answer has left the site. It lies beside the sites of our own hosts,
+# and an operator may lay it beside another.
+CANARY = "conformance canary 6f1d: this file is outside of the site and nobody may read it"
+CANARY_FILES = ("canary.txt", "canary.json", "canary.html", "canary")
+
+
+def write_sample(root: Path) -> None:
+    """Write the catalogue as a content folder."""
+    shutil.copytree(SAMPLE, root)
+    # More than a page of everything, and of one tag.
+    for number in range(MANY):
+        write_version(
+            root, "many", f"prompt-{number:02}", "1.0.0", f"Say {{{{what}}}} {number} times.\n",
+            tags=["bulk"] + ["even"] * (number % 2 == 0) + ["third"] * (number % 3 == 0),
+            published_at=moment(number // 2), description=f"Number {number} of many.",
+        )  # fmt: skip
+    write_owner(root, "odd", name='Odd <script>alert("1")</script> & Söhne', bio="Ζ 語 🎉")
+    texts = {
+        "crlf": "One line.\r\nAnother.\r\n{{what}}\r",
+        "bom": "\ufeffBegins with a mark.\n",
+        "unicode": "Ünïcödé 語 🎉 \u2028 \u202e {{ thing }} \\{{literal}}\n",
+        "front": "---\ntitle: In front\n---\nSay {{what}}.\n",
+        "markup": "<script>alert('x')</script> {{7*7}} ${7*7} <%= 7 %> & </pre>\n",
+        "large": ("A line of a large prompt, é語.\n" * 9000).encode()[:CONTENT_BYTES_MAX].decode(
+            errors="ignore"
+        ),
+        "short": "x",
+    }  # fmt: skip
+    for name, text in texts.items():
+        write_version(
+            root, "odd", name, "1.0.0", text, tags=["odd"], title=f"<b>{name}</b> & 'more'",
+            parameters={"temperature": 0.2, "top_p": 1e-7, "seed": 12, "stop": ["é", "\t"]},
+        )  # fmt: skip
+    # Versions that are no text order, and one with the text of the one before.
+    for version in ("1.0.0", "1.9.0", "1.10.0", "2.0.0", "10.0.0"):
+        write_version(
+            root, "odd", "history", version, f"Version {version} of {{{{it}}}}.\n",
+            tags=["history", "odd"], changelog=f"Now {version}. <i>é</i>",
+        )  # fmt: skip
+    write_version(
+        root, "odd", "history", "10.0.1", "Version 10.0.0 of {{it}}.\n", tags=["history", "odd"],
+        changelog="Only the title.", title="Another title",
+    )  # fmt: skip
+
+
+def write_canaries(folder: Path) -> None:
+    """Lay what nobody may read into a folder beside a site."""
+    for name in CANARY_FILES:
+        (folder / name).write_text(CANARY, encoding="utf-8")

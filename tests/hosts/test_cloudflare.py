@@ -1,0 +1,526 @@
+"""What is Cloudflare's own about the Worker; tests/conformance holds it to the contract.
+
+The Worker runs in workerd, Cloudflare's runtime, by way of miniflare. Upstreams are real processes,
+or sockets that fail in ways that `hubctl serve` does not.
+"""
+
+import contextlib
+import http.client
+import http.server
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from builder.build import build
+from builder.errors import OperatorError
+from builder.hosts import cloudflare
+from builder.hosts.rules import HostedSite
+from builder.routes import CACHE_CONTROL, ROUTES
+from builder.settings import Settings
+from tests.catalogues import settings_in, write_small_catalogue
+from tests.conformance.worker import started_worker
+from tests.node import PROGRAMS
+from tests.servers import DEADLINE_SECONDS, serving
+
+SECRET = "not a file of the table"
+SECRETS = (
+    ".env", "secret.txt", "_headers", "_redirects", ".git/config", "api/v1/secret.json",
+    "api/v1/repos/ann/review/notes.txt", "api/v1/repos/ann/review/versions/1.0.0.md",
+    "api/v1/users/ann/review.json", "Ann.html", "__proto__.html", "ann/__proto__.html",
+    "api/v1/repos/__proto__/x.json", "api/v1/tags/__proto__/top/1.json",
+    "api/v1/repos/_/__proto__/1.json", "api/v1/repos/_/top/01.json", "undefined",
+    "api/v1/repos/_/top/undefined.json",
+)  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """Header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def error(self) -> str:
+        """The code of an error's envelope, which has what every error has."""
+        assert self.headers["content-type"] == "application/json"
+        assert self.headers["access-control-allow-origin"] == "*"
+        not_found = self.status == 404
+        assert self.headers["cache-control"] == CACHE_CONTROL["not_found" if not_found else "none"]
+        error = json.loads(self.body)["error"]
+        assert error["message"] and "{" not in error["message"]
+        return error["code"]
+
+
+Ask = Callable[..., Answer]
+
+
+def asking(url: str) -> Ask:
+    """A function that asks for a path below a URL, exactly as it is given."""
+    parts = urlsplit(url)
+
+    def ask(target: str, method: str = "GET", body: str | None = None, **headers: str) -> Answer:
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        # Of its own: one may be closed with a request's body unread.
+        connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_SECONDS)
+        with contextlib.closing(connection):
+            connection.request(method, parts.path + target, body, names)
+            response = connection.getresponse()
+            fields = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, fields, response.read())
+
+    return ask
+
+
+@contextlib.contextmanager
+def worker(settings: Settings, folder: Path, **options: Any) -> Iterator[Ask]:
+    site = HostedSite(settings.out, settings.state, settings.base_url)
+    with started_worker(site, folder, **options) as url:
+        yield asking(url)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The small catalogue, built, and in the site's folder files that are none of its table."""
+    folder = tmp_path_factory.mktemp("site")
+    settings = settings_in(folder, queries=True)
+    write_small_catalogue(settings.content)
+    build(settings)
+    for name in SECRETS:
+        path = Path(settings.out, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SECRET, encoding="utf-8")
+    return settings
+
+
+@pytest.fixture(scope="module", params=["r2", "assets"])
+def alone(
+    request: pytest.FixtureRequest, site: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ask]:
+    """A Worker with the files and nothing else."""
+    folder = tmp_path_factory.mktemp("alone")
+    shutil.copytree(site.out, folder / "site")
+    if request.param == "assets":
+        # Wrangler reads these two instead of uploading them.
+        (folder / "site" / "_headers").unlink()
+        (folder / "site" / "_redirects").unlink()
+    copied = site._replace(out=str(folder / "site"))
+    with worker(copied, folder, files=request.param) as ask:
+        yield ask
+
+
+class Upstream(http.server.ThreadingHTTPServer):
+    """A stand-in for an upstream. ``how`` it answers: as an echo of the request's line and headers,
+    with one of Cloudflare's own pages of errors, or with the envelope of an error.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.how = "echo"
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        sent = self.rfile.read(length).decode()
+        if self.server.how == "page":
+            self._send(530, "text/html", "<h1>The tunnel is down</h1>")
+        elif self.server.how == "envelope":
+            error = {"code": "storage_unavailable", "message": "The disk is full."}
+            self._send(503, "application/json", json.dumps({"error": error}))
+        else:
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            echo = {"line": f"{self.command} {self.path}", "headers": headers, "body": sent}
+            self._send(200, "application/json", json.dumps(echo))
+
+    do_GET = do_HEAD = do_POST = do_DELETE = do_OPTIONS = _answer
+
+    def _send(self, status: int, media: str, text: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", media)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text.encode())
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def before(_before: Ask, upstream: Upstream) -> Ask:
+    """A Worker before the stand-in, which answers with an echo."""
+    upstream.how = "echo"
+    return _before
+
+
+@pytest.fixture(scope="module")
+def _before(
+    site: Settings, upstream: Upstream, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ask]:
+    folder = tmp_path_factory.mktemp("before")
+    with worker(site, folder, files="r2", variables={"UPSTREAM": upstream.url + "/"}) as ask:
+        yield ask
+
+
+# Files
+
+
+def test_only_files_of_the_table_are_served(alone: Ask):
+    for name in SECRETS:
+        encoded = "".join(f"%{ord(letter):02x}" for letter in name)
+        for path in (name, encoded, f"x/../{name}", f"./{name}", f"%2e/{name}", f"{name}?version"):
+            answer = alone(f"/{path}")
+            assert answer.status in (400, 404), path
+            assert SECRET.encode() not in answer.body, path
+        without_extension = alone(f"/{name.rpartition('.')[0]}")
+        assert SECRET.encode() not in without_extension.body, name
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["sort=__proto__", "page=01", "page=undefined", "tag=__proto__", "sort=top%00", "page=1%0a",
+     "sort=../../secret", "sort=%2e%2e%2f%2e%2e%2fsecret", "tag=..%2f..%2fsecret", "page=1/../01",
+     "tag=a,__proto__", "tag=,", "sort=top&sort=top", "page=%FF", "page=%", "tag=%E0%A4"],
+)  # fmt: skip
+def test_values_out_of_their_grammar_are_refused(alone: Ask, query: str):
+    answer = alone(f"/api/v1/repos?{query}")
+    assert (answer.status, answer.error) == (400, "invalid_parameter")
+
+
+def test_names_that_objects_have_anyway_are_ordinary(alone: Ask):
+    plain = alone("/api/v1/repos")
+    assert alone("/api/v1/repos?__proto__=x&constructor=y&hasOwnProperty=1&toString").body == (
+        plain.body
+    )
+    assert alone("/api/v1/repos?tag=constructor").error == "tag_not_found"
+    assert alone("/api/v1/repos?sort=constructor").error == "invalid_parameter"
+    assert alone("/api/v1/repos/constructor/prototype").error == "repo_not_found"
+    assert alone("/api/v1/users/constructor").error == "user_not_found"
+    assert alone("/api/v1/repos/__proto__/constructor").error == "invalid_name"
+    assert alone("/constructor/constructor").status == 404
+    assert alone("/__proto__").status == 404
+
+
+def test_percent_encoded_names_and_values_mean_the_same(alone: Ask):
+    wanted = alone("/api/v1/repos/ann/review")
+    assert wanted.status == 200
+    assert alone("/api/v1/repos/%61nn/r%65view") == wanted
+    assert alone("/%61pi/v1/repos%2Fann%2freview") == wanted
+    assert alone("/api/v1/repos?tag=%63ode").body == alone("/api/v1/repos?tag=code").body
+    assert alone("/api/v1/repos?%74ag=code").body == alone("/api/v1/repos?tag=code").body
+
+
+@pytest.mark.parametrize("path", ["%", "%zz", "%ff%fe", "%C0%AE%C0%AE", "%00", "a%00b", "a%0ab"])
+def test_what_no_name_decodes_to_is_refused(alone: Ask, path: str):
+    assert alone(f"/api/v1/repos/ann/{path}").error == "invalid_name"
+    assert alone(f"/api/v1/{path}").error == "not_found"
+    assert alone(f"/{path}").status == 404
+
+
+def test_a_wrong_name_is_told_the_right_one(alone: Ask):
+    answer = alone("/api/v1/repos/Ann/review")
+    assert answer.error == "invalid_name"
+    assert "'ann'" in json.loads(answer.body)["error"]["message"]
+
+
+def test_what_is_too_long_for_a_name_is_refused(alone: Ask):
+    for length in (40, 1000, 5000):
+        name = "n" * length
+        assert alone(f"/api/v1/repos/{name}/review").error == "invalid_name"
+        assert alone(f"/api/v1/users/{name}").error == "invalid_name"
+        assert alone(f"/{name}").status == 404
+        assert alone(f"/{'/' * length}/x/").status == 404
+    assert alone(f"/api/v1/repos?tag={'n' * 49}").error == "invalid_parameter"
+
+
+def test_a_huge_query_of_other_parameters_does_not_matter(alone: Ask):
+    query = "&".join(f"p{number}={number}" for number in range(1500))
+    assert alone(f"/api/v1/repos?{query}&sort=new").body == alone("/api/v1/repos?sort=new").body
+
+
+def test_without_an_upstream_searches_are_no_parameters(alone: Ask):
+    for query in ("q=review", "q=", "tag=code,careful", "tag=code%2Ccareful&q=x"):
+        answer = alone(f"/api/v1/repos?{query}")
+        assert (answer.status, answer.error) == (400, "invalid_parameter")
+        assert "/api/v1/catalogue.jsonl" in json.loads(answer.body)["error"]["message"]
+    assert alone("/api/v1/repos?tag=code,code").body == alone("/api/v1/repos?tag=code").body
+
+
+def test_without_an_upstream_nobody_publishes(alone: Ask):
+    answer = alone("/api/v1/repos/ann/review/versions", "POST", "{}")
+    assert (answer.status, answer.error) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert alone("/mcp").status == alone("/healthz").status == 404
+
+
+def test_a_bucket_without_a_site_has_nothing(site: Settings, tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    with worker(site._replace(out=str(tmp_path / "empty")), tmp_path, files="r2") as ask:
+        assert ask("/api/v1/repos").error == "page_not_found"
+        assert ask("/api/v1/repos/ann/review").error == "repo_not_found"
+        assert (ask("/").status, ask("/").error) == (404, "not_found")
+
+
+def test_a_worker_that_is_bound_to_nothing_says_that_it_failed(site: Settings, tmp_path: Path):
+    with worker(site, tmp_path) as ask:
+        assert (ask("/api/v1/repos").status, ask("/api/v1/repos").error) == (500, "internal_error")
+        assert ask("/").error == "internal_error"
+
+
+# Limits
+
+
+def test_reads_of_the_api_are_limited_for_each_client(site: Settings, tmp_path: Path):
+    def read(path: str, client: str = "192.0.2.1") -> Answer:
+        return ask(path, CF_Connecting_IP=client)
+
+    with worker(site, tmp_path, files="r2", reads=120) as ask:
+        answers = []
+        # A new minute may begin in between.
+        while len(answers) < 241 and (not answers or answers[-1].status == 200):
+            answers.append(read("/api/v1/repos"))
+        last = answers.pop()
+        assert (last.status, last.error) == (429, "rate_limited")
+        assert last.headers["retry-after"] == "60"
+        assert last.headers["ratelimit"] == '"read";r=0;t=60'
+        assert last.headers["ratelimit-policy"] == '"read";q=120;w=60'
+        assert len(answers) >= 120
+        assert {one.headers["ratelimit-policy"] for one in answers} == {'"read";q=120;w=60'}
+        other = read("/api/v1/repos", "192.0.2.2")
+        assert other.status == 200
+        page = read("/")
+        assert page.status == 200 and "ratelimit-policy" not in page.headers
+
+
+def test_without_a_limit_none_is_told(alone: Ask):
+    assert "ratelimit-policy" not in alone("/api/v1/repos").headers
+
+
+# The upstream
+
+
+@pytest.mark.parametrize(
+    "method, target",
+    [("GET", "/api/v1/repos?q=a+b&sort=new"), ("GET", "/api/v1/repos?tag=code%2Ccareful"),
+     ("POST", "/api/v1/repos/ann/review/versions"), ("POST", "/api/v1/repos/Ann/x/versions?a=b"),
+     ("GET", "/healthz"), ("POST", "/mcp"), ("DELETE", "/mcp/"), ("OPTIONS", "/mcp")],
+)  # fmt: skip
+def test_what_no_file_answers_is_passed_on_as_it_came(before: Ask, method: str, target: str):
+    sent = "{}" if method == "POST" else None
+    answer = before(target, method, sent, Authorization="Bearer x")
+    echo = json.loads(answer.body)
+    assert echo["line"] == f"{method} {target}"
+    assert echo["body"] == (sent or "")
+    assert echo["headers"]["authorization"] == "Bearer x"
+
+
+@pytest.mark.parametrize("target", ["/api/v1/repos?q=x", "/healthz"])
+def test_the_upstream_learns_who_asks_from_cloudflare_alone(before: Ask, target: str):
+    answer = before(
+        target, CF_Connecting_IP="192.0.2.7", X_Forwarded_For="198.51.100.1",
+        Forwarded="for=198.51.100.1", X_Forwarded_Proto="ftp",
+    )  # fmt: skip
+    headers = json.loads(answer.body)["headers"]
+    assert headers["x-forwarded-for"] == "192.0.2.7"
+    assert headers["x-forwarded-proto"] == "http"
+    assert "forwarded" not in headers
+
+
+def test_everything_else_is_not_passed_on(before: Ask):
+    for method, target in (
+        ("POST", "/api/v1/repos"), ("PUT", "/api/v1/repos/ann/review/versions"),
+        ("POST", "/api/v1/repos/ann/review/versions/1.0.0"), ("POST", "/"), ("DELETE", "/ann"),
+    ):  # fmt: skip
+        answer = before(target, method)
+        assert (answer.status, answer.error) == (405, "method_not_allowed")
+    for query in ("q=x&sort=best", "q=x&page=0", "q=x&q=y", "tag=a,B"):
+        assert before(f"/api/v1/repos?{query}").error == "invalid_parameter"
+
+
+def test_other_methods_where_one_publishes(before: Ask):
+    answer = before("/api/v1/repos/ann/review/versions", "PUT", "{}")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+
+
+def test_a_page_of_errors_becomes_an_envelope(before: Ask, upstream: Upstream):
+    upstream.how = "page"
+    for method, target in (
+        ("GET", "/api/v1/repos?q=never+asked"), ("GET", "/api/v1/repos?tag=careful,code"),
+        ("POST", "/api/v1/repos/ann/review/versions"), ("POST", "/mcp"), ("GET", "/healthz"),
+    ):  # fmt: skip
+        answer = before(target, method)
+        assert (answer.status, answer.error) == (503, "unavailable"), target
+        assert answer.headers["retry-after"] == "5"
+    assert before("/api/v1/repos/ann/review").status == 200
+
+
+def test_an_error_that_the_upstream_explains_is_its_own(before: Ask, upstream: Upstream):
+    upstream.how = "envelope"
+    answer = before("/api/v1/repos/ann/review/versions", "POST", "{}")
+    assert answer.status == 503
+    assert json.loads(answer.body)["error"]["code"] == "storage_unavailable"
+
+
+def test_an_upstream_that_does_not_answer_in_time(site: Settings, tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        variables = {
+            "UPSTREAM": f"http://127.0.0.1:{listener.getsockname()[1]}", "UPSTREAM_SECONDS": "0.2",
+        }  # fmt: skip
+        with worker(site, tmp_path, files="r2", variables=variables) as ask:
+            assert ask("/api/v1/repos?q=x").error == "unavailable"
+            answer = ask("/api/v1/repos/ann/review/versions", "POST", "{}")
+            assert (answer.status, answer.error) == (503, "unavailable")
+            assert ask("/api/v1/repos").status == 200
+
+
+def test_reads_go_on_and_searches_are_remembered_when_the_upstream_is_gone(
+    site: Settings, tmp_path: Path
+):
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(
+            serving(site, "--base-url", site.base_url, "--trusted-proxy", "127.0.0.1")
+        )
+        ask = stack.enter_context(
+            worker(site, tmp_path, files="r2", variables={"UPSTREAM": server.origin})
+        )
+        found = ask("/api/v1/repos?q=sql&sort=top")
+        tagged = ask("/api/v1/repos?tag=code,careful")
+        assert json.loads(found.body)["meta"]["q"] == "sql"
+        assert ask("/api/v1/repos?q=never").status == 200
+        assert ask("/api/v1/repos?q=").error == "invalid_parameter"
+        assert server.process.stop() == 0
+
+        # Parameters in another order, and others that mean nothing, make no other search.
+        again = ask("/api/v1/repos?sort=top&utm=1&q=sql")
+        assert (again.status, again.body) == (200, found.body)
+        for name in ("etag", "content-type", "access-control-allow-origin"):
+            assert again.headers[name] == found.headers[name]
+        assert again.headers["cache-control"] == CACHE_CONTROL["query"]
+        assert ask("/api/v1/repos?tag=code,careful").body == tagged.body
+        head = ask("/api/v1/repos?q=sql&sort=top", "HEAD")
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["content-length"] == str(len(found.body))
+        not_modified = ask("/api/v1/repos?q=sql&sort=top", If_None_Match=found.headers["etag"])
+        assert (not_modified.status, not_modified.body) == (304, b"")
+
+        for target in ("/api/v1/repos?q=sql", "/api/v1/repos?q=", "/api/v1/repos?q=sql&page=2"):
+            assert ask(target).error == "unavailable"
+        answer = ask("/api/v1/repos/ann/review/versions", "POST", "{}")
+        assert (answer.status, answer.error) == (503, "unavailable")
+        assert ask("/mcp", "POST", "{}").error == "unavailable"
+        for target in ("/", "/api/v1/repos?sort=new", "/api/v1/repos/ann/review/raw"):
+            assert ask(target).status == 200
+
+
+# The texts
+
+
+def files(**fields: Any) -> dict[str, str]:
+    return cloudflare.files(HostedSite("/srv/site", "/srv/state")._replace(**fields))
+
+
+def test_the_worker_is_a_module_that_runs_nothing_but_itself(tmp_path: Path):
+    text = files()["worker.js"]
+    path = tmp_path / "worker.mjs"
+    path.write_text(text, encoding="utf-8")
+    done = subprocess.run([PROGRAMS / "node", "--check", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for word in ("eval(", "Function(", "import(", "import ", "require("):
+        assert word not in text
+    for route in ROUTES:
+        assert json.dumps(route.file) in text
+
+
+def test_what_wrangler_is_told():
+    told = tomllib.loads(files(base_url="https://prompts.example.org")["wrangler.toml"])
+    assert told["main"] == "worker.js"
+    assert told["routes"] == [{"pattern": "prompts.example.org", "custom_domain": True}]
+    assert told["r2_buckets"] == [{"binding": "SITE", "bucket_name": "hub"}]
+    assert told["ratelimits"][0]["simple"] == {"limit": 120, "period": 60}
+    assert "vars" not in told and "assets" not in told
+
+
+def test_what_wrangler_is_told_of_static_assets_without_the_signs_of_comments():
+    folder = '/srv/a "site" #1\\ with\n\x7f é'
+    text = files(out=folder)["wrangler.toml"]
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+    start = lines.index("[assets]")
+    told = tomllib.loads("\n".join(lines[start : lines.index("", start)]))
+    assert told["assets"] == {
+        "directory": folder, "binding": "ASSETS", "html_handling": "none",
+        "not_found_handling": "none", "run_worker_first": True,
+    }  # fmt: skip
+    assert tomllib.loads(text)["main"] == "worker.js"
+
+
+def test_a_base_url_with_a_path():
+    told = tomllib.loads(files(base_url="https://example.org/some/prompts")["wrangler.toml"])
+    assert [route["pattern"] for route in told["routes"]] == [
+        "example.org/some/prompts", "example.org/some/prompts/*",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]"])
+def test_a_site_that_only_this_machine_has_gets_no_route(base_url: str):
+    assert "routes" not in tomllib.loads(files(base_url=base_url)["wrangler.toml"])
+
+
+@pytest.mark.parametrize(
+    "upstream, url",
+    [("hub-origin.example.org", "https://hub-origin.example.org"),
+     ("http://hub-origin.example.org:8080/", "http://hub-origin.example.org:8080"),
+     ("127.0.0.1:8000", None), ("localhost:8000", None), ("10.0.0.3:8000", None)],
+)  # fmt: skip
+def test_an_upstream_is_one_that_cloudflare_reaches(upstream: str, url: str | None):
+    told = tomllib.loads(files(upstream=upstream)["wrangler.toml"])
+    assert told.get("vars") == ({"UPSTREAM": url} if url else None)
+
+
+@pytest.mark.parametrize(
+    "upstream", ["", "https://", "ftp://x.example", "x.example/path", "x.example:port", "a@b.c"]
+)
+def test_an_upstream_that_is_no_origin_is_refused(upstream: str):
+    with pytest.raises(OperatorError, match="cannot be an upstream"):
+        files(upstream=upstream)
+
+
+def test_a_folder_that_no_file_could_name_is_refused():
+    with pytest.raises(OperatorError, match="not UTF-8"):
+        files(out="/srv/\udcff")
+
+
+def test_no_limit_of_reads():
+    texts = files(reads_per_minute=0)
+    assert "ratelimits" not in tomllib.loads(texts["wrangler.toml"])
+    assert 'RATE_POLICY = "";' in texts["worker.js"]
+
+
+def test_a_small_limit_of_reads():
+    texts = files(reads_per_minute=7)
+    assert tomllib.loads(texts["wrangler.toml"])["ratelimits"][0]["simple"]["limit"] == 7
+    assert r'"\"read\";q=7;w=60"' in texts["worker.js"]

@@ -1,0 +1,8 @@
+"""What GitHub Pages is told."""
+
+from builder.hosts import github
+from builder.hosts.rules import HostedSite
+
+
+def test_github_pages_is_told_to_serve_every_file_as_it_is():
+    assert github.files(HostedSite("/site", "/state")) == {".nojekyll": ""}

@@ -1,0 +1,118 @@
+"""The units in `deploy/`: what systemd says of them, and what happens when their commands run."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import requests
+
+from publisher.accounts import Accounts
+from publisher.database import Database
+from tests.conformance.nginx import listens
+from tests.servers import (
+    DEADLINE_SECONDS,
+    HUBCTL,
+    PROJECT,
+    Process,
+    clean_environment,
+    free_port,
+    wait_until,
+)
+
+DEPLOY = PROJECT / "deploy"
+HERE = "/srv/hub/venv/bin/hubctl"
+UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
+
+
+def commands(unit: str, key: str) -> list[str]:
+    text = (DEPLOY / unit).read_text(encoding="utf-8")
+    return re.findall(rf"^{key}=(.*)$", text, re.M)
+
+
+def environment(folder: Path, **changes: str) -> dict[str, str]:
+    """The settings of `deploy/hub.env`, with the folders somewhere else."""
+    text = (DEPLOY / "hub.env").read_text(encoding="utf-8").replace("/srv/hub", str(folder))
+    settings = dict(line.split("=", 1) for line in text.splitlines() if "=" in line[:40])
+    assert {"HUB_BASE_URL", "HUB_CONTENT", "HUB_OUT", "HUB_STATE"} <= settings.keys()
+    return clean_environment(**(settings | changes))
+
+
+def placed(command: str, folder: Path) -> list[str]:
+    """A command of a unit, for this folder; systemd splits it into words as a shell does."""
+    command = command.replace(HERE, HUBCTL).replace("/srv/hub", str(folder))
+    return ["sh", "-c", f"exec {command}"]
+
+
+def test_systemd_has_nothing_to_say_of_them(tmp_path):
+    for path in DEPLOY.iterdir():
+        text = path.read_text(encoding="utf-8").replace(HERE, HUBCTL)
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+    units = [str(path) for path in sorted(tmp_path.glob("*.service"))]
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *units, f"{tmp_path}/hub-stats.timer"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_services_take_their_settings_from_one_file(unit):
+    text = (DEPLOY / unit).read_text(encoding="utf-8")
+    assert "EnvironmentFile=/etc/hub.env\n" in text
+    assert "User=hub\n" in text
+    assert "HUB_BASE_URL=" not in text
+
+
+def test_their_commands_make_a_hub(tmp_path):
+    """The service and nginx, a publication through both, and its pulls counted from the log."""
+    port, upstream = free_port(), free_port()
+    variables = environment(
+        tmp_path,
+        HUB_LISTEN=f"127.0.0.1:{port}",
+        HUB_BASE_URL=f"http://127.0.0.1:{port}",
+        HUB_HOSTS_OPTIONS=f"--upstream 127.0.0.1:{upstream}",
+    )
+    for folder in ("content", "conf", "var"):
+        (tmp_path / folder).mkdir()
+    with Database(variables["HUB_STATE"]) as database:
+        accounts = Accounts(database)
+        accounts.add_owner("ada")
+        token = accounts.create_token("ada", "test")[0]
+    (serve,) = commands("hub.service", "ExecStart")
+    (prepare,) = commands("hub-nginx.service", "ExecStartPre")
+    (start,) = commands("hub-nginx.service", "ExecStart")
+    start = start.replace('"daemon off;"', '"daemon off; user root;"')
+    service = Process(
+        *placed(serve.replace("--port 8000", f"--port {upstream}"), tmp_path), env=variables
+    )
+    try:
+        service.wait_for_line("(stop with Ctrl-C)")
+        subprocess.run(placed(prepare, tmp_path), env=variables, check=True, capture_output=True)
+        server = Process(*placed(start, tmp_path), env=variables)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            wait_until(lambda: listens(f"127.0.0.1:{port}"), "nginx")
+            session = requests.Session()
+            published = session.post(
+                f"{url}/api/v1/repos/ada/hello/versions", json={"content": "Hello {{name}}."},
+                headers={"Authorization": f"Bearer {token}"}, timeout=DEADLINE_SECONDS,
+            )  # fmt: skip
+            assert published.status_code == 201
+            assert session.get(f"{url}/api/v1/repos/ada/hello/raw").text == "Hello {{name}}."
+            serial = published.json()["data"]["serial"]
+            wait_until(
+                lambda: session.get(f"{url}/api/v1/hub.json").json()["data"]["serial"] >= serial,
+                "the lists and the index",
+            )
+            assert session.get(f"{url}/api/v1/repos?q=hello").json()["meta"]["total"] == 1
+        finally:
+            server.stop()  # it writes what is left of its log
+        for command in commands("hub-stats.service", "ExecStart"):
+            subprocess.run(placed(command, tmp_path), env=variables, check=True)
+        repo = requests.get(
+            f"http://127.0.0.1:{upstream}/api/v1/repos/ada/hello", timeout=DEADLINE_SECONDS
+        )
+        assert repo.json()["data"]["pulls"] == 1
+    finally:
+        service.stop()
