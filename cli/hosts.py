@@ -73,7 +73,10 @@ def _parse_networks(
     "address. May be given several times.",
 )  # fmt: skip
 @click.option(
-    "--certificate", nargs=2, metavar="FILE KEY", help="Certificate and key, for TLS with nginx."
+    "--certificate",
+    nargs=2,
+    metavar="FILE KEY",
+    help="Certificate and key, for TLS with nginx or Caddy.",
 )
 @out_option
 @state_option

@@ -44,6 +44,9 @@ _environment = jinja2.Environment(
     keep_trailing_newline=True,
 )
 
+# The extension in the pattern of a raw text.
+_TEXT = r"(?:\.txt)?"
+
 _known = "|".join(PARAMETERS)
 # Queries that no map looks into, and where they go: what would have to be decoded, to the service.
 _ODD_QUERIES = (
@@ -81,9 +84,10 @@ def files(site: HostedSite) -> dict[str, str]:
         next(place for place in places if place.route.name == name)
         for name in ("repos", "raw", "home")
     ]
-    plain = [place for place in places if place not in (lists, home)]
+    plain = [place for place in places if place not in (lists, raw, home)]
     # A file's own path has no query.
-    raw = raw._replace(where=raw.where.replace(r"(?:\.txt)?", ""))
+    plain.append(raw._replace(where=raw.where.replace(_TEXT, _TEXT[:-1])))
+    raw = raw._replace(where=raw.where.replace(_TEXT, ""))
     tag = value_pattern("tag")
     limit = site.reads_per_minute
     common = [("Cache-Control", "$cache"), *_headers(answers.CORS + answers.SAFETY)]
@@ -109,7 +113,11 @@ def files(site: HostedSite) -> dict[str, str]:
         lists=lists,
         raw=raw,
         not_found_page=next(place for place in places if place.route.name == "not_found_page"),
-        api=[place for place in plain if place.route.is_api],
+        # They exclude each other; what is read most is looked for first.
+        api=sorted(
+            (place for place in plain if place.route.is_api),
+            key=lambda place: place.route.scope not in ("repo", "version"),
+        ),
         pages=[place for place in plain if not place.route.is_api],
         slashes=_slashes(site, base),
         missing=[("", reasons(BY_NAME["hub"]))]

@@ -14,26 +14,27 @@ from tests.servers import Process, add_publisher, clean_environment, free_port, 
 
 PROGRAM = "caddy"
 
+LACKS = {"rate limit": "Caddy has one only with a plugin"}
+
 
 @contextlib.contextmanager
-def started_caddy(site: HostedSite, folder: Path, *wrapper: str) -> Iterator[tuple[Process, str]]:
-    """Caddy in the foreground on the generated configuration; gives it and its URL, with the base
-    path. ``wrapper`` is a command that starts it.
-    """
+def started_caddy(site: HostedSite, folder: Path) -> Iterator[str]:
+    """Caddy in the foreground on the generated configuration; gives its URL, with the base path."""
     assert shutil.which(PROGRAM), "Caddy is not there; install it with: sh tests/install-tools"
     config = folder / caddy.FILE
     config.write_text(caddy.files(site)[caddy.FILE], encoding="utf-8")
     process = Process(
-        *wrapper, PROGRAM, "run", "--config", str(config),
+        PROGRAM, "run", "--config", str(config),
         # Where Caddy remembers what it ran last, whatever a configuration says.
         env=clean_environment(HOME=str(folder), XDG_CONFIG_HOME="", XDG_DATA_HOME=""),
     )  # fmt: skip
     try:
         wait_until(lambda: _listens(site.listen, process), "Caddy")
         scheme = "https" if site.certificate else "http"
-        yield process, f"{scheme}://{site.listen}{Settings(base_url=site.base_url).base_path}"
+        yield f"{scheme}://{site.listen}{Settings(base_url=site.base_url).base_path}"
     finally:
-        process.stop()
+        status = process.stop()
+    assert status == 0, f"exit status {status}\n{process.text}"
 
 
 def _listens(address: str, process: Process) -> bool:
@@ -47,7 +48,7 @@ def _listens(address: str, process: Process) -> bool:
 
 
 @contextlib.contextmanager
-def caddy_host(workshop, base_url: str) -> Iterator[Deployment]:
+def before_upstream(workshop, base_url: str) -> Iterator[Deployment]:
     """Both, on content of its own, to which one may publish."""
     folder = workshop.folder()
     content = workshop.content(folder)
@@ -58,5 +59,5 @@ def caddy_host(workshop, base_url: str) -> Iterator[Deployment]:
             settings.out, settings.state, base_url, listen=f"127.0.0.1:{free_port()}",
             upstream=f"127.0.0.1:{upstream.port}",
         )  # fmt: skip
-        with started_caddy(site, folder) as (_, url):
+        with started_caddy(site, folder) as url:
             yield Deployment(url, token=token, publish_to="conformance/published")

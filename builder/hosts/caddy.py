@@ -1,0 +1,277 @@
+"""Caddy: a whole configuration, from the table of routes.
+
+Its regular expressions are RE2's, which cannot look ahead. So a query is read parameter by
+parameter, each by a list of patterns of which the first that is found counts.
+"""
+
+import ipaddress
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jinja2
+
+from builder import answers, missing, names
+from builder.errors import STATUS, OperatorError
+from builder.hosts.rules import PARAMETERS, HostedSite, envelope, rules
+from builder.queries import PARAMETERS_MAX
+from builder.routes import (
+    BY_NAME,
+    CACHE_CONTROL,
+    GRAMMAR,
+    HEALTH_URL,
+    HTML,
+    JSON,
+    MCP_URLS,
+    PUBLISH_URL,
+    QUERY_CHARS_MAX,
+    ROUTES,
+    SORTS,
+    TEXT,
+    Route,
+)
+from builder.settings import Settings, parse_base_url
+
+FILE = "Caddyfile"
+
+# What Caddy's own failures are to a reader; all others are internal errors.
+_ERRORS = {"404": "not_found", "413": "content_too_large", "502 503 504": "unavailable"}
+
+# No system takes less for the path of a socket.
+_SOCKET_BYTES_MAX = 103
+
+# What becomes of a parameter in a pattern: its name, and what its grammar is.
+_CHECKED = "(?P<{0}>{1})"
+_CHECKED_BEFORE = "(?P<{0}>[^/]+)"
+_ANYTHING = "[^/]+"
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("builder.hosts", ""),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_environment.filters["indented"] = lambda text, tabs: textwrap.indent(text, tabs * "\t").strip()
+
+
+class _Parameter(NamedTuple):
+    """What the values of a parameter mean: patterns of what follows its name in a query, each with
+    what is made of it; and what it is where it is not given.
+    """
+
+    rows: list[tuple[str, str]]
+    default: str
+
+
+class _Listen(NamedTuple):
+    """Where Caddy listens. Each may be empty: no host means all addresses."""
+
+    host: str
+    port: str
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the host is a name that one can get a certificate for."""
+        return not _is_address(self.host) and "." in self.host
+
+
+def folder(site: HostedSite) -> str:
+    """Where Caddy keeps its certificates and logs; has to be writable for who runs it."""
+    return f"{site.state}/caddy"
+
+
+def files(site: HostedSite) -> dict[str, str]:
+    """The configuration, by file name. Raises OperatorError for what it cannot hold."""
+    base = Settings(base_url=parse_base_url(site.base_url)).base_path
+    escaped_base = re.escape(base)
+    listen = _parse_listen(site.listen)
+    for place in (site.out, site.state, *(site.certificate or ())):
+        _check_path(place)
+    _check_upstream(site.upstream)
+    for proxy in site.trusted_proxies:
+        _check_network(proxy)
+
+    text = _environment.get_template("Caddyfile.jinja").render(
+        site=site, folder=folder(site), ranges=_ranges(site),
+        address=_address(listen, bool(site.certificate)), listen=listen,
+        base_pattern=escaped_base,
+        quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
+        status=STATUS, errors=_ERRORS, retry_seconds=answers.RETRY_SECONDS,
+        # Headers
+        cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
+        headers=_headers(answers.SAFETY + answers.CORS),
+        page_headers=_headers(answers.PAGE_SAFETY),
+        preflight_headers=_headers(answers.PREFLIGHT), read_methods=answers.READ_METHODS,
+        packed_media=sorted({route.media for route in ROUTES}),
+        gzip_bytes_min=answers.GZIP_BYTES_MIN,
+        # Reads
+        rows=list(_rows(base)), not_found_file=f"/{BY_NAME['not_found_page'].file}",
+        missing=[
+            (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.reasons(route))
+            for route in ROUTES if route.is_api and "{" in route.file
+        ],
+        found=lambda template: _filled(template, "{{re.of.{}}}"),
+        wrong_names=_wrong_names(escaped_base),
+        unversioned=escaped_base + _pattern(BY_NAME["versions"].url) + "/[^/]+(?:/[^/]*)?",
+        # Queries
+        parameters=_parameters(), impossible=_impossible(),
+        repos_url=base + BY_NAME["repos"].url,
+        list_url=base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
+        tag_list_url=base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
+        raw=escaped_base + _pattern(BY_NAME["raw"].url),
+        version_raw_url=base + BY_NAME["version_raw"].url_for(
+            owner="{re.raw.owner}", name="{re.raw.name}", version="{asked_version}"
+        ),
+        # The service
+        service_urls=[base + url for url in (*MCP_URLS, HEALTH_URL)],
+        publish=escaped_base + _pattern(PUBLISH_URL, _ANYTHING),
+    )  # fmt: skip
+    return {FILE: text}
+
+
+def _rows(base: str) -> Iterator[tuple[str, str, Route]]:
+    """For each rule what Caddy's map compares a path with, the file that is meant, its route."""
+    for rule in rules("?P<{}>"):
+        file = "/" + _filled(rule.route.file, "${{{}}}")
+        for path in rule.paths:
+            yield base + path, file, rule.route
+            if path == "/" and base:
+                yield base, file, rule.route
+        if not rule.paths:
+            yield f"~^{re.escape(base)}{rule.pattern}$", file, rule.route
+
+
+def _wrong_names(base: str) -> dict[str, str]:
+    """Patterns for what stands where an owner or a repo is named; ``base`` is one, too."""
+    owner, repo = BY_NAME["user"].url, BY_NAME["repo"].url
+    owners, repos = base + owner.partition("{")[0], base + repo.partition("{")[0]
+    patterns = {rule.route.name: rule.pattern for rule in rules("?:")}
+    below_repo = _pattern(repo, "(?:{1})") + "/.*"
+    return {
+        "with_capitals": f"(?:{owners}|{repos}(?:[^/]+/)?)[^/]*[A-Z]",
+        "too_long": f"(?:(?:{owners}|{repos})[a-z0-9-]{{{names.OWNER_CHARS_MAX + 1}}}|"
+        f"{repos}[^/]+/[a-z0-9-]{{{names.REPO_CHARS_MAX + 1}}})",
+        "any": f"{base}(?:{_pattern(owner, _ANYTHING)}|"
+        f"{_pattern(repo, _ANYTHING)}(?:/[^/]*){{0,3}})$",
+        "right": f"{base}(?:{patterns['user']}|{patterns['repo']}|{below_repo})$",
+    }
+
+
+def _parameters() -> dict[str, _Parameter]:
+    """By name. What would have to be decoded is asked of the service."""
+    tag = GRAMMAR["tag"]
+    special = {
+        "tag": [
+            (rf"=[^&%,]{{{names.TAG_CHARS_MAX + 1}}}", "WRONG"),
+            (rf"={tag}(?:,{tag})+(?:&|$)", "ASK"),
+        ],
+        "q": [(rf"=[^&%]{{{QUERY_CHARS_MAX + 1}}}", "WRONG"), ("=[^&]", "ASK")],
+    }
+    defaults = {"sort": SORTS[0], "page": "1"}
+    found = {}
+    for name in PARAMETERS:
+        rows = special.get(name, [])
+        if name in GRAMMAR:
+            rows = [*rows, (f"=({GRAMMAR[name]})(?:&|$)", "${1}"), ("=[^&]*%", "ASK")]
+        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], defaults.get(name, ""))
+    return found
+
+
+def _impossible() -> str:
+    """The pattern of queries that are wrong whatever they are for: with a parameter given twice,
+    with too many of them, or not in ASCII.
+    """
+    twice = "|".join(f"{name}(?:=[^&]*)?&(?:.*&)?{name}(?:[=&]|$)" for name in PARAMETERS)
+    return rf"(?:^|&)(?:{twice})|^(?:[^&]*&){{{PARAMETERS_MAX}}}|[^\x00-\x7F]"
+
+
+def _ranges(site: HostedSite) -> str:
+    """The socket of the server for ranges. Raises OperatorError where the system takes none."""
+    socket = f"{folder(site)}/ranges.sock"
+    if len(socket.encode()) > _SOCKET_BYTES_MAX:
+        raise OperatorError(
+            f"Caddy needs a socket, and {socket!r} is too long for its path. Choose a state folder "
+            "with a shorter one."
+        )
+    return _quoted(f"unix/{socket}")
+
+
+def _address(listen: _Listen, has_certificate: bool) -> str:
+    """What Caddy calls the site's address. A name brings certificate, TLS and ports with it; the
+    others answer whatever name they are asked by.
+    """
+    if listen.is_name:
+        return ":".join(filter(None, listen))
+    return f"{'https' if has_certificate else 'http'}://:{listen.port}"
+
+
+def _parse_listen(text: str) -> _Listen:
+    """Raises OperatorError for what Caddy cannot listen at."""
+    found = re.fullmatch(r"(?:\[([^\[\]]*)\]|([A-Za-z0-9.-]*)|\*)(?::([0-9]{1,5}))?", text)
+    if found and (found[1] is None or _is_address(found[1])):
+        listen = _Listen(found[1] or found[2] or "", found[3] or "")
+        if 1 <= int(listen.port or 1) <= 65535 and (listen.port or listen.is_name):
+            return listen
+    raise OperatorError(
+        f"Caddy cannot listen at {text!r}. Give an address and a port, as 127.0.0.1:8080, or the "
+        "name of this machine, as prompts.example.org."
+    )
+
+
+def _check_upstream(text: str) -> None:
+    found = re.fullmatch(r"(?:\[([^\[\]]*)\]|[A-Za-z0-9._-]+):[0-9]{1,5}", text)
+    if not found or (found[1] is not None and not _is_address(found[1])):
+        raise OperatorError(
+            f"{text!r} is not where `hubctl serve` answers. Give HOST:PORT, as 127.0.0.1:8000."
+        )
+
+
+def _check_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise OperatorError(
+            f"{text!r} is not the address of a proxy. Give an address or a network, as 10.0.0.0/8."
+        ) from None
+
+
+def _check_path(path: str) -> None:
+    # To Caddy braces are placeholders, those of the environment among them; *, ? and brackets stand
+    # for other files; after | come the permissions of a socket.
+    if re.search(r'["`{}\\|*?\[\]\x00-\x1f\x7f\ud800-\udfff]', path):
+        raise OperatorError(
+            f"Caddy's configuration cannot hold the path {path!r}. Choose one in UTF-8, without "
+            "double quotes, backticks, backslashes, braces, brackets, |, *, ?, control characters."
+        )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _pattern(template: str, parameter: str = _CHECKED) -> str:
+    """Matches what a template of the table becomes; ``parameter`` is for each of its parameters."""
+    return re.sub(
+        r"\\\{(\w+)\\\}",
+        lambda found: parameter.format(found[1], GRAMMAR[found[1]]),
+        re.escape(template),
+    )
+
+
+def _filled(template: str, placeholder: str) -> str:
+    """A template of the table with Caddy's placeholders for its parameters."""
+    return re.sub(r"\{(\w+)\}", lambda found: placeholder.format(found[1]), template)
+
+
+def _headers(headers: answers.Headers) -> list[tuple[str, str]]:
+    return [(name.decode().title(), value.decode()) for name, value in headers]
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
