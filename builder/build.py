@@ -20,16 +20,13 @@ from functools import cache
 from typing import NamedTuple
 
 import msgspec
-from markupsafe import Markup
 
 from builder import (
     api_page,
     client,
     connect,
-    content,
     crawlers,
     database,
-    derive,
     feeds,
     openapi,
     records,
@@ -37,24 +34,25 @@ from builder import (
 )
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import STATUS, ContentError, Fault, OperatorError
+from builder.home import write_home
 from builder.lists import StalePage, find_stale_first, write_page
-from builder.orphans import files_of, lost_files, new_files
+from builder.orphans import lost_files, new_files
+from builder.owners import write_owner
 from builder.pool import render_repos
-from builder.render import json_bytes, single
+from builder.recount import newest
+from builder.render import json_bytes
 from builder.repos import Task, remembered_versions
-from builder.routes import BY_NAME, SORTS
+from builder.routes import BY_NAME
 from builder.settings import Settings, check_folders
 from builder.settle import Settling
 from builder.site import Site
 from builder.state import RepoRow, State, build_lock
-
-HOME_ROWS = 10
-HOME_TAGS = 40
+from builder.stats.pulls import Pulls
 
 
 class Report(NamedTuple):
-    """What a build did. ``rendered``: repos that were not as remembered. ``is_settled``: nothing
-    is left to the next build.
+    """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
+    ``is_settled``: nothing is left to the next build.
     """
 
     repos: int
@@ -115,8 +113,8 @@ def build(
     with build_lock(settings.state, on_wait) as is_lock_wanted:
 
         def attempt(changed: Iterable[tuple[str, str]] | None) -> Report:
-            with State(settings.state) as state:
-                run = _Run(settings, state, Site(settings.out), progress)
+            with State(settings.state) as state, Pulls(settings.state) as pulls:
+                run = _Run(settings, state, pulls, Site(settings.out), progress)
                 if is_wanted:
                     run.is_wanted = lambda: is_wanted() or is_lock_wanted()
                 try:
@@ -150,8 +148,8 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
     Raises ContentError, OperatorError.
     """
     check_folders(settings)
-    with State(None) as state:
-        run = _Run(settings, state, Site(settings.out, dry=True), progress)
+    with State(None) as state, Pulls(settings.state) as pulls:
+        run = _Run(settings, state, pulls, Site(settings.out, dry=True), progress)
         run.run(None, True, False, lambda visible: None)
         orphaned = set(state.orphans())
     if orphaned and os.path.exists(State.path_in(settings.state)):
@@ -170,7 +168,8 @@ def stamp(settings: Settings) -> str:
 def _code_digest() -> bytes:
     # Once a process: what it runs is what it has loaded.
     hasher = hashlib.sha256(client.read_source())
-    for folder in (os.path.dirname(__file__), render.TEMPLATES, render.ASSETS):
+    own = os.path.dirname(__file__)
+    for folder in (own, f"{own}/stats", render.TEMPLATES, render.ASSETS):
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name)
             if os.path.isfile(path):
@@ -182,12 +181,15 @@ def _code_digest() -> bytes:
 class _Run:
     """One build: its inputs, and what it has found out so far."""
 
-    def __init__(self, settings: Settings, state: State, site: Site, progress: Progress) -> None:
+    def __init__(
+        self, settings: Settings, state: State, pulls: Pulls, site: Site, progress: Progress
+    ) -> None:
         self.settings = settings
         self.state = state
+        self.pulls = pulls
         self.site = site
         self.progress = progress
-        self.is_wanted: Callable[[], bool] = lambda: False
+        self.is_wanted: Callable[[], bool] | None = None
         self.pages = render.pages_of(settings)
         self.is_fresh = self.is_strict = False
         self.is_settled = True
@@ -211,18 +213,23 @@ class _Run:
             state.begin(forget=True)
         # Who names repos has others to serve than their faults; who asks for all gets all.
         self.is_strict = changed is None
-        found = find_changes(self.settings.content, state, changed, self.progress)
+        found = find_changes(self.settings.content, state, self.pulls, changed, self.progress)
         self._note_faults(found.faults)
-        if not self.is_fresh:
+        if self.is_fresh:
+            state.show_pulls(*newest(self.pulls))
+        else:
             state.begin(forget=False)
         self._make_visible(found)
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in self.faults)
         on_visible(Visible(state.totals()[1], faulty))
         rest = Settling(
-            self.settings, state, site, self.progress, self.is_wanted, is_fresh=self.is_fresh
-        )
+            self.settings, state, self.pulls, site, self.progress, self.is_wanted,
+            is_fresh=self.is_fresh,
+        )  # fmt: skip
         self.is_settled = rest.go_on(index)
         self.removed, self.indexed = rest.removed, rest.indexed
+        self.rendered += rest.recount.rendered
+        self.faults += rest.recount.faults
         state.end(current, site.mark())
         if self.faults:
             raise ContentError(sorted(self.faults))
@@ -320,42 +327,17 @@ class _Run:
         self._note_faults(faults)
 
     def _write_owner(self, owner: str) -> None:
-        mark = content.owner_mark(self.settings.content, owner)
-        profile = content.read_owner(self.settings.content, owner)
-        rows = self.state.owner_rows(owner)
-        if not profile and not rows:
-            self.state.remove_owner(owner)
-            self.state.add_orphans(files_of("owner", owner=owner))
-            return
-        joined_at = self.state.joined_at(owner)
-        user = derive.user_record(owner, profile, joined_at, len(rows))
-        summaries = [summary for summary, _ in rows]
-        data = single(render.user_bytes(user, summaries))
-        self.site.write(BY_NAME["user"].file_for(owner=owner), data)
-        feed = feeds.owner_feed(self.settings, user, summaries)
-        self.site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
-        page = self.pages.render_list("owner.html", [card for _, card in rows], user=user)
-        self.site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
-        self.state.put_owner(owner, mark)
+        write_owner(owner, self.settings, self.state, self.site)
 
     def _write_first_pages(self, pages: list[StalePage]) -> None:
-        tags = [records.Tag(name, count) for name, count in self.state.tags()]
         if "tags" in self.state.todo("site"):
+            tags = [records.Tag(name, count) for name, count in self.state.tags()]
             self._write("tags", render.whole_list([json_bytes(tag) for tag in tags]))
             self._write("tags_page", self.pages.render("tags.html", tags=tags))
             self.state.done("site", ["tags"])
         for page in pages:
             write_page(page, self.state, self.site, self.pages)
-        rows = {
-            sort: self.state.rows([key for key, _ in self.state.order(None, sort, HOME_ROWS)])
-            for sort in SORTS
-        }
-        cards = {sort: Markup(b"".join(card for _, card in rows[sort]).decode()) for sort in SORTS}
-        repos_count, _ = self.state.totals()
-        page = self.pages.render(
-            "home.html", cards=cards, tags=tags[:HOME_TAGS], repos_count=repos_count
-        )
-        self._write("home", page)
+        write_home(self.state, self.site, self.pages)
         newest = self.state.order(None, "new", feeds.ENTRIES_MAX)
         summaries = [summary for summary, _ in self.state.rows([key for key, _ in newest])]
         self._write("feed", feeds.catalogue_feed(self.settings, summaries))

@@ -7,6 +7,7 @@ from builder import content
 from builder.errors import ContentError, Fault
 from builder.repos import Task
 from builder.state import State
+from builder.stats.pulls import Pulls
 
 Progress = Callable[[str, int, int], None]
 
@@ -23,9 +24,13 @@ class Changes(NamedTuple):
 
 
 def find_changes(
-    root: str, state: State, changed: Iterable[tuple[str, str]] | None, progress: Progress
+    root: str,
+    state: State,
+    pulls: Pulls,
+    changed: Iterable[tuple[str, str]] | None,
+    progress: Progress,
 ) -> Changes:
-    """Compare the tree with what the state remembers.
+    """Compare the tree with what the state remembers; tasks get their pulls as counted now.
 
     ``changed``: look at these (owner, name) only, and at what a build began and did not end;
     None for the whole tree. Raises ContentError where the tree cannot be walked, OperatorError.
@@ -68,7 +73,7 @@ def find_changes(
                 old = state.repo(repo_id)
                 # Of what was begun, nobody knows which files are on the site.
                 known = old.versions if old and repo_id not in begun else None
-                found.tasks.append(Task(owner, name, mark, *listing, known))
+                found.tasks.append(Task(owner, name, mark, *listing, known, pulls.of(repo_id)))
         mark = content.owner_mark(root, owner)
         if not mark or mark != (state.owner_mark(owner) or content.NO_OWNER_MARK):
             found.owners.add(owner)

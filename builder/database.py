@@ -21,7 +21,7 @@ CREATE TABLE repo (
     owner TEXT NOT NULL,
     mark TEXT NOT NULL,               -- of its files; empty: look again
     versions_count INTEGER NOT NULL,
-    pulls INTEGER,
+    pulls INTEGER NOT NULL,           -- 0 where nobody counts them, so that orders hold meanwhile
     updated INTEGER NOT NULL,         -- epoch seconds
     created INTEGER NOT NULL,
     trend INTEGER NOT NULL,
@@ -44,7 +44,7 @@ CREATE TABLE tag (
     -- As in its repo, so that the first page of a tag's list is found without reading the rest.
     id TEXT NOT NULL,
     digest BLOB NOT NULL,
-    pulls INTEGER,
+    pulls INTEGER NOT NULL,
     updated INTEGER NOT NULL,
     created INTEGER NOT NULL,
     trend INTEGER NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE page (
 -- What is begun. Committed before the first file of it is touched, so a build that dies is
 -- taken up where it was.
 CREATE TABLE todo (
-    kind TEXT NOT NULL,               -- repo, owner, first page, list, site
+    kind TEXT NOT NULL,               -- repo, owner, first page, list, pulls, site …
     name TEXT NOT NULL,               -- a list's is its tag, empty for all repos
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;

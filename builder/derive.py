@@ -4,6 +4,8 @@ A repo *is* its versions: what it shows comes from the latest one.
 """
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,8 +15,10 @@ from builder.records import OwnerFile, VersionFile
 from builder.routes import BY_NAME, PUBLISH_URL
 from builder.settings import Settings
 
-PUBLICATION_WEIGHT = 5.0
-HALF_LIFE_SECONDS = 7 * 86_400
+PULL_WEIGHT = 1
+PUBLICATION_WEIGHT = 5
+DAY_SECONDS = 86_400
+HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 
 
 class Links(NamedTuple):
@@ -115,9 +119,13 @@ def catalogue_line(repo: records.Repo) -> records.CatalogueLine:
 
 
 def user_record(
-    handle: str, profile: OwnerFile | None, first_repo: int | None, repos_count: int
+    handle: str,
+    profile: OwnerFile | None,
+    first_repo: int | None,
+    repos_count: int,
+    pulls: int | None,
 ) -> records.User:
-    """An owner's profile, without the repos.
+    """An owner's profile, without the repos; ``pulls`` are those of all of them.
 
     Where the owner has written none, the time of the first repo (epoch seconds) has to do.
     """
@@ -131,7 +139,7 @@ def user_record(
         url=profile.url,
         joined_at=profile.joined_at,
         repos_count=repos_count,
-        pulls=None,
+        pulls=pulls,
         repos=[],
     )
 
@@ -141,20 +149,27 @@ def epoch_seconds(time: str) -> int:
     return int(datetime.fromisoformat(time).timestamp())
 
 
-def trend(publications: list[int]) -> int:
-    """How active a repo is, by the times of its publications in epoch seconds; higher is more.
+def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) -> int:
+    """How active a repo is; higher is more.
 
-    Each event's weight doubles with every half-life since the epoch, instead of halving with
-    its age: the order is the same at any time of build, and changes only when something
-    happened. The logarithm keeps it small; an integer of millionths keeps it the same on
-    every machine.
+    ``publications``: their times in epoch seconds, at least one. ``pulls``: as
+    ``PullCounts.by_day``; they count at the start of their day. Each event's weight doubles with
+    every half-life since the epoch, instead of halving with its age: the order is the same at
+    any time of build, and changes only when something happened. The logarithm keeps it small; an
+    integer of millionths keeps it the same on every machine.
     """
-    exponents = [
-        math.log2(PUBLICATION_WEIGHT) + seconds / HALF_LIFE_SECONDS for seconds in publications
-    ]
-    highest = max(exponents)
-    total = math.fsum(2.0 ** (exponent - highest) for exponent in exponents)
-    return round((highest + math.log2(total)) * 1e6)
+    weights: Counter[int] = Counter()
+    for seconds in publications:
+        weights[seconds] += PUBLICATION_WEIGHT
+    for day, count in pulls:
+        weights[day * DAY_SECONDS] += count * PULL_WEIGHT
+    # By the newest event, so that no power is above one; fsum is exact in any order.
+    newest = max(weights)
+    total = math.fsum(
+        weight * 2.0 ** ((seconds - newest) / HALF_LIFE_SECONDS)
+        for seconds, weight in weights.items()
+    )
+    return round((newest / HALF_LIFE_SECONDS + math.log2(total)) * 1e6)
 
 
 def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub:

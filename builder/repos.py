@@ -18,11 +18,12 @@ from builder.routes import BY_NAME
 from builder.settings import Settings
 from builder.site import Site
 from builder.state import RepoRow
+from builder.stats.pulls import PullCounts
 
 
 class Task(NamedTuple):
     """A repo to render. ``mark`` is its folder's, ``marks`` are its versions'; ``remembered`` is
-    ``RepoRow.versions`` of the last build, or None.
+    ``RepoRow.versions`` of the last build, or None; ``pulls`` is None where nobody counts them.
     """
 
     owner: str
@@ -31,6 +32,7 @@ class Task(NamedTuple):
     versions: list[Version]
     marks: list[str]
     remembered: bytes | None
+    pulls: PullCounts | None
 
 
 class _Remembered(msgspec.Struct, array_like=True):
@@ -49,6 +51,15 @@ _decode_entry = msgspec.json.Decoder(VersionEntry).decode
 def remembered_versions(blob: bytes) -> list[str]:
     """The versions that the last build put on the site."""
     return [one.version for one in _decode(blob)]
+
+
+def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
+    """A repo with other pulls, and else what the last build left."""
+    owner, name = row.id.split("/")
+    known = _decode(row.versions)
+    versions = [Version.parse(one.version) for one in known]
+    marks = [one.marks.partition(" ")[0] for one in known]
+    return Task(owner, name, row.mark, versions, marks, row.versions, pulls)
 
 
 class RepoRenderer:
@@ -113,7 +124,8 @@ class RepoRenderer:
         self, task: Task, latest: Stored, rows: list[_Remembered], entries: list[VersionEntry]
     ) -> RepoRow:
         at = {"owner": task.owner, "name": task.name}
-        repo = derive.repo_record(latest, entries, None, self.links)
+        total, by_day = task.pulls or (None, ())
+        repo = derive.repo_record(latest, entries, total, self.links)
         repo_json = render.json_bytes(repo)
         newest_first = entries[::-1]
         self._write("raw", at, latest.content.encode())
@@ -125,22 +137,24 @@ class RepoRenderer:
         )
         summary = render.json_bytes(derive.repo_summary(repo))
         card = self.pages.render("card.html", repo=repo)
+        line = render.json_bytes(derive.catalogue_line(repo))
+        published = [derive.epoch_seconds(one.published_at) for one in entries]
         return RepoRow(
             id=f"{task.owner}/{task.name}",
             owner=task.owner,
             mark=task.mark,
             versions=_encode(rows),
             versions_count=len(entries),
-            pulls=repo.pulls,
+            pulls=repo.pulls or 0,
             updated=derive.epoch_seconds(repo.updated_at),
             created=derive.epoch_seconds(repo.created_at),
-            trend=derive.trend([derive.epoch_seconds(one.published_at) for one in entries]),
+            trend=derive.trend(published, by_day),
             tags=" ".join(repo.tags),
             digest=_digest(summary, card),
-            text_digest=_digest(repo_json),
+            text_digest=_digest(line),
             summary=summary,
             card=card,
-            line=render.json_bytes(derive.catalogue_line(repo)),
+            line=line,
         )
 
     def _write(self, route: str, at: dict[str, str], data: bytes) -> None:

@@ -1,8 +1,8 @@
 """The second part of a build: what readers can wait for, in slices and passes.
 
-Deep pages of lists, the search index, the catalogue's own files, what has lost its object. A
-pass takes in what was behind when it began; what comes up meanwhile is for the next one, so no
-list is put off for ever. It may take several builds, where others wait to publish.
+New pulls, deep pages of lists, the search index, the catalogue's own files, what has lost its
+object. A pass takes in what was behind when it began; what comes up meanwhile is for the next
+one, so no list is put off for ever. It may take several builds, where others wait to publish.
 """
 
 import time
@@ -10,13 +10,16 @@ from collections.abc import Callable
 
 from builder import crawlers, derive, render, search
 from builder.changes import Progress
+from builder.home import write_home
 from builder.lists import find_stale, write_page
 from builder.orphans import Expected
+from builder.recount import Recount
 from builder.routes import BY_NAME, SORTS
 from builder.settings import Settings
 from builder.site import Site
 from builder.sitemap import write_sitemap
 from builder.state import State
+from builder.stats.pulls import Pulls
 
 # From then on, a build that is behind with lists spends a slice of time on them, whoever waits.
 LAG_SECONDS_MAX = 2.0
@@ -27,12 +30,13 @@ REPOS_PER_INDEXING = 10
 class Settling:
     """What one build does of it. ``removed`` and ``indexed`` count files and repos.
 
-    ``is_wanted`` tells whether another build should begin soon; a fresh build does not give way.
+    ``is_wanted`` tells whether another build should begin soon, None that none ever does; a fresh
+    build does not give way.
     """
 
     def __init__(
-        self, settings: Settings, state: State, site: Site, progress: Progress,
-        is_wanted: Callable[[], bool], *, is_fresh: bool,
+        self, settings: Settings, state: State, pulls: Pulls, site: Site, progress: Progress,
+        is_wanted: Callable[[], bool] | None, *, is_fresh: bool,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.state = state
@@ -42,27 +46,39 @@ class Settling:
         self.is_fresh = is_fresh
         self.pages = render.pages_of(settings)
         self.slice_end = time.monotonic() + SLICE_SECONDS
+        self.recount = Recount(
+            settings, state, pulls, site, progress, is_hurried=is_wanted is not None
+        )
         self.removed = self.indexed = 0
+        self._has_removed = False
 
     def go_on(self, index: bool) -> bool:
         """Go on with all that is left; False if some of it still is."""
+        state = self.state
+        if self.recount.is_behind():
+            state.note_behind()
         while not self._must_yield():
-            serial = self.state.pass_serial()
+            # Between passes, so that pulls and lists do not put each other off for ever.
+            if not state.is_in_pass() and not self.recount.go_on(self._must_yield):
+                break
+            serial = state.pass_serial()
             if not self._write_deep_pages() or (index and not self._update_index()):
                 break
-            is_changed = "catalogue" in self.state.todo("site")
+            self._write_home()
+            is_changed = "catalogue" in state.todo("site")
             if is_changed:
                 self._write_guides()
             self._remove_orphans()
             if is_changed:
                 self._write_catalogue_files(serial)
-            if self.state.end_pass():
-                self.state.done("site", ["catalogue"])
-                return True
+            if state.end_pass() and not self.recount.is_behind():
+                state.done("site", ["catalogue"])
+                # Repos that have changed meanwhile.
+                return not state.todo("repo")
         return False
 
     def _must_yield(self) -> bool:
-        if self.is_fresh or not self.is_wanted():
+        if self.is_fresh or not (self.is_wanted and self.is_wanted()):
             return False
         is_late = self.state.behind_seconds() >= LAG_SECONDS_MAX
         return not is_late or time.monotonic() >= self.slice_end
@@ -108,6 +124,11 @@ class Settling:
             state.checkpoint()
         return True
 
+    def _write_home(self) -> None:
+        if "home" in self.state.todo("site"):
+            write_home(self.state, self.site, self.pages)
+            self.state.done("site", ["home"])
+
     def _write_guides(self) -> None:
         """What tells programs where the pages and the best prompts are."""
         write_sitemap(self.settings, self.state, self.site)
@@ -133,8 +154,10 @@ class Settling:
         for file, is_due in self.state.orphans().items():
             if file in expected:
                 continue
-            if not is_due:
+            if not is_due or self._has_removed:
                 due.append(file)
             elif not self.site.dry:
                 self.removed += self.site.remove(file)
         self.state.keep_orphans(due)
+        # What a second pass finds due has lost its object in this very build.
+        self._has_removed = True

@@ -36,7 +36,7 @@ class RepoRow(NamedTuple):
     mark: str
     versions: bytes
     versions_count: int
-    pulls: int | None
+    pulls: int
     updated: int
     created: int
     trend: int
@@ -195,6 +195,9 @@ class State:
             return False
         return True
 
+    def is_in_pass(self) -> bool:
+        return self._meta("pass") is not None
+
     def page_reached(self) -> int:
         """The page at which a pass goes on, in the first of its lists."""
         return int(self._meta("page reached") or 1)
@@ -210,6 +213,15 @@ class State:
             )}  # fmt: skip
         except sqlite3.OperationalError:
             return set()  # a new file, without tables
+
+    def first_todo(self, kind: str, limit: int) -> list[str]:
+        """As ``todo``: the first of it by name, ``limit`` at most."""
+        return [name for (name,) in self._db.execute(
+            "SELECT name FROM todo WHERE kind = ? ORDER BY name LIMIT ?", (kind, limit)
+        )]  # fmt: skip
+
+    def count_todo(self, kind: str) -> int:
+        return self._db.execute("SELECT count(*) FROM todo WHERE kind = ?", (kind,)).fetchone()[0]
 
     def add_todo(self, kind: str, names: Iterable[str]) -> None:
         self._db.executemany(
@@ -450,6 +462,27 @@ class State:
         marks = ", ".join("?" * len(ids))
         found = dict(self._db.execute(f"SELECT id, summary FROM repo WHERE id IN ({marks})", ids))
         return [found[repo_id] for repo_id in ids if repo_id in found]
+
+    # Pulls
+
+    def shown_pulls(self) -> tuple[int, str | None]:
+        """Serial and nonce of the counts that the site has or is about to get; 0: none are
+        counted.
+        """
+        serial, _, nonce = (self._meta("pulls") or "0").partition(" ")
+        return int(serial), nonce or None
+
+    def show_pulls(self, serial: int, nonce: str | None) -> None:
+        self._put_meta("pulls", f"{serial} {nonce or ''}")
+
+    def owner_pulls(self, owner: str) -> int | None:
+        """The pulls of all repos of an owner; None where none were counted."""
+        serial, _ = self.shown_pulls()
+        if not serial:
+            return None
+        return self._db.execute(
+            "SELECT coalesce(sum(pulls), 0) FROM repo WHERE owner = ?", (owner,)
+        ).fetchone()[0]
 
     # Owners
 

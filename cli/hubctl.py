@@ -11,11 +11,14 @@ from builder.errors import HubError
 COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
+    "deploy": "cli.deploy",
+    "hosts": "cli.hosts",
     "import": "cli.imports",
     "mcp": "cli.mcp",
     "owner": "cli.owner",
     "publish": "cli.publish",
     "serve": "cli.serve",
+    "stats": "cli.stats",
     "token": "cli.token",
 }
 

@@ -1,5 +1,6 @@
 """Listening on a port and serving an ASGI application, the same for each command that does."""
 
+import contextlib
 import gc
 import signal
 import socket
@@ -11,6 +12,7 @@ import uvicorn
 
 from builder.errors import OperatorError
 from builder.rebuild import PATIENCE_SECONDS
+from cli.access_log import AccessLog, Logged
 
 CONNECTIONS_WAITING_MAX = 2048
 # A publication that is under way is answered.
@@ -18,8 +20,8 @@ GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
 
 
 def listening_options(port: int) -> Callable:
-    """Where to listen and whom to limit, as ``host``, ``port``, ``rate_limit`` and
-    ``trusted_proxies``.
+    """Where to listen, whom to limit and where to log it, as ``host``, ``port``, ``rate_limit``,
+    ``trusted_proxies`` and ``access_log``.
     """
     options = (
         click.option(
@@ -37,6 +39,10 @@ def listening_options(port: int) -> Callable:
             "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
             help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
             "address. May be given several times.",
+        ),
+        click.option(
+            "--access-log", metavar="FILE", help="Write a line for each request, in the combined "
+            "format. A file that is moved away is made anew. [default: none]",
         ),
     )  # fmt: skip
 
@@ -68,10 +74,20 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
+def run(
+    app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...],
+    access_log: str | None,
+) -> None:  # fmt: skip
     """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
     end the process as if it had failed.
     """
+    with contextlib.ExitStack() as stack:
+        if access_log:
+            app = Logged(app, stack.enter_context(AccessLog(access_log)))
+        _run(app, listener, told, trusted_proxies)
+
+
+def _run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
     config = uvicorn.Config(
         app,
         loop="uvloop",

@@ -27,7 +27,7 @@ from mcp_app.endpoint import Endpoint
 @mcp_origin_option
 def mcp(
     out: str, state: str, base_url: str | None, host: str, port: int, rate_limit: int,
-    trusted_proxies: tuple[str, ...], mcp_origins: tuple[str, ...],
+    trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Serve only MCP, at /mcp, over a site that is built elsewhere.
 
@@ -50,7 +50,8 @@ def mcp(
             throttle = Throttle(rate_limit) if rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
-            run(_Alone(endpoint, settings), listener, f"MCP at {where}", trusted_proxies)
+            app = _Alone(endpoint, settings)
+            run(app, listener, f"MCP at {where}", trusted_proxies, access_log)
 
 
 class _Alone:

@@ -38,7 +38,7 @@ from publisher.log import configure_logging, log_build
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
-    rate_limit: int, trusted_proxies: tuple[str, ...], publish_limit: int,
+    rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
     mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
@@ -70,7 +70,7 @@ def serve(
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )
             where = f"{address}{settings.base_path}/"
-            run(hub, listener, f"Serving {out} at {where}", trusted_proxies)
+            run(hub, listener, f"Serving {out} at {where}", trusted_proxies, access_log)
 
 
 def _build(settings: Settings) -> bool:

@@ -1,9 +1,9 @@
 """Incremental equals full, byte for byte, after any sequence of changes and crashes.
 
-A state machine changes a content tree in every way that there is, lets builds die, and builds
-with hints and without. After each build the site is held against a full build of the same
-content into an empty folder. What it found once is in ``test_build`` as
-plain tests. ``HYPOTHESIS_PROFILE=search`` tries hard.
+A state machine changes a content tree in every way that there is, counts pulls and loses the
+counts, lets builds die, and builds with hints and without. After each build the site is held
+against a full build of the same content into an empty folder. What it found once is in
+``test_build`` as plain tests. ``HYPOTHESIS_PROFILE=search`` tries hard.
 """
 
 import json
@@ -30,6 +30,8 @@ from builder.errors import ContentError
 from builder.routes import match_file
 from builder.search import Searcher, parse_query
 from builder.settings import Settings
+from builder.stats.counter import Counter
+from builder.stats.pulls import PULLS_FILE
 from tests.catalogues import (
     edit_record,
     moment,
@@ -61,6 +63,8 @@ tag_lists = st.lists(st.sampled_from(TAGS), unique=True)
 texts = st.sampled_from(("One.\n", "Two.\n", "Two {{a}}", "<b>\r\n", "---\ntitle: x\n---\nBody"))
 numbers = st.integers(0, 1000)
 
+FIRST_DAY = 20_089  # as ``moment(0)``
+
 
 class Stopped(BaseException):
     """Stands for the end of the process: no code of ours may catch it."""
@@ -82,6 +86,9 @@ class Builds(RuleBasedStateMachine):
         self.is_extra_certain = False
         self.is_site_new = False  # since readers last looked
         self.old_trees: list[dict[str, bytes]] = []
+        self.clients = 0
+        self.old_pulls: list[bytes] = []
+        self.are_pulls_new = False  # since the last good build
 
     def teardown(self) -> None:
         try:
@@ -262,6 +269,50 @@ class Builds(RuleBasedStateMachine):
             else:
                 self.is_hint_complete = False
 
+    # Pulls
+
+    @property
+    def pulls_path(self) -> Path:
+        return Path(self.settings.state, PULLS_FILE)
+
+    @rule(repos=st.lists(st.tuples(owners, names), max_size=4), day=st.integers(0, 30),
+          count=st.integers(1, 30))  # fmt: skip
+    def count_pulls(self, repos, day, count):
+        with Counter(self.settings.state, FIRST_DAY + 30) as counter:
+            for owner, name in repos:
+                for _ in range(count):
+                    self.clients += 1
+                    counter.add(FIRST_DAY + day, b"%d" % self.clients, f"{owner}/{name}")
+        self.are_pulls_new = True
+
+    @rule()
+    def keep_these_pulls(self):
+        assume(self.pulls_path.exists())
+        self.old_pulls.append(self.pulls_path.read_bytes())
+
+    @precondition(lambda self: self.old_pulls)
+    @rule(number=numbers, is_in_place=st.booleans())
+    def restore_old_pulls(self, number, is_in_place):
+        old = self.old_pulls[number % len(self.old_pulls)]
+        self.lose_pulls(is_in_place)
+        self.pulls_path.parent.mkdir(exist_ok=True)
+        self.pulls_path.write_bytes(old)
+
+    @rule()
+    def remove_pulls(self):
+        self.lose_pulls()
+
+    def lose_pulls(self, keep_file: bool = False) -> None:
+        for suffix in ("-wal", "-shm") if keep_file else ("", "-wal", "-shm"):
+            self.pulls_path.with_name(PULLS_FILE + suffix).unlink(missing_ok=True)
+        self.are_pulls_new = True
+
+    def copy_pulls(self, state: str) -> None:
+        shutil.rmtree(state, ignore_errors=True)
+        os.mkdir(state)
+        if self.pulls_path.exists():
+            shutil.copy(self.pulls_path, state)
+
     # Builds that do not end well
 
     @rule(renames=st.integers(1, 40), is_killed=st.booleans(), is_full=st.booleans(),
@@ -330,6 +381,7 @@ class Builds(RuleBasedStateMachine):
             Path(self.settings.out, "api/v1/hub.json").unlink(missing_ok=True)
         else:
             shutil.rmtree(getattr(self.settings, what), ignore_errors=True)
+            self.are_pulls_new |= what == "state"
         self.is_extra_certain = False
 
     @precondition(lambda self: self.is_hint_complete)
@@ -355,9 +407,16 @@ class Builds(RuleBasedStateMachine):
         built, whole = read_tree(self.settings.out), self.build_afresh()
         for file in whole:
             found = match_file(file)
-            if found.route.scope in ("version", "repo", "owner") or (
+            is_first = found.route.scope in ("version", "repo", "owner") or (
                 found.params.get("page", "1") == "1" and found.route.scope == "list"
-            ):
+            )
+            if self.are_pulls_new:
+                # Of what depends on pulls, the repos themselves.
+                is_first = found.route.scope == "version" or (
+                    found.route.scope == "repo"
+                    and (found.params["owner"], found.params["name"]) in self.touched
+                )
+            if is_first:
                 assert built[file] == whole[file], file
         self.touched = set()
 
@@ -385,6 +444,7 @@ class Builds(RuleBasedStateMachine):
         assert compare(self.settings) == ([], [], [])
         # Without the state, what is left for the next build to remove is named too.
         no_state = self.settings._replace(state=f"{self.folder}/nothing")
+        self.copy_pulls(no_state.state)
         missing, differing, extra = compare(no_state)
         assert missing == differing == []
         if self.is_extra_certain:
@@ -394,6 +454,7 @@ class Builds(RuleBasedStateMachine):
         self.is_site_new = True
         self.touched = set()
         self.is_hint_complete = True
+        self.are_pulls_new = False
 
     def fresh_settings(self) -> Settings:
         return self.settings._replace(
@@ -403,7 +464,8 @@ class Builds(RuleBasedStateMachine):
     def build_afresh(self) -> dict[str, bytes]:
         """What a full build of the same content into an empty folder gives."""
         fresh = self.fresh_settings()
-        shutil.rmtree(f"{self.folder}/fresh", ignore_errors=True)
+        shutil.rmtree(fresh.out, ignore_errors=True)
+        self.copy_pulls(fresh.state)
         build(fresh, index=self.is_indexed)
         return read_tree(fresh.out)
 

@@ -6,15 +6,13 @@ parameter, each by a list of patterns of which the first that is found counts.
 
 import ipaddress
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
-
-import jinja2
 
 from builder import answers, missing, names
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import PARAMETERS, HostedSite, envelope, rules
+from builder.hosts.templates import fill
 from builder.queries import PARAMETERS_MAX
 from builder.routes import (
     BY_NAME,
@@ -45,15 +43,6 @@ _SOCKET_BYTES_MAX = 103
 _CHECKED = "(?P<{0}>{1})"
 _CHECKED_BEFORE = "(?P<{0}>[^/]+)"
 _ANYTHING = "[^/]+"
-
-_environment = jinja2.Environment(
-    loader=jinja2.PackageLoader("builder.hosts", ""),
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
-_environment.filters["indented"] = lambda text, tabs: textwrap.indent(text, tabs * "\t").strip()
 
 
 class _Parameter(NamedTuple):
@@ -93,7 +82,8 @@ def files(site: HostedSite) -> dict[str, str]:
     for proxy in site.trusted_proxies:
         _check_network(proxy)
 
-    text = _environment.get_template("Caddyfile.jinja").render(
+    text = fill(
+        "Caddyfile.jinja",
         site=site, folder=folder(site), ranges=_ranges(site),
         address=_address(listen, bool(site.certificate)), listen=listen,
         base_pattern=escaped_base,

@@ -5,11 +5,10 @@ import json
 import re
 from urllib.parse import urlsplit
 
-import jinja2
-
 from builder import answers, missing, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import MESSAGES, PARAMETERS, HostedSite, rules
+from builder.hosts.templates import fill
 from builder.routes import (
     BY_NAME,
     CACHE_CONTROL,
@@ -35,26 +34,20 @@ NO_QUERIES = (
     f"{BY_NAME['catalogue'].url}, which lists every repo."
 )
 
-_environment = jinja2.Environment(
-    loader=jinja2.PackageLoader("builder.hosts", ""),
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
-
 
 def files(site: HostedSite) -> dict[str, str]:
     """The Worker and `wrangler.toml`, by file name. Raises OperatorError."""
     base = urlsplit(site.base_url)
     paths = [rule for rule in rules() if rule.paths]
     patterns = [rule for rule in rules() if not rule.paths]
-    worker = _environment.get_template("worker.js.jinja").render(
+    worker = fill(
+        "worker.js.jinja",
         js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
         routes=ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
         publish=re.sub(r"\\{\w+\\}", "[^/]+", re.escape(PUBLISH_URL)),
     )  # fmt: skip
-    wrangler = _environment.get_template("wrangler.toml.jinja").render(
+    wrangler = fill(
+        "wrangler.toml.jinja",
         toml=_toml, site=site, base=base, date=COMPATIBILITY_DATE,
         is_public=_is_public(base.hostname), upstream=_upstream_url(site.upstream),
         window_seconds=throttle.WINDOW_SECONDS,

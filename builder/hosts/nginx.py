@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import jinja2
-
 from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
@@ -18,6 +16,7 @@ from builder.hosts.rules import (
     rules,
     value_pattern,
 )
+from builder.hosts.templates import fill
 from builder.missing import reasons
 from builder.queries import PARAMETERS_MAX
 from builder.routes import (
@@ -35,14 +34,6 @@ from builder.routes import (
 )
 
 FILE = "nginx.conf"
-
-_environment = jinja2.Environment(
-    loader=jinja2.PackageLoader("builder.hosts", ""),
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
 
 # The extension in the pattern of a raw text.
 _TEXT = r"(?:\.txt)?"
@@ -96,7 +87,8 @@ def files(site: HostedSite) -> dict[str, str]:
         (header, "$" + header.lower().replace("-", "_"), value)
         for header, value in _headers(answers.PAGE_SAFETY, quote=str)
     ]
-    text = _environment.get_template("nginx.conf.jinja").render(
+    text = fill(
+        "nginx.conf.jinja",
         site=site,
         base=base,
         folder=folder(site),

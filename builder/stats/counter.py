@@ -1,0 +1,170 @@
+"""Counts pulls into the database: one a client, repo and UTC day, however often it is told.
+
+What was counted is known again by its mark, a hash of address and repo with a key that is drawn at
+random for each day. A mark tells neither, and marks of different days do not compare. When a day
+is ``KEPT_DAYS`` old its key and marks are dropped and it is closed: nothing is counted for it any
+more, since nobody could tell what is new. An older day that has no counts yet is open until the
+end of the ingestion that counts it.
+"""
+
+import contextlib
+import secrets
+import sqlite3
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Self
+
+from builder.stats.database import open_for_writing, pulls_path, telling
+
+KEPT_DAYS = 35
+# So much is gathered before the database looks which of it is new.
+BATCH_PULLS = 50_000
+
+_WAIT_MILLISECONDS = 200
+_BATCH = """
+CREATE TEMP TABLE batch (
+    day INTEGER NOT NULL, mark INTEGER NOT NULL, repo TEXT NOT NULL,
+    PRIMARY KEY (day, mark)
+) WITHOUT ROWID
+"""
+# What is left in the batch after the first of these is new.
+_FORGET_KNOWN = """
+DELETE FROM batch WHERE EXISTS (
+    SELECT 1 FROM seen WHERE seen.day = batch.day AND seen.mark = batch.mark
+)
+"""
+_COUNT_NEW = (
+    "INSERT INTO seen SELECT day, mark FROM batch ORDER BY day, mark",
+    "INSERT INTO repo (id, serial) SELECT DISTINCT repo, ?1 FROM batch WHERE true "
+    "ON CONFLICT (id) DO UPDATE SET serial = ?1",
+    "INSERT INTO count SELECT key, day, count(*) FROM batch JOIN repo ON id = batch.repo "
+    "WHERE ?1 GROUP BY key, day "
+    "ON CONFLICT (repo, day) DO UPDATE SET pulls = pulls + excluded.pulls",
+    "DELETE FROM batch WHERE ?1",
+)
+
+
+class Counter:
+    """One ingestion into a state folder's database, as a context manager: at the end of its block
+    all is counted and on the disk; nothing is, if the block raises or the process dies.
+
+    ``today`` decides which days are closed at the end (whole days since 1970-01-01 UTC, as all
+    days here). Where another ingestion is at work, ``on_wait`` is called once and its end awaited.
+    Everything may raise OperatorError.
+    """
+
+    def __init__(
+        self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None
+    ) -> None:  # fmt: skip
+        self._path = pulls_path(folder)
+        self._oldest_kept = today - KEPT_DAYS
+        self._on_wait = on_wait
+        self._salts: dict[int, bytes | None] = {}
+        self._batch: dict[tuple[int, int], str] = {}
+        #: How many of the pulls were new, how many known; right after the block.
+        self.counted = 0
+        self.repeated = 0
+        #: How many repos have new pulls; right after the block.
+        self.repos = 0
+
+    def __enter__(self) -> Self:
+        self._db = open_for_writing(self._path)
+        with contextlib.ExitStack() as failing, telling(self._path):
+            failing.callback(self._db.close)
+            self._begin()
+            ((last,),) = self._db.execute("SELECT coalesce(max(serial), 0) FROM ingestion")
+            self._serial = last + 1
+            failing.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with contextlib.closing(self._db), telling(self._path):
+            if kind is None:
+                self._flush()
+                self._close_old_days()
+                self._note_ingestion()
+                self._db.execute("COMMIT")
+                # Else the keys that were dropped would stay in the log of changes.
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def is_closed(self, day: int) -> bool:
+        """Whether nothing can be counted for a day any more."""
+        return self._salt(day) is None
+
+    def add(self, day: int, client: bytes, repo_id: str) -> None:
+        """Count a pull of ``owner/name`` by a client, if none of that day is known.
+
+        ``client`` is whatever tells clients apart; it is not stored. The day must not be closed.
+        """
+        salt = self._salt(day)
+        assert salt is not None, day
+        told = b"%d:%b%b" % (len(client), client, repo_id.encode())
+        mark = int.from_bytes(blake2b(told, key=salt, digest_size=8).digest(), signed=True)
+        key = day, mark
+        if key in self._batch:
+            self.repeated += 1
+            return
+        self._batch[key] = repo_id
+        if len(self._batch) >= BATCH_PULLS:
+            self._flush()
+
+    def _salt(self, day: int) -> bytes | None:
+        """The key of a day's marks; None for a closed day."""
+        if day not in self._salts:
+            with telling(self._path):
+                found = self._db.execute("SELECT salt FROM day WHERE day = ?", (day,)).fetchone()
+            self._salts[day] = found[0] if found else secrets.token_bytes(32)
+        return self._salts[day]
+
+    def _begin(self) -> None:
+        # Beside the repo, a mark would tell more than it does where it is kept.
+        self._db.execute("PRAGMA temp_store = MEMORY")
+        self._db.execute(_BATCH)
+        self._db.execute("PRAGMA busy_timeout = 0")
+        is_told = False
+        while not self._db.in_transaction:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                if not is_told:
+                    self._on_wait()
+                    is_told = True
+                    # Short, as SQLite does not let itself be interrupted meanwhile.
+                    self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
+
+    def _flush(self) -> None:
+        with telling(self._path):
+            self._db.executemany(
+                "INSERT INTO batch VALUES (?, ?, ?)",
+                ((day, mark, repo) for (day, mark), repo in self._batch.items()),
+            )
+            known = self._db.execute(_FORGET_KNOWN).rowcount
+            self.repeated += known
+            self.counted += len(self._batch) - known
+            self._db.executemany(
+                "INSERT OR IGNORE INTO day VALUES (?, ?)",
+                [
+                    (day, self._salts[day])
+                    for (day,) in self._db.execute("SELECT DISTINCT day FROM batch")
+                ],
+            )
+            for statement in _COUNT_NEW:
+                self._db.execute(statement, (self._serial,) if "?1" in statement else ())
+        self._batch.clear()
+
+    def _close_old_days(self) -> None:
+        self._db.execute("DELETE FROM seen WHERE day < ?", (self._oldest_kept,))
+        self._db.execute(
+            "UPDATE day SET salt = NULL WHERE day < ? AND salt IS NOT NULL", (self._oldest_kept,)
+        )
+
+    def _note_ingestion(self) -> None:
+        ((self.repos,),) = self._db.execute(
+            "SELECT count(*) FROM repo WHERE serial = ?", (self._serial,)
+        )
+        if self.counted or self._serial == 1:
+            self._db.execute(
+                "INSERT INTO ingestion VALUES (?, ?)", (self._serial, secrets.token_hex(8))
+            )

@@ -1,0 +1,139 @@
+"""Lines of access logs as entries: the combined format, and Caddy's JSON.
+
+The combined format is what nginx, Apache and our embedded server write:
+
+    ADDRESS - USER [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT" …
+
+Formats are told by the line, so one file may have both. Times are as the line has them; only those
+of entries that count are worth ``parse_time``.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+_TIME = r"\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:[0-6]\d [+-]\d{4}"
+_TIME_CHARS = len("21/Nov/2026:10:30:00 +0100")
+# A quoted field ends at the first quote that no backslash escapes: Apache writes \", nginx \x22.
+_QUOTED = r'[^"\\]*(?:\\.[^"\\]*)*'
+_TARGET = r'[^\s"\\]+(?:\\x[0-9A-Fa-f]{2}[^\s"\\]*)*'
+# The user is what a client says it is, so it may have spaces and brackets; never quotes.
+_combined = re.compile(
+    rf'(\S+) \S+ [^"]*?\[({_TIME})\] "(?:([A-Z]+) ({_TARGET})(?: HTTP/[0-9.]+)?|{_QUOTED})" '
+    rf'(\d{{3}}) (?:\d+|-) "{_QUOTED}" "({_QUOTED})"'
+)
+_escaped_byte = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_MONTHS = {
+    month: number
+    for number, month in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)
+}
+
+
+class Entry(NamedTuple):
+    """What a line tells of one request. ``target`` is as the client sent it, in characters of one
+    byte each; ``method`` and ``target`` are empty where the request was none of HTTP.
+    """
+
+    client: str
+    time: str | float
+    method: str
+    target: str
+    status: int
+    agent: str
+
+
+class _CaddyHeaders(msgspec.Struct):
+    agents: list[str] = msgspec.field(default_factory=list, name="User-Agent")
+
+
+class _CaddyRequest(msgspec.Struct):
+    method: str
+    uri: str
+    remote_ip: str
+    # Of the reader, where a proxy that Caddy trusts is between; since Caddy 2.7.
+    client_ip: str = ""
+    headers: _CaddyHeaders = msgspec.field(default_factory=_CaddyHeaders)
+
+
+class _CaddyLine(msgspec.Struct):
+    ts: float | str
+    status: int | None = None
+    request: _CaddyRequest | None = None
+
+
+_decode_caddy = msgspec.json.Decoder(_CaddyLine).decode
+# What is no access log's line, such as that Caddy has started.
+OTHER = Entry("", 0.0, "", "", 0, "")
+
+
+def parse_line(line: bytes) -> Entry | None:
+    """What a line tells; None where it has no known format. Never raises."""
+    if line.startswith(b"{"):
+        return _parse_caddy(line)
+    found = _combined.match(line.decode("latin-1"))
+    if found is None:
+        return None
+    client, time, method, target, status, agent = found.groups()
+    if method is None:
+        return Entry(client, time, "", "", int(status), agent)
+    if "\\" in target:
+        target = _escaped_byte.sub(lambda byte: chr(int(byte[1], 16)), target)
+    return Entry(client, time, method, target, int(status), agent)
+
+
+def parse_time(time: str | float) -> int | None:
+    """Epoch seconds of an entry's time; None where it is none.
+
+    Numbers are seconds, or by their size milliseconds or nanoseconds. Times of Caddy that have no
+    offset are UTC.
+    """
+    try:
+        if isinstance(time, str):
+            if time[2:3] == "/" and len(time) == _TIME_CHARS:
+                return _parse_minute(time[:17] + time[20:]) + int(time[18:20])
+            return _parse_iso(time)
+        magnitude = abs(time)
+        unit = 1 if magnitude < 1e11 else 1e3 if magnitude < 1e14 else 1e9
+        return int(time // unit)
+    except (ValueError, OverflowError, KeyError):
+        return None
+
+
+@lru_cache(maxsize=8192)
+def _parse_minute(text: str) -> int:
+    """Epoch seconds of ``21/Nov/2026:10:30 +0100``."""
+    day, month, year, hour, minute = text[:2], text[3:6], text[7:11], text[12:14], text[15:17]
+    offset = timedelta(hours=int(text[19:21]), minutes=int(text[21:23]))
+    zone = timezone(-offset if text[18] == "-" else offset)
+    moment = datetime(
+        int(year), _MONTHS[month], int(day), int(hour), int(minute), tzinfo=zone
+    )  # fmt: skip
+    return int(moment.timestamp())
+
+
+def _parse_iso(text: str) -> int:
+    # Caddy's "wall" has slashes.
+    moment = datetime.fromisoformat(text.replace("/", "-"))
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _parse_caddy(line: bytes) -> Entry | None:
+    try:
+        found = _decode_caddy(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    request = found.request
+    if request is None or found.status is None:
+        return OTHER
+    agents = request.headers.agents
+    return Entry(
+        request.client_ip or request.remote_ip,
+        found.ts,
+        request.method,
+        request.uri,
+        found.status,
+        agents[0] if agents else "",
+    )

@@ -1,0 +1,115 @@
+"""The counts of pulls, as the build and ``hubctl stats show`` read them."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from builder.stats.database import PULLS_FILE, open_for_reading, pulls_path, telling
+
+__all__ = ["PULLS_FILE", "PullCounts", "Pulls"]
+
+
+class PullCounts(NamedTuple):
+    """The pulls of one repo. ``by_day``: (days since 1970-01-01 UTC, pulls that day), oldest
+    first, only days with pulls.
+    """
+
+    total: int
+    by_day: tuple[tuple[int, int], ...]
+
+
+class Pulls:
+    """The counts of a state folder, all as of the moment when this was made.
+
+    Where nothing was ever counted, there need not be a file. Open it for a build, not for longer:
+    it sees nothing newer, and what is newer cannot be put away as long as it is open. Making it
+    and every method raise OperatorError where the file is damaged, not ours, or cannot be read.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._path = pulls_path(folder)
+        self._db: sqlite3.Connection | None = None
+        if os.path.lexists(self._path):
+            self._db = open_for_reading(self._path)
+            with contextlib.ExitStack() as failing:
+                failing.callback(self._db.close)
+                # A transaction sees nothing newer from its first read on.
+                self._execute("BEGIN")
+                self._serial = self._newest_serial()
+                failing.pop_all()
+
+    def close(self) -> None:
+        """Close the file; calling it twice does no harm."""
+        if self._db:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def serial(self) -> int:
+        """0: never measured. Else it has grown with every ingestion that changed a count, and with
+        the first one in any case.
+        """
+        return self._serial if self._db else 0
+
+    def nonce(self, serial: int) -> str | None:
+        """Random text of the ingestion that brought this serial; None if this database has had
+        none such.
+
+        Where it is not the one that was seen with ``serial``, this is another database, or a copy
+        of then that has gone another way, and ``changed_since`` tells too little.
+        """
+        rows = self._execute("SELECT nonce FROM ingestion WHERE serial = ?", (serial,))
+        return rows[0][0] if rows else None
+
+    def changed_since(self, serial: int) -> list[str]:
+        """The repos (``owner/name``) whose counts changed after ``serial``, sorted. There may be
+        some that the catalogue does not have, or no more.
+        """
+        rows = self._execute("SELECT id FROM repo WHERE serial > ? ORDER BY id", (serial,))
+        return [repo_id for (repo_id,) in rows]
+
+    def of(self, repo_id: str) -> PullCounts | None:
+        """The pulls of one repo (``owner/name``); None where nothing was ever measured."""
+        if not self.serial():
+            return None
+        by_day = self._execute(
+            "SELECT day, count.pulls FROM repo JOIN count ON repo = key WHERE id = ? ORDER BY day",
+            (repo_id,),
+        )
+        return PullCounts(sum(pulls for _, pulls in by_day), tuple(by_day))
+
+    def days(self) -> list[tuple[int, int]]:
+        """(day, pulls of all repos) as in ``PullCounts.by_day``."""
+        return self._execute("SELECT day, sum(pulls) FROM count GROUP BY day ORDER BY day")
+
+    def top(self, first_day: int, count: int) -> list[tuple[str, int]]:
+        """The repos with most pulls from a day on, as (``owner/name``, pulls): at most ``count``,
+        most pulls first, then by name.
+        """
+        return self._execute(
+            "SELECT id, sum(count.pulls) AS of_days FROM count JOIN repo ON repo = key "
+            "WHERE day >= ? GROUP BY repo ORDER BY of_days DESC, id LIMIT ?",
+            (first_day, count),
+        )
+
+    def repos_count(self) -> int:
+        """How many repos have pulls."""
+        rows = self._execute("SELECT count(*) FROM repo")
+        return rows[0][0] if rows else 0
+
+    def _newest_serial(self) -> int:
+        ((serial,),) = self._execute("SELECT coalesce(max(serial), 0) FROM ingestion")
+        return serial
+
+    def _execute(self, sql: str, args: Sequence[object] = ()) -> list[tuple]:
+        """No rows where there is no file."""
+        if not self._db:
+            return []
+        with telling(self._path):
+            return self._db.execute(sql, args).fetchall()

@@ -1,0 +1,205 @@
+"""The embedded server's access log: what a line says, and what cannot stop it."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.errors import OperatorError
+from builder.stats.log_lines import parse_line, parse_time
+from cli.access_log import WAITING_BYTES_MAX, AccessLog, Logged
+from tests.servers import Process, Server, sample_settings, serve_command, serving, wait_until
+
+REPO = b"/api/v1/repos/mara-okafor/sql-review"
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("log") / "access.log"
+
+
+@pytest.fixture(scope="module")
+def server(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = sample_settings(tmp_path_factory.mktemp("logged"))
+    with serving(
+        settings, "--access-log", str(log), "--trusted-proxy", "127.0.0.1", rate_limit=3
+    ) as server:
+        yield server
+
+
+def new_lines(log: Path, count: int, part: bytes = b"") -> list[bytes]:
+    """The last ``count`` lines, once there are so many with ``part`` in them."""
+
+    def find() -> list[bytes]:
+        lines = [each for each in log.read_bytes().splitlines(keepends=True) if part in each]
+        return lines[-count:] if len(lines) >= count else []
+
+    return wait_until(find, f"{count} lines with {part!r}")
+
+
+def test_a_line_says_what_was_asked_and_answered(server: Server, log: Path) -> None:
+    answer = server.raw(
+        REPO + b"/raw?version=1.0.0&x=%22", b"X-Forwarded-For: 203.0.113.9", b"User-Agent: t/1 (x)",
+        b"Referer: https://example.org/",
+    )  # fmt: skip
+    (told,) = new_lines(log, 1, b"t/1")
+    moment = told[told.index(b"[") + 1 : told.index(b"]")]
+    assert told == (
+        b'203.0.113.9 - - [%b] "GET %b/raw?version=1.0.0&x=%%22 HTTP/1.1" 200 %d '
+        b'"https://example.org/" "t/1 (x)"\n' % (moment, REPO, len(answer.body))
+    )
+    assert parse_time(moment.decode()) is not None
+    assert os.stat(log).st_mode & 0o007 == 0
+
+
+def test_the_address_is_the_one_that_is_limited(server: Server, log: Path) -> None:
+    for _ in range(4):
+        server.raw(REPO, b"X-Forwarded-For: 203.0.113.10")
+    server.raw(REPO, b"X-Forwarded-For: 203.0.113.11")
+    told = [parse_line(each) for each in new_lines(log, 5, b"203.0.113.1")]
+    assert [(each.client, each.status) for each in told] == [
+        *[("203.0.113.10", 200)] * 3, ("203.0.113.10", 429), ("203.0.113.11", 200),
+    ]  # fmt: skip
+
+
+def test_every_kind_of_answer(server: Server, log: Path) -> None:
+    etag = server.raw(REPO, b"X-Forwarded-For: 203.0.113.20").headers["etag"].encode()
+    by = [b"User-Agent: kinds", b"X-Forwarded-For: 203.0.113.21"]
+    server.raw(REPO, *by, b"If-None-Match: " + etag)
+    server.raw(REPO, *by, method=b"HEAD")
+    server.raw(b"/nothing/here/at/all", *by)
+    server.raw(b"/healthz", *by)
+    server.raw(REPO + b"/versions", *by, b"Content-Length: 0", method=b"POST")
+    told = [parse_line(each) for each in new_lines(log, 5, b'"kinds"')]
+    assert sorted((each.method, each.target, each.status) for each in told) == [
+        ("GET", REPO.decode(), 304),
+        ("GET", "/healthz", 200),
+        ("GET", "/nothing/here/at/all", 404),
+        ("HEAD", REPO.decode(), 200),
+        ("POST", f"{REPO.decode()}/versions", 401),
+    ]
+
+
+def test_what_clients_send_cannot_forge_a_line(server: Server, log: Path) -> None:
+    nasty = b'a" 200 1 "-" "b\\ \xc3\xa9 \t c'
+    server.raw(b"/nasty?a=\"b\"'<\\x22>", b"User-Agent: " + nasty, b"Referer: \x80",
+               b'X-Forwarded-For: 9.9.9.9 "x" y')  # fmt: skip
+    (told,) = new_lines(log, 1, b"/nasty")
+    assert told.count(b'"') == 6 and told.count(b"\n") == 1
+    assert all(0x20 <= byte < 0x7F for byte in told[:-1])
+    assert b'"GET /nasty?a=\\x22b\\x22\'<\\x5Cx22> HTTP/1.1"' in told
+    assert told.endswith(b'"a\\x22 200 1 \\x22-\\x22 \\x22b\\x5C \\xC3\\xA9 \\x09 c"\n')
+    assert told.split(b" ")[1:3] == [b"-", b"-"]
+    assert parse_line(told).target == '/nasty?a="b"\'<\\x22>'
+
+
+def test_a_moved_file_is_made_anew(server: Server, log: Path) -> None:
+    log.rename(log.with_suffix(".1"))
+    before = log.with_suffix(".1").stat().st_ino
+    wait_until(log.exists, "a new log")
+    server.raw(b"/after-the-move", b"X-Forwarded-For: 203.0.113.30")
+    assert len(new_lines(log, 1, b"/after-the-move")) == 1
+    assert log.stat().st_ino != before
+
+
+def test_all_is_written_at_the_end(tmp_path: Path) -> None:
+    settings = sample_settings(tmp_path)
+    log = tmp_path / "access.log"
+    process = Process(*serve_command(settings, "--access-log", str(log)))
+    server = Server(process, settings)
+    for count in range(50):
+        server.get(f"/last?n={count}")
+    server.session.close()
+    assert process.stop(signal.SIGINT) == 0
+    told = [parse_line(each).target for each in log.read_bytes().splitlines()]
+    assert told == [f"/last?n={count}" for count in range(50)]
+
+
+def test_a_file_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no" / "log"):
+        with (
+            pytest.raises(OperatorError, match=r"Cannot write .*--access-log"),
+            AccessLog(str(path)),
+        ):
+            raise AssertionError(path)
+
+
+def test_a_full_disk_stops_no_reads(tmp_path: Path) -> None:
+    settings = sample_settings(tmp_path)
+    with serving(settings, "--access-log", "/dev/full") as server:
+        assert server.get("/").status_code == 200
+        server.process.wait_for_line("Access log /dev/full: No space left on device")
+        for _ in range(3):
+            assert server.get("/").status_code == 200
+    assert server.process.text.count("No space left") == 1
+
+
+def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "log"
+    line = b"x" * 99 + b"\n"
+    with AccessLog(str(path)) as log:
+        # Gone with its folder: nothing can be written until it is back.
+        path.unlink()
+        folder.rmdir()
+        log.add(line)
+        wait_until(lambda: "No such file" in capsys.readouterr().err, "the complaint")
+        for _ in range(WAITING_BYTES_MAX // len(line) + 10):
+            log.add(line)
+        folder.mkdir()
+        wait_until(lambda: path.exists() and path.stat().st_size > WAITING_BYTES_MAX, "the rest")
+        log.add(b"the last\n")
+    written = path.read_bytes().splitlines(keepends=True)
+    kept = WAITING_BYTES_MAX // len(line) + 1
+    assert written == [line] * kept + [b"the last\n"]
+    assert f"written again; {WAITING_BYTES_MAX // len(line) + 11 - kept:,} lines are lost" in (
+        capsys.readouterr().err
+    )
+
+
+def test_no_line_is_lost_between_two_threads(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    lines = [b"%d\n" % number for number in range(200_000)]
+    with AccessLog(str(path)) as log:
+        server = threading.Thread(target=lambda: [log.add(each) for each in lines])
+        server.start()
+        while server.is_alive():
+            log._write()  # as often as can be
+        server.join()
+    assert path.read_bytes() == b"".join(lines)
+
+
+class Lines(list):
+    """Stands in for the file."""
+
+    add = list.append
+
+
+@given(target=st.binary(max_size=40), agent=st.binary(max_size=40), referer=st.binary(max_size=40))
+def test_any_bytes_are_one_line_that_reads_back(
+    target: bytes, agent: bytes, referer: bytes
+) -> None:
+    lines = Lines()
+    scope = {
+        "type": "http", "method": "GET", "http_version": "1.1", "client": ("::1", 1),
+        "raw_path": b"/" + target.replace(b" ", b""), "query_string": b"",
+        "headers": [(b"user-agent", agent), (b"referer", referer)],
+    }  # fmt: skip
+    call = Logged(lambda scope, receive, send: _nothing(), lines)(scope, None, None)
+    with pytest.raises(StopIteration):
+        call.send(None)
+    (told,) = lines
+    assert told.count(b"\n") == 1 and told.isascii()
+    entry = parse_line(told)
+    assert entry.target.encode("latin-1") == b"/" + target.replace(b" ", b"")
+    assert (entry.client, entry.status) == ("::1", 500)
+
+
+async def _nothing() -> None:
+    """An application that answers nothing."""

@@ -1,0 +1,145 @@
+"""``hubctl stats``: what it prints where, and what it exits with."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from builder.settings import Settings
+from tests.servers import HUBCTL, Process
+from tests.stats.logs import DAY, RAW, line
+from tests.test_cli import run_here
+
+OTHER_RAW = "/api/v1/repos/bob/poem/raw"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a log of today, yesterday and long ago."""
+    now = int(time.time()) // DAY * DAY
+    lines = [
+        line(seconds=now), line(seconds=now, client="192.0.2.8"), line(OTHER_RAW, seconds=now),
+        line(seconds=now - DAY), line(seconds=now - 400 * DAY), line("/", seconds=now),
+        line(seconds=now, agent="Googlebot/2.1"), line(seconds=now), b"rubbish\n",
+        line(seconds=now + 3 * DAY),
+    ]  # fmt: skip
+    (tmp_path / "access.log").write_bytes(b"".join(lines))
+    return tmp_path
+
+
+def ingest(folder: Path, *options: str, base_url: str = "https://hub.example"):
+    return run_here(
+        "stats", "ingest", "--state", f"{folder}/state", "--base-url", base_url,
+        *options, f"{folder}/access.log",
+    )  # fmt: skip
+
+
+def test_the_sum_for_people(folder: Path) -> None:
+    done = ingest(folder)
+    assert done.exit_code == 0
+    assert done.stdout == (
+        "10 lines: 5 pulls counted in 2 repos, 1 repeated, 1 of bots, 1 other requests, "
+        "1 malformed, 0 of closed days, 1 from the future\n"
+        "The next build shows the counts: run `hubctl build`, or publish something.\n"
+    )
+    assert f"the first is {folder}/access.log, line 9." in done.stderr
+    assert "From the future" in done.stderr
+    again = ingest(folder)
+    assert "0 pulls counted in 0 repos, 5 repeated, 1 of bots" in again.stdout
+    assert "1 of closed days" in again.stdout
+    assert "Closed: pulls of" in again.stderr and "all in one run" in again.stderr
+    assert "The next build" not in again.stdout
+
+
+def test_the_sum_for_programs(folder: Path) -> None:
+    ingest(folder)
+    done = json.loads(ingest(folder, "--json").stdout)
+    closed = time.strftime("%Y-%m-%d", time.gmtime(time.time() // DAY * DAY - 400 * DAY))
+    assert done == {
+        "lines": 10, "counted": 0, "repeated": 5, "bots": 1, "other": 1, "malformed": 1,
+        "closed": 1, "future": 1, "repos": 0, "first_malformed": f"{folder}/access.log, line 9",
+        "closed_days": [closed],
+    }  # fmt: skip
+
+
+def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -> None:
+    assert "0 pulls" in ingest(folder, base_url="https://hub.example/prompts").stdout
+    from_site = ["stats", "ingest", "--state", small.state, "--out", small.out]
+    missing = run_here(*from_site, f"{folder}/access.log")
+    assert missing.exit_code == 1
+    assert "--base-url" in missing.stderr
+    built = run_here(
+        "build", "--content", small.content, "--out", small.out, "--state", small.state,
+        "--base-url", "https://hub.example/prompts",
+    )  # fmt: skip
+    assert built.exit_code == 0, built.stderr
+    below = folder / "below.log"
+    below.write_bytes(line("/prompts" + RAW) + line(RAW))
+    assert "1 pulls counted" in run_here(*from_site, str(below)).stdout
+
+
+def test_standard_input(folder: Path) -> None:
+    command = [HUBCTL, "stats", "ingest", "--state", f"{folder}/state", "--base-url", "http://x"]
+    process = Process("sh", "-c", 'gzip -c "$0" | "$@" -', f"{folder}/access.log", *command)
+    assert process.wait() == 0
+    assert "5 pulls counted" in process.text
+    assert "the first is standard input, line 9" in process.text
+
+
+def test_a_file_that_is_not_there(folder: Path) -> None:
+    done = ingest(folder, f"{folder}/missing.log")
+    assert done.exit_code == 1
+    assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
+    assert "Nothing of this run is counted" in done.stderr
+    assert run_here("stats", "show", "--state", f"{folder}/state").exit_code == 1
+
+
+def test_no_log_is_wrong_use() -> None:
+    assert run_here("stats", "ingest").exit_code == 2
+
+
+def test_help_says_that_a_build_shows_the_counts() -> None:
+    assert "next build shows the counts" in run_here("stats", "ingest", "--help").stdout
+
+
+def test_show(folder: Path) -> None:
+    ingest(folder)
+    state = ["--state", f"{folder}/state"]
+    done = run_here("stats", "show", *state)
+    assert done.stdout == "ann/story\t3\t4\nbob/poem\t1\t1\n"
+    assert done.stderr == "4 pulls in the last 30 days, 5 ever, of 2 repos\n"
+    assert run_here("stats", "show", *state, "--days", "1", "--top", "1").stdout == (
+        "ann/story\t2\t4\n"
+    )
+    told = json.loads(run_here("stats", "show", *state, "--json", "--days", "500").stdout)
+    assert (told["total"], told["pulls"], told["repos"], told["days"]) == (5, 5, 2, 500)
+    assert [each["pulls"] for each in told["by_day"]] == [1, 1, 3]
+    assert told["top"] == [
+        {"repo": "ann/story", "pulls": 4, "total": 4}, {"repo": "bob/poem", "pulls": 1, "total": 1},
+    ]  # fmt: skip
+
+
+def test_show_one_repo(folder: Path) -> None:
+    ingest(folder)
+    state = ["--state", f"{folder}/state"]
+    today, yesterday = (
+        time.strftime("%Y-%m-%d", time.gmtime(time.time() - back)) for back in (0, DAY)
+    )
+    done = run_here("stats", "show", *state, "ann/story")
+    assert done.stdout == f"{yesterday}\t1\n{today}\t2\n"
+    assert done.stderr == "ann/story: 3 pulls in the last 30 days, 4 ever\n"
+    told = json.loads(run_here("stats", "show", *state, "--json", "ann/story").stdout)
+    assert told == {
+        "repo": "ann/story", "total": 4, "days": 30, "pulls": 3,
+        "by_day": [{"day": yesterday, "pulls": 1}, {"day": today, "pulls": 2}],
+    }  # fmt: skip
+    assert run_here("stats", "show", *state, "no/pulls").stdout == ""
+    assert run_here("stats", "show", *state, "Ann/story").exit_code == 1
+    assert run_here("stats", "show", *state, "story").exit_code == 1
+
+
+def test_show_before_anything_was_counted(tmp_path: Path) -> None:
+    done = run_here("stats", "show", "--state", f"{tmp_path}/state")
+    assert done.exit_code == 1
+    assert "hubctl stats ingest" in done.stderr

@@ -1,0 +1,178 @@
+"""Lines of logs as entries: every format, and what is none."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.stats.log_lines import OTHER, Entry, parse_line, parse_time
+from tests.stats.logs import NOW, caddy_line, line
+
+
+@pytest.mark.parametrize(
+    ("told", "entry"),
+    [
+        pytest.param(
+            '203.0.113.5 - - [21/Nov/2026:13:00:00 +0100] "GET /a?b=1 HTTP/1.1" 200 9 "-" "curl/8"',
+            Entry("203.0.113.5", "21/Nov/2026:13:00:00 +0100", "GET", "/a?b=1", 200, "curl/8"),
+            id="nginx",
+        ),
+        pytest.param(
+            '::1 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/2.0" 304 - "//x/" "a \\"b\\" c"',
+            Entry("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 304, 'a \\"b\\" c'),
+            id="Apache",
+        ),
+        pytest.param(
+            '::1 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x" "10.0.0.1" 0.003',
+            Entry("::1", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
+            id="more fields behind",
+        ),
+        pytest.param(
+            '1.2.3.4 - John [x] Doe [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "x"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/", 200, "x"),
+            id="user with spaces",
+        ),
+        pytest.param(
+            '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /\\x22\\xC3\\xA9 HTTP/1" 404 1 "-" "-"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", '/"Ã©', 404, "-"),
+            id="escapes",
+        ),
+        pytest.param(
+            '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "\\x16\\x03\\x01" 400 150 "-" "-"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            id="no HTTP",
+        ),
+        pytest.param(
+            '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "" 400 0 "-" "-"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            id="no request",
+        ),
+        pytest.param(
+            '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /a b HTTP/1.1" 400 0 "-" "-"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "", "", 400, "-"),
+            id="space in the target",
+        ),
+        pytest.param(
+            '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET /a" 200 0 "-" "-"',
+            Entry("1.2.3.4", "21/Nov/2026:13:00:00 +0000", "GET", "/a", 200, "-"),
+            id="HTTP 0.9",
+        ),
+    ],
+)  # fmt: skip
+def test_combined(told: str, entry: Entry) -> None:
+    assert parse_line(told.encode() + b"\n") == entry
+    assert parse_line(told.encode() + b"\r\n") == entry
+    assert parse_line(told.encode()) == entry
+
+
+def test_what_a_client_sends_cannot_pass_for_another_field() -> None:
+    # As Apache writes a target with a quote in it.
+    forged = '/x\\" 200 9 \\"-\\" \\"curl\\"'
+    told = f'1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET {forged} HTTP/1.1" 400 0 "-" "bot"'
+    entry = parse_line(told.encode())
+    assert (entry.target, entry.status, entry.agent) == ("", 400, "bot")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "\n",
+        "hello",
+        '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 12\n',  # no agent
+        '1.2.3.4 - - [21/Nov/2026:13:00:00] "GET / HTTP/1.1" 200 12 "-" "x"\n',  # no offset
+        '1.2.3.4 - - [2026-11-21T13:00:00Z] "GET / HTTP/1.1" 200 12 "-" "x"\n',
+        '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 12 "-" "cut of',
+        '1.2.3.4 - - [21/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1',
+        "{",
+        "{}",
+        '{"ts":1,"status":"200","request":{}}',
+        '{"ts":1,"status":200,"request":{"method":"GET","uri":"/"}}',  # no address
+        '{"ts":null,"status":200,"request":{"method":"GET","uri":"/","remote_ip":"::1"}}',
+    ],
+)
+def test_malformed(told: str) -> None:
+    assert parse_line(told.encode()) is None
+
+
+def test_caddy() -> None:
+    assert parse_line(caddy_line("/a?b")) == Entry(
+        "192.0.2.7", float(NOW), "GET", "/a?b", 200, "curl/8.0.1"
+    )
+
+
+def test_caddy_tells_the_reader_behind_a_trusted_proxy() -> None:
+    behind = caddy_line(remote_ip="10.0.0.1", client_ip="2001:db8::5")
+    assert parse_line(behind).client == "2001:db8::5"
+
+
+def test_caddy_without_an_agent() -> None:
+    told = json.loads(caddy_line())
+    del told["request"]["headers"]
+    assert parse_line(json.dumps(told).encode()).agent == ""
+
+
+@pytest.mark.parametrize(
+    "told",
+    ['{"level":"info","ts":1669032000.1,"msg":"serving initial configuration"}',
+     '{"level":"error","ts":"2026-11-21T12:00:00Z","logger":"tls","msg":"x","error":"y"}'],
+)  # fmt: skip
+def test_caddys_other_lines_are_not_malformed(told: str) -> None:
+    assert parse_line(told.encode()) is OTHER
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "21/Nov/2026:12:00:00 +0000",
+        "21/Nov/2026:13:30:00 +0130",
+        "20/Nov/2026:23:00:00 -1300",
+        "22/Nov/2026:02:00:00 +1400",
+        float(NOW),
+        NOW + 0.999,
+        NOW * 1e3,
+        NOW * 1e9,
+        "2026-11-21T12:00:00Z",
+        "2026-11-21T12:00:00.123456789Z",
+        "2026-11-21T13:00:00.000+0100",
+        "2026-11-21T07:00:00-05:00",
+        "2026/11/21 12:00:00",
+        "2026/11/21 12:00:00.123",
+    ],
+)
+def test_times(time: str | float) -> None:
+    assert parse_time(time) == NOW
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["31/Feb/2026:12:00:00 +0000", "21/Xyz/2026:12:00:00 +0000", "21/Nov/2026:24:00:00 +0000",
+     "00/Nov/2026:12:00:00 +0000", "21/Nov/0000:12:00:00 +0000", "21/Nov/2026:12:00:00 +9999",
+     "21/Nov/2026:12:00:00 +0000 or so", "", "yesterday", float("inf"), float("nan")],
+)  # fmt: skip
+def test_no_times(time: str | float) -> None:
+    assert parse_time(time) is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b'{"x":' + b"[" * 500_000, b'{"x":' * 100_000, b"[" * 500_000, b"a " * 300_000,
+     b'1.2.3.4 - - [21/Nov/2026:12:00:00 +0000] "GET /' + b"\\x22" * 200_000],
+    ids=["lists", "objects", "brackets", "spaces", "escapes"],
+)  # fmt: skip
+def test_lines_that_are_made_to_be_hard(told: bytes) -> None:
+    assert parse_line(told) is None
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=80).map(lambda data: b'{"ts":' + data))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    entry = parse_line(data)
+    assert entry is None or isinstance(entry, Entry)
+
+
+@given(st.integers(0, len(line())), st.binary(max_size=3))
+def test_a_line_with_something_in_it_is_read_or_refused(at: int, data: bytes) -> None:
+    entry = parse_line(line()[:at] + data + line()[at:])
+    if entry is not None:
+        assert parse_time(entry.time) is None or isinstance(parse_time(entry.time), int)

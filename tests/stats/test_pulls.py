@@ -1,0 +1,232 @@
+"""The database of pulls: as the build reads it, damaged, killed, and used by two at once."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builder.errors import OperatorError
+from builder.stats.counter import BATCH_PULLS, Counter
+from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
+from tests.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
+from tests.stats.logs import NOW, RAW, TODAY, count, counts, line
+
+OTHER_RAW = "/api/v1/repos/bob/poem/raw"
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    """A folder in whose state there are pulls; gives the database."""
+    for number in range(3):
+        count(tmp_path, *(line(f"/api/v1/repos/o/n{n}/raw") for n in range(100 * (number + 1))))
+    return tmp_path / "state" / PULLS_FILE
+
+
+def test_never_measured(tmp_path: Path) -> None:
+    with Pulls(str(tmp_path / "nowhere")) as pulls:
+        assert pulls.serial() == 0
+        assert pulls.of("ann/story") is None
+        assert pulls.changed_since(0) == []
+        assert pulls.nonce(0) is None
+        assert (pulls.days(), pulls.top(0, 9), pulls.repos_count()) == ([], [], 0)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_measured_without_a_pull(tmp_path: Path) -> None:
+    count(tmp_path, line("/"))
+    with Pulls(str(tmp_path / "state")) as pulls:
+        assert pulls.serial() == 1
+        assert pulls.of("ann/story") == PullCounts(0, ())
+        assert pulls.changed_since(0) == []
+
+
+def test_serials_grow_with_what_changes(tmp_path: Path) -> None:
+    seen = []
+    for lines in ([line("/")], [line()], [line()], [line("/")], [line(), line(OTHER_RAW)]):
+        count(tmp_path, *lines)
+        with Pulls(str(tmp_path / "state")) as pulls:
+            seen.append((pulls.serial(), pulls.changed_since(1), pulls.changed_since(2)))
+            nonces = [pulls.nonce(serial) for serial in range(5)]
+    assert seen == [
+        (1, [], []),
+        (2, ["ann/story"], []),
+        (2, ["ann/story"], []),
+        (2, ["ann/story"], []),
+        (3, ["ann/story", "bob/poem"], ["bob/poem"]),
+    ]
+    assert nonces[0] is nonces[4] is None
+    assert len({*nonces[1:4]}) == 3
+
+
+def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path: Path) -> None:
+    count(tmp_path, line("/"))
+    path = tmp_path / "state" / PULLS_FILE
+    backup = path.read_bytes()
+    nonces = []
+    for target in (RAW, OTHER_RAW):
+        path.write_bytes(backup)
+        count(tmp_path, line(target))
+        with Pulls(str(tmp_path / "state")) as pulls:
+            nonces.append((pulls.nonce(1), pulls.nonce(2)))
+    assert nonces[0][0] == nonces[1][0]
+    assert nonces[0][1] != nonces[1][1]
+
+
+def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
+    count(tmp_path, line())
+    with Pulls(str(tmp_path / "state")) as pulls:
+        count(tmp_path, line(client="192.0.2.8"), line(OTHER_RAW))
+        assert pulls.serial() == 1
+        assert pulls.of("ann/story").total == 1
+        assert pulls.changed_since(0) == ["ann/story"]
+    assert counts(tmp_path)["ann/story"].total == 2
+
+
+def test_more_than_a_batch(tmp_path: Path) -> None:
+    clients = [b"%d" % number for number in range(BATCH_PULLS + 10)]
+    for is_again in (False, True):
+        with Counter(str(tmp_path), TODAY) as counter:
+            for client in clients:
+                counter.add(TODAY, client, "ann/story")
+        found = (counter.counted, counter.repeated, counter.repos)
+        assert found == ((0, len(clients), 0) if is_again else (len(clients), 0, 1))
+    with Pulls(str(tmp_path)) as pulls:
+        assert pulls.of("ann/story") == PullCounts(len(clients), ((TODAY, len(clients)),))
+
+
+def test_an_error_counts_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with Counter(str(tmp_path), TODAY) as counter:
+            counter.add(TODAY, b"x", "ann/story")
+            raise ValueError
+
+    with pytest.raises(ValueError):
+        fail()
+    with Pulls(str(tmp_path)) as pulls:
+        assert (pulls.serial(), pulls.changed_since(0)) == (0, [])
+
+
+# Not as it should be ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b"no database at all" * 100])
+def test_something_else_in_its_place(counted: Path, data: bytes) -> None:
+    counted.write_bytes(data)
+    for use in (Pulls, lambda state: count(counted.parent.parent, line())):
+        with pytest.raises(OperatorError, match=r"is damaged.*backup"):
+            use(str(counted.parent))
+    assert counted.read_bytes() == data
+
+
+def test_broken_pages(counted: Path) -> None:
+    data = bytearray(counted.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    counted.write_bytes(data)
+    with pytest.raises(OperatorError, match="is damaged"), Pulls(str(counted.parent)) as pulls:
+        pulls.of("o/n1")
+    with pytest.raises(OperatorError, match="is damaged"):
+        count(counted.parent.parent, line())
+
+
+def test_another_program_s_database(counted: Path) -> None:
+    counted.unlink()
+    with sqlite3.connect(counted) as db:
+        db.execute("CREATE TABLE precious (x)")
+    db.close()
+    for use in (Pulls, lambda state: count(counted.parent.parent, line())):
+        with pytest.raises(OperatorError, match="not of hub's pulls"):
+            use(str(counted.parent))
+
+
+def test_a_newer_release_s_database(counted: Path) -> None:
+    with sqlite3.connect(counted) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(OperatorError, match="newer release"):
+        Pulls(str(counted.parent))
+
+
+def test_a_place_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    with pytest.raises(OperatorError, match="Cannot use"):
+        count(tmp_path, line())
+    (tmp_path / "other" / PULLS_FILE).mkdir(parents=True)
+    with pytest.raises(OperatorError, match="Cannot use"):
+        Pulls(str(tmp_path / "other"))
+
+
+# Several processes, and killed ones -------------------------------------------------------------
+
+INGEST = f"""
+import sys
+from builder.stats.ingest import ingest
+sys.exit(0 if ingest(["-"], sys.argv[1], "", now={NOW}, on_wait=lambda: print("waits", flush=True))
+         else 1)
+"""
+
+
+def start_ingestion(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", INGEST, str(folder / "state")],
+        stdin=subprocess.PIPE, cwd=PROJECT, env=clean_environment(),
+    )  # fmt: skip
+
+
+def test_killed_it_counts_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+    count(tmp_path, line())
+    # More than a batch, so that something is in the database, though not for good.
+    lines = [
+        line(client=f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}") for n in range(BATCH_PULLS + 5000)
+    ]
+    process = start_ingestion(tmp_path)
+    try:
+        # Returns when it has read all but what fits into the pipe and its buffer.
+        process.stdin.write(b"".join(lines))
+        process.stdin.flush()
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdin.close()
+    assert counts(tmp_path)["ann/story"].total == 1
+    assert count(tmp_path, *lines).counted == len(lines)
+
+
+def test_killed_when_it_makes_the_database(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / f"{PULLS_FILE}.new").write_bytes(b"half of a database")
+    with Pulls(str(state)) as pulls:
+        assert pulls.serial() == 0
+    assert count(tmp_path, line()).counted == 1
+    assert [each.name for each in state.iterdir()] == [PULLS_FILE]
+
+
+def test_two_at_once_take_turns(tmp_path: Path) -> None:
+    log = tmp_path / "other.log"
+    log.write_bytes(line() + line(OTHER_RAW))
+    with Counter(str(tmp_path / "state"), TODAY) as first:
+        first.add(TODAY, b"x", "ann/story")
+        second = Process(
+            sys.executable, "-c", INGEST.replace('"-"', repr(str(log))), str(tmp_path / "state"),
+            env=clean_environment(PYTHONPATH=str(PROJECT)),
+        )  # fmt: skip
+        second.wait_for_line("waits")
+        assert counts(tmp_path) == {}
+    assert second.wait() == 0
+    assert {repo: each.total for repo, each in counts(tmp_path).items()} == {
+        "ann/story": 2, "bob/poem": 1,
+    }  # fmt: skip
+
+
+def test_many_make_the_database_at_once(tmp_path: Path) -> None:
+    processes = [start_ingestion(tmp_path) for _ in range(4)]
+    # The one that is first waits for its lines, and the others for it.
+    for number, process in enumerate(processes):
+        process.stdin.write(line(client=f"192.0.2.{number}"))
+        process.stdin.close()
+    assert [process.wait(DEADLINE_SECONDS) for process in processes] == [0] * 4
+    assert counts(tmp_path)["ann/story"].total == 4
+    assert not (tmp_path / "state" / f"{PULLS_FILE}.new").exists()

@@ -1,0 +1,173 @@
+"""Logs that real servers wrote for the same requests count alike."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from builder.settings import Settings
+from builder.site import read_hub
+from builder.stats.ingest import Outcome, ingest
+from builder.stats.pulls import Pulls
+from tests import servers
+from tests.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    clean_environment,
+    free_port,
+    sample_settings,
+    serving,
+    wait_until,
+)
+
+REPO = "/api/v1/repos/mara-okafor/sql-review"
+OTHER = "/api/v1/repos/mara-okafor/text-to-sql"
+# Target, headers, and whether it is a pull. Files, which any host has, and plain URLs.
+REQUESTS = (
+    (f"{REPO}.json", {}, True),
+    (f"{REPO}/raw.txt", {}, True),
+    (f"{REPO}/raw.txt", {"Range": "bytes=0-9"}, True),
+    (f"{REPO}/versions/1.0.0.txt", {}, True),
+    (f"{REPO}/raw.txt?version=1.0.0", {}, True),
+    ("/api/v1/repos/mara%2Dokafor/sql-review/raw.txt", {}, True),
+    (f"{REPO}/versions.json", {}, False),
+    (f"{REPO}/raw.txt", {"Range": "bytes=9999999-"}, False),
+    ("/api/v1/repos/no/such/raw.txt", {}, False),
+    ("/mara-okafor/sql-review.html", {}, False),
+    ('/?a="b"', {}, False),
+    (f"{REPO}/raw.txt", {"User-Agent": 'Googlebot/2.1 "x"'}, None),
+)
+
+
+def read_all(url: str) -> None:
+    """Ask for everything, the last time with a condition that holds."""
+    with requests.Session() as session:
+        session.headers["User-Agent"] = "tests/1"
+        for target, headers, _ in REQUESTS:
+            session.get(url + target, headers=headers, timeout=DEADLINE_SECONDS)
+        etag = session.get(url + f"{REPO}.json", timeout=DEADLINE_SECONDS).headers["etag"]
+        again = session.get(
+            url + f"{REPO}.json", headers={"If-None-Match": etag}, timeout=DEADLINE_SECONDS
+        )
+        assert again.status_code == 304
+        head = session.head(url + f"{OTHER}.json", timeout=DEADLINE_SECONDS)
+        assert head.status_code == 200
+
+
+PULLED = sum(is_pull is True for *_, is_pull in REQUESTS) + 2
+BOTS = sum(is_pull is None for *_, is_pull in REQUESTS)
+OTHERS = len(REQUESTS) + 3 - PULLED - BOTS
+EXPECTED = Outcome(
+    lines=len(REQUESTS) + 3, counted=1, repeated=PULLED - 1, bots=BOTS, other=OTHERS, repos=1
+)
+
+
+def check(log: Path, settings: Settings, state: Path, wanted: Outcome = EXPECTED) -> None:
+    assert read_hub(settings.out)
+    assert ingest([str(log)], str(state), settings.base_path) == wanted
+    with Pulls(str(state)) as pulls:
+        assert pulls.changed_since(0) == ["mara-okafor/sql-review"]
+        assert pulls.of("mara-okafor/sql-review").total == 1
+
+
+@pytest.fixture
+def copied(built_sample: Settings, tmp_path: Path) -> Settings:
+    """The built sample at a place that other users may read."""
+    shutil.copytree(built_sample.out, tmp_path / "site")
+    tmp_path.chmod(0o755)
+    return built_sample._replace(out=f"{tmp_path}/site")
+
+
+def wait_for_lines(log: Path) -> None:
+    wait_until(
+        lambda: log.exists() and log.read_bytes().count(b"\n") == EXPECTED.lines, "the whole log"
+    )
+
+
+def test_our_embedded_server_below_a_path(tmp_path: Path) -> None:
+    settings = sample_settings(tmp_path)
+    log = tmp_path / "access.log"
+    with serving(
+        settings, "--access-log", str(log), "--base-url", "http://127.0.0.1/some/prompts"
+    ) as server:
+        read_all(server.url)
+    settings = settings._replace(base_url=read_hub(settings.out).base_url)
+    check(log, settings, tmp_path / "counted")
+
+
+# That of the generated configuration.
+FORM = """\
+log_format hub '$remote_addr - - [$time_local] "$request" $status $body_bytes_sent '
+    '"$http_referer" "$http_user_agent"';
+"""
+
+
+def test_nginx(tmp_path: Path, copied: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "NGINX", servers.NGINX.replace("http {{", "http {{" + FORM))
+    logs = {form: tmp_path / f"{form}.log" for form in ("combined", "hub")}
+    rules = [f"root {copied.out}; access_log {log} {form};" for form, log in logs.items()]
+    with servers.nginx(tmp_path, *rules) as urls:
+        for url, log in zip(urls, logs.values(), strict=True):
+            read_all(url)
+            wait_for_lines(log)
+    for form, log in logs.items():
+        check(log, copied, tmp_path / form)
+
+
+CADDY = """\
+{{
+    admin off
+    auto_https off
+    storage file_system {folder}/caddy
+}}
+"""
+CADDY_SITE = """\
+http://127.0.0.1:{port} {{
+    root * {site}
+    file_server
+    log {{
+        output file {log}
+        format json {{
+            time_format {form}
+        }}
+    }}
+}}
+"""
+CADDY_TIMES = (
+    "unix_seconds_float", "unix_milli_float", "unix_nano", "rfc3339_nano", "iso8601", "wall_milli",
+    "common_log",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def caddy(folder: Path, sites: str) -> Iterator[None]:
+    assert shutil.which("caddy"), "Caddy is not there; install it with: apt-get install caddy"
+    config = folder / "Caddyfile"
+    config.write_text(CADDY.format(folder=folder) + sites)
+    process = Process(
+        "caddy", "run", "--config", str(config), "--adapter", "caddyfile",
+        env=clean_environment(HOME=str(folder), XDG_CONFIG_HOME=str(folder)),
+    )  # fmt: skip
+    try:
+        process.wait_for_line("serving initial configuration")
+        yield
+    finally:
+        process.stop()
+
+
+def test_caddy_with_every_form_of_time(tmp_path: Path, copied: Settings) -> None:
+    ports = {form: free_port() for form in CADDY_TIMES}
+    logs = {form: tmp_path / f"{form}.log" for form in CADDY_TIMES}
+    sites = [
+        CADDY_SITE.format(port=ports[form], site=copied.out, log=logs[form], form=form)
+        for form in CADDY_TIMES
+    ]
+    with caddy(tmp_path, "".join(sites)):
+        for form, port in ports.items():
+            read_all(f"http://127.0.0.1:{port}")
+            wait_for_lines(logs[form])
+    for form, log in logs.items():
+        check(log, copied, tmp_path / form)

@@ -1,0 +1,100 @@
+"""Which requests read a repo: by the table of routes, and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.routes import BY_NAME, ROUTES
+from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
+
+PARAMS = {
+    "owner": "ann", "name": "story", "version": "1.20.3", "tag": "sql", "sort": "new", "page": "2",
+}  # fmt: skip
+REPO = "/api/v1/repos/ann/story"
+
+
+@pytest.mark.parametrize("base_path", ["", "/prompts", "/a/b.c"])
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_every_row_of_the_table_as_url_and_file(route, base_path: str) -> None:
+    expected = "ann/story" if route.name in PULLED else None
+    repo_of = Targets(base_path).repo_of
+    assert repo_of(base_path + route.url_for(**PARAMS)) == expected
+    assert repo_of(f"{base_path}/{route.file_for(**PARAMS)}") == expected
+    if route.query:
+        by_query = base_path + route.query.format_map(PARAMS)
+        assert repo_of(by_query) == expected
+
+
+def test_what_counts_is_the_text_the_record_and_versions() -> None:
+    assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version"}
+    assert "versions" not in PULLED and "diff" not in PULLED
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{REPO}/raw?version=1.0.0",
+        f"{REPO}/raw?version=nonsense",
+        f"{REPO}/raw?x=/../..",
+        f"{REPO}?",
+        f"{REPO}/raw#part",
+        "/api/v1/repos/a%6En/story",
+        "/api/v1/repos/ann%2Fstory/raw",
+        "/%61pi/v1/repos/ann/story",
+        "//api/v1//repos/ann///story",
+        "/api/v1/repos/bob/../ann/./story",
+        "/x/../api/v1/repos/ann/story",
+        f"http://hub.example{REPO}/raw",
+        f"HTTPS://hub.example:8443{REPO}.json",
+    ],
+)
+def test_spellings_that_servers_take(target: str) -> None:
+    assert Targets("").repo_of(target) == "ann/story"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "/",
+        "*",
+        "hub.example:443",
+        "/ann/story",
+        "/api/v1/repos/ann",
+        "/api/v1/repos/Ann/story",
+        "/api/v1/repos/ann/story/",
+        "/api/v1/repos/ann/story_/raw",
+        "/api/v1/repos/an%256En/story",
+        "/api/v1/repos/ann/story%00",
+        "/api/v1/repos/ann/story%0A",
+        "/api/v1/repos/ann/story\n",
+        "/api/v1/repos/ann/../../../../etc/passwd",
+        "/api/v1/repos/ann/story/versions/01.0.0",
+        "/api/v1/repos/ann/story/versions/1.0",
+        "/api/v1/repos/ann/story/versions/1.0.0/raw",
+        "/api/v2/repos/ann/story",
+        "/prompts/api/v1/repos/ann/story",
+        f"/api/v1/repos/{'a' * 40}/story",
+        f"/api/v1/repos/ann/{'a' * 65}",
+        f"/api/v1/repos/ann/story{'/' * PATH_CHARS_MAX}",
+    ],
+)
+def test_no_repo(target: str) -> None:
+    assert Targets("").repo_of(target) is None
+
+
+def test_only_what_is_below_the_base_url() -> None:
+    repo_of = Targets("/prompts").repo_of
+    assert repo_of(f"/prompts{REPO}") == "ann/story"
+    assert repo_of(REPO) is None
+    assert repo_of(f"/promptsx{REPO}") is None
+    assert repo_of(f"/other{REPO}") is None
+
+
+@given(st.text(max_size=60) | st.text(alphabet="/.%2Ff?an-1:#", max_size=40).map(REPO.__add__))
+def test_any_target_gives_a_repo_of_the_grammar_or_none(target: str) -> None:
+    repo = Targets("").repo_of(target)
+    if repo is not None:
+        assert Targets("").repo_of(BY_NAME["repo"].url_for(
+            owner=repo.partition("/")[0], name=repo.partition("/")[2]
+        )) == repo  # fmt: skip
