@@ -19,12 +19,15 @@ from builder.errors import ContentError, HubError, RequestError
 from builder.records import format_time
 from builder.settings import Settings
 from builder.site import read_hub
+from builder.stats.database import pulls_mark
 
 # How long a publisher waits to be told that its version can be seen.
 PATIENCE_SECONDS = 30.0
 # Lists are settled when nobody has published for so long; or in the end by any build.
 QUIET_SECONDS = 0.1
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
+# How soon pulls that another process has counted are noticed.
+COUNTS_SECONDS = 5.0
 
 Repo = tuple[str, str]
 Outcome = Report | Exception
@@ -46,8 +49,11 @@ class Rebuilder:
         self._tell = tell
         self._changed = threading.Condition()
         self._next = _Batch()
-        # When to look at everything, and when to settle what builds have left; by monotonic time.
+        # When to look at everything, when to settle what builds have left, and when to look whether
+        # pulls were counted; by monotonic time.
         self._look_at = self._settle_at = math.inf
+        self._count_at = 0.0
+        self._counts: tuple[int, ...] | None = None
         self._is_stopping = False
         self._failures = 0
         self._behind_since: float | None = None
@@ -143,8 +149,12 @@ class Rebuilder:
                     # Apart from what somebody waits for: a fault elsewhere must not stop it.
                     self._look_at = math.inf
                     return _Batch(is_everything=True)
-                due = min(self._settle_at, self._look_at)
-                self._changed.wait(None if due == math.inf else due - now)
+                if self._count_at <= now:
+                    self._count_at = now + COUNTS_SECONDS
+                    counts, self._counts = self._counts, pulls_mark(self._settings.state)
+                    if counts != self._counts:
+                        return _Batch()
+                self._changed.wait(min(self._settle_at, self._look_at, self._count_at) - now)
 
     def _build(self, batch: _Batch) -> None:
         def on_visible(visible: Visible) -> None:

@@ -8,19 +8,22 @@ from ipaddress import ip_network
 import click
 
 from builder.errors import OperatorError
+from builder.hosts import s3
 from builder.hosts.rules import HostedSite
 from builder.settings import parse_base_url
 from builder.site import read_hub
+from cli.deploy import say_waiting
 from cli.options import out_option, state_option
+from cli.progress import Progress
 
-# Name of each host, and what one does with the files. {0} is their folder.
+PLAN = "s3"
+# Name of each other host, and what one does with its files. {0} is their folder.
 NEXT = {
     "nginx": "Start it with: nginx -c {0}/nginx.conf",
     "caddy": "Start it with: caddy run --config {0}/Caddyfile",
     "cloudflare": "Deploy the site to the bucket; then, in {0}: npx wrangler deploy",
     "netlify": "They belong to the root of what is published: the site's folder, mostly.",
     "github": "It belongs to the root of what is published: the site's folder, mostly.",
-    "s3": "Upload in the order of the plan, or let hubctl deploy do it.",
 }
 # Written to be edited, so not written again.
 EDITED = ("wrangler.toml",)
@@ -46,7 +49,7 @@ def _parse_networks(
 
 
 @click.command()
-@click.argument("host", type=click.Choice(list(NEXT)))
+@click.argument("host", type=click.Choice([*NEXT, PLAN]))
 @click.option(
     "--target", metavar="DIR", required=True,
     help="Folder for the files. For netlify and github it is the site's own.",
@@ -114,6 +117,9 @@ def hosts(
     folder = os.path.abspath(target)
     try:
         os.makedirs(folder, exist_ok=True)
+        if host == PLAN:
+            _plan(site, folder)
+            return
         if host in SERVERS:
             os.makedirs(f"{site.state}/{host}", exist_ok=True)
         for name, text in _files(host, site).items():
@@ -139,6 +145,18 @@ def _base_url(out: str, given: str | None) -> str:
             "--base-url."
         )
     return hub.base_url
+
+
+def _plan(site: HostedSite, folder: str) -> None:
+    with Progress() as progress:
+        plan = s3.write(site, folder, progress=progress, on_wait=say_waiting)
+    click.echo(plan.path)
+    click.echo(
+        f"{plan.puts:,} objects to put, {plan.deletes:,} to delete, in the order of the plan. "
+        "Remove it when that is done: the next one has what is new since. hubctl deploy does all "
+        "of this.",
+        err=True,
+    )
 
 
 def _files(host: str, site: HostedSite) -> dict[str, str]:

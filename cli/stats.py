@@ -20,7 +20,7 @@ from cli.table import echo_table
 
 SHOWN_DAYS = 30
 SHOWN_REPOS = 20
-HINT = "The next build shows the counts: run `hubctl build`, or publish something."
+HINT = "`hubctl serve` shows the counts in some seconds; without one, run `hubctl build`."
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 
@@ -57,7 +57,8 @@ def ingest_logs(
     Addresses are not stored, only hashes that tell none, and those for 35 days. Then a day is
     closed: lines that come later are refused. So give old logs all at once.
 
-    The next build shows the counts (`hubctl build`, or any publication to `hubctl serve`).
+    A `hubctl serve` that runs shows the counts in some seconds; without one, the next
+    `hubctl build` does.
     """
     base_path = urlsplit(base_url or _site_url(out)).path
     with Progress() as progress:

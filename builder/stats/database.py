@@ -53,6 +53,16 @@ def pulls_path(folder: str) -> str:
     return os.path.join(folder, PULLS_FILE)
 
 
+def pulls_mark(folder: str) -> tuple[int, ...] | None:
+    """Differs after each ingestion into a state folder; None before the first."""
+    found: tuple[int, ...] = ()
+    for path in (pulls_path(folder), f"{pulls_path(folder)}-wal"):
+        with contextlib.suppress(OSError):
+            status = os.stat(path)
+            found += (status.st_mtime_ns, status.st_size, status.st_ino)
+    return found or None
+
+
 def open_for_reading(path: str) -> sqlite3.Connection:
     """Open a database that exists. Raises OperatorError."""
     with telling(path):

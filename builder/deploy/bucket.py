@@ -1,0 +1,183 @@
+"""A bucket as the destination: of AWS, or of any other service that speaks S3.
+
+The only importer of boto3, which is an optional dependency.
+"""
+
+import base64
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+try:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        HTTPClientError,
+        NoCredentialsError,
+    )
+except ImportError as error:
+    from builder.errors import OperatorError
+
+    raise OperatorError(
+        f"Deploying to s3:// needs the library boto3 ({error}). Install it with: pip install boto3."
+    ) from None
+
+from builder.deploy.order import Put, cache_control
+from builder.errors import OperatorError
+
+ATTEMPTS = 5
+CONNECT_SECONDS, READ_SECONDS = 10, 60
+
+_NAME = re.compile(r"s3://([^/]+)(?:/(.*))?", re.DOTALL)
+_AWS = re.compile(r"\.amazonaws\.com(\.cn)?(:\d+)?$")
+_MD5 = re.compile("[0-9a-f]{32}")
+# Encrypted with a key of one's own, an object's ETag is not the MD5 of what was sent.
+_ETAG_IS_MD5 = (None, "AES256")
+
+_ADVICE = {
+    "NoSuchBucket": "There is no such bucket; make it first, or mend its name or --endpoint-url.",
+    "AccessDenied": "Allow these credentials to list the bucket and to get, put and delete its "
+    "objects.",
+    "InvalidAccessKeyId": "The service does not know this access key; check the credentials and "
+    "--endpoint-url.",
+    "SignatureDoesNotMatch": "The secret key does not belong to the access key; check the "
+    "credentials.",
+    "ExpiredToken": "Get new credentials.",
+    "RequestTimeTooSkewed": "Set this machine's clock.",
+    "PermanentRedirect": "The bucket is in another region; set AWS_REGION to it.",
+    "AuthorizationHeaderMalformed": "The bucket is in another region; set AWS_REGION to it.",
+    "BadDigest": "It arrived damaged; deploy again.",
+    "SlowDown": "The service is busy; deploy again later, or with fewer --jobs.",
+    "ServiceUnavailable": "The service is busy; deploy again later, or with fewer --jobs.",
+    "XMinioParentIsObject": "This service has no object whose key begins with another's; deploy "
+    "with --files-only.",
+}
+# What services answer to a HEAD, which has no room for a code, or call it themselves.
+_ADVICE |= {"403": _ADVICE["AccessDenied"], "InvalidSecurity": _ADVICE["InvalidAccessKeyId"]}
+
+
+class Bucket:
+    """See ``Destination``. A mark is an ETag."""
+
+    has_rules = False
+
+    def __init__(self, name: str, *, jobs: int, endpoint_url: str | None) -> None:
+        self.name = name
+        self.bucket, self.prefix = _parse(name)
+        with self._explained("use it"):
+            self._client = _client(jobs, endpoint_url)
+        self.identity = f"{self._client.meta.endpoint_url} {self.bucket} {self.prefix}"
+
+    def list(self) -> Iterator[tuple[str, str]]:
+        pages = self._client.get_paginator("list_objects_v2")
+        with self._explained("list it"):
+            for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix):
+                for found in page.get("Contents", ()):
+                    yield found["Key"].removeprefix(self.prefix), _etag(found)
+
+    def holds(self, put: Put) -> bool:
+        if put.old != put.md5.hex():
+            return False
+        with self._explained(f"look at {put.key}"):
+            # The listing says nothing of headers: somebody may have put it there without any.
+            head = self._client.head_object(Bucket=self.bucket, Key=self.prefix + put.key)
+        headers = head.get("ContentType"), head.get("CacheControl"), head.get("ContentEncoding")
+        return headers == (put.route.media, cache_control(put.route), None)
+
+    def put(self, put: Put, path: str) -> str:
+        with self._explained(f"upload {put.key}"), open(path, "rb") as file:
+            answer = self._client.put_object(
+                Bucket=self.bucket,
+                Key=self.prefix + put.key,
+                Body=file,
+                ContentLength=put.size,
+                ContentMD5=base64.b64encode(put.md5).decode(),
+                ContentType=put.route.media,
+                CacheControl=cache_control(put.route),
+            )
+        etag = _etag(answer)
+        is_md5 = answer.get("ServerSideEncryption") in _ETAG_IS_MD5 and _MD5.fullmatch(etag)
+        if is_md5 and etag != put.md5.hex():
+            raise OperatorError(
+                f"{put.key} did not reach {self.name} as it is here: its ETag is {etag}, not "
+                f"{put.md5.hex()}. Deploy again; if that does not help, look at what is between."
+            )
+        return etag
+
+    def delete(self, key: str) -> None:
+        # One by one: they are few and free, and not every service takes a list of them.
+        with self._explained(f"delete {key}"):
+            self._client.delete_object(Bucket=self.bucket, Key=self.prefix + key)
+
+    def end_group(self) -> None:
+        pass  # an object that was acknowledged is there
+
+    def close(self) -> None:
+        self._client.close()
+
+    @contextlib.contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except ClientError as error:
+            answer = error.response.get("Error", {})
+            code = str(answer.get("Code", ""))
+            said = f"{code} {answer.get('Message', '')}".strip().rstrip(".")
+            advice = _ADVICE.get(code, "Deploy again once that is mended.")
+            raise OperatorError(f"{self.name}: cannot {what}: {said}. {advice}") from error
+        except NoCredentialsError as error:
+            raise OperatorError(
+                f"{self.name}: there are no credentials. Set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or use a role of the machine."
+            ) from error
+        except HTTPClientError as error:
+            raise OperatorError(
+                f"{self.name}: cannot {what}: {error}. Deploy again once the service answers; "
+                "is --endpoint-url right?"
+            ) from error
+        except (BotoCoreError, ValueError) as error:
+            raise OperatorError(f"{self.name}: cannot {what}: {error}.") from error
+
+
+def _parse(name: str) -> tuple[str, str]:
+    """The bucket of a name, and the prefix of its keys: empty, or with a slash at its end."""
+    found = _NAME.fullmatch(name)
+    prefix = (found[2] or "").rstrip("/") if found else ""
+    if not found or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
+        raise OperatorError(
+            f"{name} is no destination. It is s3://bucket, or s3://bucket/prefix without empty "
+            "parts."
+        )
+    return found[1], prefix and f"{prefix}/"
+
+
+def _client(jobs: int, endpoint_url: str | None) -> Any:
+    session = boto3.Session()
+    retries: dict[str, Any] = {"mode": "standard"}
+    if "AWS_MAX_ATTEMPTS" not in os.environ:
+        retries["total_max_attempts"] = ATTEMPTS
+    config = Config(
+        retries=retries,
+        # A connection may come back a little after its thread has gone on to the next.
+        max_pool_connections=2 * jobs,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        # Content-MD5 is what every service knows; newer checksums some refuse.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    client = session.client("s3", endpoint_url=endpoint_url, config=config)
+    if _AWS.search(client.meta.endpoint_url):
+        return client
+    # Other services have no host name for each bucket, unless the user's settings say so.
+    style = {"addressing_style": "path"} | (client.meta.config.s3 or {})
+    client.close()
+    return session.client("s3", endpoint_url=endpoint_url, config=config.merge(Config(s3=style)))
+
+
+def _etag(answer: dict[str, Any]) -> str:
+    return answer["ETag"].removeprefix("W/").strip('"')

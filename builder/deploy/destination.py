@@ -1,0 +1,60 @@
+"""What the rest of a deployment knows of where it goes to, and which kind a name means."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from builder.deploy.folder import Folder
+from builder.deploy.order import Put
+from builder.errors import OperatorError
+
+
+class Destination(Protocol):
+    """Somewhere to put objects. All but ``close`` may raise OperatorError; ``holds``, ``put`` and
+    ``delete`` are called from several threads, each key from one at a time.
+
+    A mark is a text that differs whenever the bytes of an object do. ``identity`` is the same for
+    each way to spell the destination. ``has_rules``: whether a URL finds its file by rules of the
+    host, and not only under its very key.
+    """
+
+    identity: str
+    has_rules: bool
+
+    def list(self) -> Iterator[tuple[str, str]]:
+        """Key and mark of each object that is there, whoever put it."""
+
+    def holds(self, put: Put) -> bool:
+        """Whether an object that is there has the very bytes and headers."""
+
+    def put(self, put: Put, path: str) -> str:
+        """Upload the file at ``path``; returns the mark it gets."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object; one that is not there is none."""
+
+    def end_group(self) -> None:
+        """See to it that all that was done outlives a power cut of the destination."""
+
+    def close(self) -> None:
+        """Let connections go."""
+
+
+def open_destination(
+    name: str, *, jobs: int, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
+) -> Destination:
+    """The destination that people mean by a name: ``s3://bucket/prefix``, or a folder's path.
+
+    ``endpoint_url``: where S3 is spoken; by default what the client library finds
+    (AWS_ENDPOINT_URL, the user's files), in the end AWS. ``apart_from``: folders that must not
+    hold the destination, nor lie in it. Raises OperatorError.
+    """
+    if name.startswith("s3://"):
+        from builder.deploy.bucket import Bucket  # an optional library, and a slow one
+
+        return Bucket(name, jobs=jobs, endpoint_url=endpoint_url)
+    if "://" in name:
+        raise OperatorError(
+            f"{name} is no destination. Give a folder (/var/www/prompts) or s3://bucket/prefix, "
+            "with --endpoint-url for a service other than AWS."
+        )
+    return Folder(name, apart_from)

@@ -1,0 +1,39 @@
+"""Does the same to many things at once, a bounded number of them under way."""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_parallel(
+    function: Callable[[Item], Result], items: Iterable[Item], jobs: int
+) -> Iterator[Result]:
+    """What ``function`` makes of each item, as it comes, from ``jobs`` threads.
+
+    After an error nothing more begins; it is raised once what was under way has been yielded.
+    """
+    items = iter(items)
+    failure: BaseException | None = None
+    with ThreadPoolExecutor(jobs) as pool:
+        # Some more than threads, so that none waits for the caller.
+        running = {pool.submit(function, item) for item in islice(items, 2 * jobs)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            results, failures = _split(done)
+            if failures and failure is None:
+                failure = failures[0]
+                running = {future for future in running if not future.cancel()}
+            yield from results
+            if failure is None:
+                running |= {pool.submit(function, item) for item in islice(items, len(done))}
+    if failure:
+        raise failure
+
+
+def _split(done: set[Future[Result]]) -> tuple[list[Result], list[BaseException]]:
+    failures = [error for future in done if (error := future.exception())]
+    return [future.result() for future in done if not future.exception()], failures

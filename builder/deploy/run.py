@@ -1,0 +1,170 @@
+"""The glue of a deployment: list, keep, compare, upload in order, check.
+
+The destination's own listing is the truth. What the manifest remembers only spares reading: a
+file is current if the destination still has the mark that it gave then, and the file is the same.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from builder.changes import Progress
+from builder.deploy import snapshot
+from builder.deploy.compare import Options, Plan, current_files, make_plan
+from builder.deploy.destination import Destination
+from builder.deploy.manifest import Manifest, lock, path_for, row_for
+from builder.deploy.order import Delete, Put
+from builder.deploy.parallel import in_parallel
+from builder.errors import OperatorError
+
+SHOWN_KEYS = 10
+
+
+class Report(NamedTuple):
+    """What a deployment did, or would do: counts of objects.
+
+    ``current``: nothing was to be done. ``kept``: the site has them no more, but they were not to
+    be deleted. ``foreign``: not the site's, so left alone. ``unknown``: files in the site's folder
+    that hub did not make, so left out. ``bytes``: uploaded.
+    """
+
+    new: int
+    changed: int
+    deleted: int
+    current: int
+    kept: int
+    foreign: int
+    unknown: int
+    bytes: int
+    seconds: float
+
+
+def deploy(
+    site: str,
+    state: str,
+    destination: Destination,
+    options: Options,
+    *,
+    progress: Progress = lambda what, done, total: None,
+    on_wait: Callable[[str], None] = lambda what: None,
+    on_plan: Callable[[Plan], None] = lambda plan: None,
+) -> Report:
+    """Make a destination have what the site has now, in an order that readers do not notice.
+
+    ``state`` is the folder of the site's builds, and of what is remembered of the destination.
+    ``on_wait`` is called with what has to end first; ``on_plan`` with what is going to be done.
+    Raises OperatorError. What was done before that stays, and the next deployment goes on there.
+    """
+    started = time.perf_counter()
+    path = path_for(state, destination.identity)
+    kept = f"{path}.snapshot"
+    if destination.has_rules:
+        options = options._replace(files_only=True)
+    with lock(path, lambda: on_wait("deployment")), Manifest(path) as manifest:
+        remote = dict(_listed(destination, progress))
+        try:
+            known = current_files(manifest.rows(), remote, options)
+            taken = snapshot.take(site, state, kept, known, lambda: on_wait("build"))
+            plan = make_plan(taken, remote, manifest, options, destination.holds, progress)
+            on_plan(plan)
+            if not options.dry:
+                _carry_out(plan, taken.copies, remote, manifest, destination, options, progress)
+        finally:
+            manifest.commit()
+            snapshot.remove(kept)
+        if plan.groups and not options.dry:
+            _check(plan, remote, destination, options, progress)
+    return _report(plan, time.perf_counter() - started)
+
+
+def _listed(destination: Destination, progress: Progress) -> Iterator[tuple[str, str]]:
+    for count, found in enumerate(destination.list(), 1):
+        progress("Listing the destination", count, count)
+        yield found
+
+
+def _carry_out(
+    plan: Plan,
+    copies: dict[str, str],
+    remote: dict[str, str],
+    manifest: Manifest,
+    destination: Destination,
+    options: Options,
+    progress: Progress,
+) -> None:
+    """Do what is planned, and take note of it in ``remote`` and the manifest."""
+
+    def do(step: Put | Delete) -> tuple[Put | Delete, str | None]:
+        if isinstance(step, Put):
+            return step, destination.put(step, copies[step.file])
+        return step, destination.delete(step.key)
+
+    total = sum(map(len, plan.groups))
+    done = 0
+    try:
+        for group in plan.groups:
+            for step, mark in in_parallel(do, group, options.jobs):
+                if isinstance(step, Put):
+                    remote[step.key] = mark
+                    manifest.put(row_for(step, mark))
+                else:
+                    del remote[step.key]
+                    manifest.forget(step.key)
+                done += 1
+                progress("Deploying", done, total)
+            destination.end_group()
+    except OperatorError as error:
+        raise OperatorError(
+            f"{error}\n{done:,} of {total:,} objects were brought up to date before that; the next "
+            "`hubctl deploy` goes on there. Readers miss nothing meanwhile."
+        ) from error
+
+
+def _check(
+    plan: Plan,
+    remote: dict[str, str],
+    destination: Destination,
+    options: Options,
+    progress: Progress,
+) -> None:
+    """Compare what the destination lists now with what it should. Raises OperatorError."""
+    missing = set(plan.keys)
+    gone = {step.key for step in plan.deletes()}
+    wrong = []
+    for key, mark in _listed(destination, progress):
+        missing.discard(key)
+        if key in gone:
+            wrong.append(f"{key} is still there")
+        elif key in plan.keys and remote[key] != mark:
+            wrong.append(f"{key} is another")
+    wrong += [f"{key} is not there" for key in missing]
+    if not wrong:
+        return
+    shown = "\n".join(f"  {line}" for line in sorted(wrong)[:SHOWN_KEYS])
+    more = f"\n  … and {len(wrong) - SHOWN_KEYS:,} more" if len(wrong) > SHOWN_KEYS else ""
+    hint = "Deploy again, and see to it that nobody else writes there."
+    if missing and not options.files_only:
+        hint += (
+            " If the service shows no object whose key begins with another's, as MinIO does, "
+            "deploy with --files-only."
+        )
+    raise OperatorError(
+        f"{len(wrong):,} objects are not at the destination as they were put:\n"
+        f"{shown}{more}\n{hint}"
+    )
+
+
+def _report(plan: Plan, seconds: float) -> Report:
+    puts = list(plan.puts())
+    new = sum(put.old is None for put in puts)
+    return Report(
+        new=new,
+        changed=len(puts) - new,
+        deleted=sum(1 for _ in plan.deletes()),
+        current=plan.current,
+        kept=plan.kept,
+        foreign=plan.foreign,
+        unknown=plan.unknown,
+        bytes=sum(put.size for put in puts),
+        seconds=seconds,
+    )

@@ -1,0 +1,186 @@
+"""A site before and after some changes, and a bucket of a server that speaks S3."""
+
+import hashlib
+import itertools
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import boto3
+import pytest
+import requests
+from botocore.config import Config
+
+from builder.build import build
+from builder.deploy.compare import Options
+from builder.deploy.destination import Destination, open_destination
+from builder.deploy.run import Report, deploy
+from builder.routes import match_file
+from builder.settings import Settings
+from tests.catalogues import (
+    edit_record,
+    read_tree,
+    settings_in,
+    write_small_catalogue,
+    write_version,
+)
+from tests.deploy.proxy import Proxy
+from tests.servers import Process, clean_environment, free_port
+
+PAGE_KEYS = 40
+PREFIX = "site/"
+ALL_OF_S3 = """{"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}"""
+
+
+class Sites(NamedTuple):
+    """Two states of one site, as settings; tests must not change them."""
+
+    old: Settings
+    new: Settings
+
+
+def change(content: str) -> None:
+    """Add a repo of a new owner with a new tag, a version, a title; remove an owner's last repo."""
+    write_version(content, "cat", "poem", "1.0.0", "Write a poem.\n", tags=["fresh", "code"])
+    write_version(content, "ann", "review", "1.2.0", "Review {{code}} twice.\n", tags=["fresh"])
+    edit_record(Path(content, "ann", "story", "1.0.0.json"), title="Another title")
+    shutil.rmtree(Path(content, "bob"))
+
+
+@pytest.fixture(scope="session")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Sites:
+    folder = tmp_path_factory.mktemp("sites")
+    old, new = settings_in(folder / "old"), settings_in(folder / "new")
+    for settings in (old, new):
+        write_small_catalogue(settings.content)
+        build(settings, index=False)
+    change(new.content)
+    # The second build removes what the first one leaves to readers of the lists before it.
+    for _ in range(2):
+        build(new, index=False)
+    return Sites(old, new)
+
+
+def deploy_to(destination: Destination, settings: Settings, state: Path, **options) -> Report:
+    """Deploy a site with a state folder of the test's own."""
+    return deploy(settings.out, str(state), destination, Options(**options))
+
+
+class S3(NamedTuple):
+    """A server that speaks S3, as its owner sees it, and keys that it accepts."""
+
+    url: str
+    client: object
+    environment: dict[str, str]
+
+    def etags(self, bucket: str) -> dict[str, str]:
+        """The ETag of each object, by key."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return {
+            found["Key"]: found["ETag"].strip('"')
+            for page in pages
+            for found in page.get("Contents", ())
+        }
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """Moto's server: it checks signatures, and lists some objects at a time."""
+    port = free_port()
+    process = Process(
+        sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port),
+        env=clean_environment(MOTO_S3_DEFAULT_MAX_KEYS=str(PAGE_KEYS)),
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    try:
+        process.wait_for_line("Running on")
+        first = {
+            "endpoint_url": url, "region_name": "us-east-1", "aws_access_key_id": "first",
+            "aws_secret_access_key": "first", "config": Config(retries={"total_max_attempts": 1}),
+        }  # fmt: skip
+        iam = boto3.client("iam", **first)
+        iam.create_user(UserName="deployer")
+        key = iam.create_access_key(UserName="deployer")["AccessKey"]
+        iam.put_user_policy(UserName="deployer", PolicyName="s3", PolicyDocument=ALL_OF_S3)
+        iam.close()
+        # From now on, each request is checked.
+        requests.post(f"{url}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()
+        keys = {
+            "aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]
+        }  # fmt: skip
+        client = boto3.client("s3", **first | keys)
+        environment = {name.upper(): value for name, value in keys.items()}
+        yield S3(url, client, environment | {"AWS_CONFIG_FILE": "/dev/null"})
+        client.close()
+    finally:
+        process.stop()
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an empty bucket; the credentials for it are in the environment."""
+    for key in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    # Pauses between attempts grow to several seconds.
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    for key, value in s3.environment.items():
+        monkeypatch.setenv(key, value)
+    name = f"prompts-{next(_numbers)}"
+    s3.client.create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture
+def proxy(s3: S3) -> Iterator[Proxy]:
+    """A proxy before the server, to make trouble."""
+    with Proxy(s3.url) as proxy:
+        yield proxy
+
+
+def expected(site: str) -> dict[str, bytes]:
+    """What a bucket has for a site: each file, and again under its URL."""
+    tree = read_tree(site)
+    for file, data in list(tree.items()):
+        url = match_file(file).url.removeprefix("/")
+        tree[url or file] = data
+    return tree
+
+
+class Look:
+    """Looks at what a bucket has, as bytes of one of the two sites."""
+
+    def __init__(self, s3: S3, bucket: str, sites: Sites) -> None:
+        self.s3, self.bucket = s3, bucket
+        trees = [expected(settings.out) for settings in sites]
+        self.known = {
+            hashlib.md5(data).hexdigest(): data for tree in trees for data in tree.values()
+        }
+
+    def __call__(self) -> dict[str, bytes]:
+        """The objects below the prefix; what is of neither site is empty."""
+        return {
+            key.removeprefix(PREFIX): self.known.get(etag, b"")
+            for key, etag in self.s3.etags(self.bucket).items()
+            if key.startswith(PREFIX)
+        }
+
+
+@pytest.fixture
+def look(s3: S3, bucket: str, sites: Sites) -> Look:
+    return Look(s3, bucket, sites)
+
+
+@pytest.fixture
+def opened(bucket: str, proxy: Proxy) -> Iterator[Destination]:
+    """The bucket, through the proxy."""
+    destination = open_destination(f"s3://{bucket}/{PREFIX}", jobs=8, endpoint_url=proxy.url)
+    yield destination
+    destination.close()

@@ -1,0 +1,127 @@
+"""An HTTP proxy before the S3 server that takes note of requests, and can make trouble."""
+
+import base64
+import hashlib
+import http.client
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+SLOW_DOWN = (
+    b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+)
+BAD_DIGEST = b"<Error><Code>BadDigest</Code><Message>It arrived damaged.</Message></Error>"
+
+
+class Seen(NamedTuple):
+    """A request as it came: ``number`` of its method. ``key`` is empty for a listing."""
+
+    method: str
+    key: str
+    number: int
+
+
+class Proxy:
+    """``before`` is called for each request, from several threads. It may return ``"busy"`` (503),
+    ``"cut"`` (the connection, without an answer), ``"damage"`` (the answer is that of a service
+    that stored but a part), or None.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.upstream = urlsplit(url).netloc
+        self.seen: list[Seen] = []
+        self.before: Callable[[Seen], str | None] = lambda seen: None
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def count(self, method: str) -> int:
+        return sum(seen.method == method for seen in self.seen)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def note(self, method: str, path: str) -> Seen:
+        with self._lock:
+            key = urlsplit(path).path.removeprefix("/").partition("/")[2]
+            seen = Seen(method, key, self.count(method) + 1)
+            self.seen.append(seen)
+        return seen
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def handle_expect_100(self) -> bool:
+                super().handle_expect_100()
+                self.wfile.flush()
+                return True
+
+            def do(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                trouble = proxy.before(proxy.note(self.command, self.path))
+                if trouble == "cut":
+                    self.close_connection = True
+                    return
+                if trouble == "busy":
+                    self.answer(503, {"Content-Type": "application/xml"}, SLOW_DOWN)
+                    return
+                md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
+                if self.command == "PUT" and self.headers.get("Content-MD5") != md5:
+                    self.answer(400, {"Content-Type": "application/xml"}, BAD_DIGEST)
+                    return
+                part = hashlib.md5(body[: len(body) // 2]).hexdigest()
+                self.forward(body, {"ETag": part} if trouble == "damage" else {})
+
+            do_GET = do_HEAD = do_PUT = do_DELETE = do
+
+            def forward(self, body: bytes, changed: dict[str, str]) -> None:
+                upstream = http.client.HTTPConnection(proxy.upstream, timeout=20)
+                try:
+                    upstream.putrequest(
+                        self.command, self.path, skip_host=True, skip_accept_encoding=True
+                    )
+                    for key, value in self.headers.items():
+                        if key.lower() not in ("content-length", "expect"):
+                            upstream.putheader(key, value)
+                    if body:
+                        upstream.putheader("Content-Length", str(len(body)))
+                    upstream.endheaders(body or None)
+                    answer = upstream.getresponse()
+                    headers = dict(answer.getheaders()) | changed
+                    self.answer(answer.status, headers, answer.read())
+                finally:
+                    upstream.close()
+
+            def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+                self.send_response_only(status)
+                for key, value in headers.items():
+                    if key.lower() not in ("connection", "transfer-encoding", "content-length"):
+                        self.send_header(key, value)
+                length = headers.get("Content-Length") if self.command == "HEAD" else None
+                self.send_header("Content-Length", length or str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,103 @@
+"""The upload plan, carried out by a tool that knows nothing but its lines."""
+
+import hashlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from builder.deploy.order import match_key
+from builder.errors import OperatorError
+from builder.hosts.s3 import PLAN_FILE, write
+from builder.routes import CACHE_CONTROL
+from builder.settings import Settings
+from tests.deploy.conftest import Sites, expected
+from tests.deploy.links import broken, by_key
+
+
+def make(settings: Settings, folder: Path, **options) -> list[dict]:
+    """The lines of a new plan; state and target are in ``folder``."""
+    summary = write(settings._replace(state=str(folder / "state")), str(folder / "s3"), **options)
+    assert summary.path == str(folder / "s3" / PLAN_FILE)
+    lines = [json.loads(line) for line in Path(summary.path).read_bytes().splitlines()]
+    assert summary.puts == sum(line["action"] == "put" for line in lines)
+    assert summary.puts + summary.deletes == len(lines)
+    return lines
+
+
+def carry_out(lines: list[dict], site: str, tree: dict[str, bytes], *, check: bool) -> None:
+    """Do what the lines say, in any order within each group."""
+    for number in sorted({line["group"] for line in lines}):
+        group = [line for line in lines if line["group"] == number]
+        random.Random(number).shuffle(group)
+        for line in group:
+            if line["action"] == "delete":
+                del tree[line["key"]]
+            else:
+                data = Path(site, line["file"]).read_bytes()
+                assert len(data) == line["size"]
+                assert hashlib.md5(data).hexdigest() == line["md5"]
+                tree[line["key"]] = data
+            assert not check or broken(tree, by_key) == []
+
+
+def test_plans_carried_out_one_after_the_other(sites: Sites, tmp_path: Path) -> None:
+    tree: dict[str, bytes] = {}
+    first = make(sites.old, tmp_path)
+    for line in first:
+        route = match_key(line["key"]).route
+        assert line["content_type"] == route.media
+        assert line["cache_control"] == CACHE_CONTROL[route.cache]
+    assert [line["group"] for line in first] == sorted(line["group"] for line in first)
+    carry_out(first, sites.old.out, tree, check=False)
+    assert tree == expected(sites.old.out)
+
+    # It is still there, so it counts for nothing.
+    assert make(sites.old, tmp_path) == first
+    (tmp_path / "s3" / PLAN_FILE).unlink()
+    assert make(sites.old, tmp_path) == []
+    (tmp_path / "s3" / PLAN_FILE).unlink()
+
+    second = make(sites.new, tmp_path)
+    old, new = dict(tree), expected(sites.new.out)
+    assert {line["key"] for line in second if line["action"] == "put"} == {
+        key for key, data in new.items() if old.get(key) != data
+    }
+    actions = [line["action"] for line in second]
+    assert actions == sorted(actions, reverse=True) and "delete" in actions
+    carry_out(second, sites.new.out, tree, check=True)
+    assert tree == new
+
+    (tmp_path / "s3" / PLAN_FILE).unlink()
+    assert len(make(sites.new, tmp_path, everything=True)) == len(new)
+
+
+def test_a_plan_that_was_not_carried_out_is_in_the_next_one(sites: Sites, tmp_path: Path) -> None:
+    carried_out = make(sites.old, tmp_path)
+    tree: dict[str, bytes] = {}
+    carry_out(carried_out, sites.old.out, tree, check=False)
+    (tmp_path / "s3" / PLAN_FILE).unlink()
+    make(sites.new, tmp_path)
+    # Not carried out, and then the site is as it was.
+    assert make(sites.old, tmp_path) == []
+    lines = make(sites.new, tmp_path)
+    carry_out(lines, sites.new.out, tree, check=True)
+    assert tree == expected(sites.new.out)
+
+
+def test_a_prefix_and_files_only(sites: Sites, tmp_path: Path) -> None:
+    lines = make(sites.new, tmp_path, prefix="prompts/", files_only=True)
+    assert [line["key"] for line in lines] == [f"prompts/{line['file']}" for line in lines]
+
+
+def test_without_a_site_there_is_no_plan(small: Settings, tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match="Run `hubctl build`"):
+        make(small, tmp_path)
+    assert not (tmp_path / "s3" / PLAN_FILE).exists()
+
+
+def test_a_target_that_cannot_be_written_is_named(sites: Sites, tmp_path: Path) -> None:
+    (tmp_path / "s3").write_text("a file")
+    with pytest.raises(OperatorError, match="Cannot write the plan to"):
+        make(sites.new, tmp_path)
