@@ -38,9 +38,11 @@ class Catalogue:
         hub = client.get("/" + BY_NAME["hub"].file)
         data = hub.json.get("data") if isinstance(hub.json, dict) else None
         if hub.status != 200 or not isinstance(data, dict) or "base_url" not in data:
+            location = hub.headers.get("Location")
             raise Unusable(
-                f"There is no hub at {client.address}: GET {hub.url} gave {hub.brief}. The base "
-                "URL is the address of the home page; a path belongs to it."
+                f"There is no hub at {client.address}: GET {hub.url} gave {hub.brief}"
+                f"{f' and leads to {location}' if location else ''}. The base URL is the address "
+                "of the home page; a path belongs to it."
             )
         self.hub: dict[str, Any] = data
         answer = client.get("/" + BY_NAME["catalogue"].file)
@@ -100,6 +102,7 @@ class Catalogue:
         return [Page(tag, sort, number) for number in spread(range(1, last + 1), self.sample)]
 
     def has_all_pages(self, tag: str | None) -> bool:
+        """Whether all pages of a list are looked at."""
         return len(self.pages(tag, SORTS[0])) == self.pages(tag, SORTS[0])[-1].number
 
     @cached_property

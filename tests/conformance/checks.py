@@ -189,8 +189,15 @@ class Check:
                 answer, STATUS.get(found.error.code) == answer.status,
                 f"a code of the contract for status {answer.status}",
             )  # fmt: skip
-        cache = "not_found" if answer.status == 404 else "none"
-        self.header(answer, "Cache-Control", CACHE_CONTROL[cache])
+        if answer.status == 404:
+            self.header(answer, "Cache-Control", CACHE_CONTROL["not_found"])
+        else:
+            # Beside what a file of the same address has, it holds all the same (RFC 9111, 5.2.2.5).
+            came = answer.headers.get_all("Cache-Control", [])
+            self.that(
+                answer, CACHE_CONTROL["none"] in came, "Cache-Control: no-store",
+                f"{answer.status}, Cache-Control: {came}",
+            )  # fmt: skip
         self.cors(answer)
 
 

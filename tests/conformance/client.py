@@ -151,6 +151,8 @@ class Client:
             self.api_asked_at = time.monotonic()
         # The other headers are said in reports; these are the same each time.
         headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | sent
+        if method == "POST":
+            self.close()  # so that there is no need to send it again
         for is_last in (False, True):
             is_new = self._connection is None
             if self._connection is None:
@@ -215,11 +217,13 @@ class Client:
         """The path at which to ask for a URL of a record, or of a link on ``page``; None for one
         that is not on this site.
         """
-        base = self.base_url
-        joined = urljoin(base + page, url).partition("#")[0]
-        if joined == base:
-            return "/"
-        return joined[len(base) :] if joined.startswith(f"{base}/") else None
+        joined = urljoin(self.base_url + page, url).partition("#")[0]
+        for base in (self.base_url, self.address):
+            if joined == base:
+                return "/"
+            if joined.startswith(f"{base}/"):
+                return joined[len(base) :]
+        return None
 
 
 def _told_to_wait(answer: Answer) -> int:

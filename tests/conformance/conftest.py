@@ -2,9 +2,10 @@
 
 import argparse
 import contextlib
+import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "area(name): what of the contract is tested")
     config.addinivalue_line("markers", "needs(name): a capability that a host may lack")
     url = config.getoption("base_url", None)
-    if url:
+    # Without the others, it was meant for somebody else's tests: ours were found too late.
+    if url and hasattr(config.option, "publish_to"):
         # The report says each failure once, without our code's way to it.
         config.option.tbstyle = "no"
         config.option.reportchars = ""
@@ -76,7 +78,9 @@ class _Outsider(NamedTuple):
 
     deployment: Deployment
     host: Host
-    catalogue: Catalogue
+    hub: dict[str, Any]
+    repos_count: int
+    looked_at: int
     level_reason: str
 
 
@@ -110,12 +114,13 @@ def _find_outsider(config: pytest.Config, url: str) -> _Outsider:
         )  # fmt: skip
         with asking(deployment, _say(config)) as client:
             catalogue = Catalogue(client)
+            looked_at = len(catalogue.repos)
             if not level:
                 level, reason = _find_level(client, catalogue)
     except (OperatorError, Unusable, NoAnswer) as error:
         raise pytest.UsageError(f"Cannot test {url}. {error}") from None
     host = Host(level, lambda _: contextlib.nullcontext(deployment), lacks)
-    return _Outsider(deployment, host, catalogue, reason)
+    return _Outsider(deployment, host, catalogue.hub, len(catalogue.ids), looked_at, reason)
 
 
 def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:
@@ -129,7 +134,7 @@ def _find_level(client: Client, catalogue: Catalogue) -> tuple[str, str]:
     return "files", "as /api/v1/repos?sort=new is not answered"
 
 
-def _say(config: pytest.Config) -> Any:
+def _say(config: pytest.Config) -> Callable[[str], None]:
     def say(text: str) -> None:
         capture = config.pluginmanager.getplugin("capturemanager")
         quiet = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
@@ -208,6 +213,9 @@ def host(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Deploym
 @pytest.fixture(scope="session")
 def client(host: Deployment, pytestconfig: pytest.Config) -> Iterator[Client]:
     with asking(host, _say(pytestconfig)) as client:
+        if _outsider in pytestconfig.stash:
+            # It was asked for what it is just now, which a rate limit has counted.
+            client.api_asked_at = time.monotonic()
         yield client
 
 
@@ -296,10 +304,10 @@ def pytest_terminal_summary(
     if not outsider or not found:
         return
     write = terminalreporter.write_line
-    deployment, host, catalogue, level_reason = outsider
+    deployment, host = outsider.deployment, outsider.host
     terminalreporter.section(f"conformance of {deployment.base_url}")
-    write(f"{catalogue.hub.get('name')}: {len(catalogue.ids)} repos, {_extent(catalogue)}")
-    write(f"level: {host.level}, {level_reason}")
+    write(f"{outsider.hub.get('name')}: {outsider.repos_count} repos, {_extent(outsider)}")
+    write(f"level: {host.level}, {outsider.level_reason}")
     for name, reason in host.lacks.items():
         write(f"not tested: {name} ({reason})")
     _write_areas(write, found)
@@ -312,17 +320,33 @@ def pytest_terminal_summary(
     write("")
     failed = sum(one["failed"] for one in found)
     held = sum(one["held"] for one in found)
+    is_ours = deployment.token or deployment.rate_limit
+    changed = _change(outsider, _say(config)) if failed and not is_ours else ""
+    if changed:
+        write(f"note: {changed}")
     if failed:
         write(f"{failed} of {held + failed} checks failed: it does not conform.", red=True)
     else:
         write(f"All {held} checks held: it conforms to the level {host.level}.", green=True)
 
 
-def _extent(catalogue: Catalogue) -> str:
-    looked_at = len(catalogue.repos)
-    if looked_at == len(catalogue.ids):
+def _change(outsider: _Outsider, say: Callable[[str], None]) -> str:
+    """What has been published since the suite began, if anything has."""
+    before = outsider.hub.get("serial")
+    try:
+        with asking(outsider.deployment, say) as client:
+            after = Catalogue(client).hub.get("serial")
+    except (NoAnswer, Unusable) as error:
+        return f"it does not answer any more: {error}"
+    if before == after:
+        return ""
+    return f"somebody has published meanwhile (serial {before}, now {after}): run it again"
+
+
+def _extent(outsider: _Outsider) -> str:
+    if outsider.looked_at == outsider.repos_count:
         return "all of them looked at"
-    return f"{looked_at} of them looked at (--sample 0 looks at all)"
+    return f"{outsider.looked_at} of them looked at (--sample 0 looks at all)"
 
 
 def _write_areas(write: Any, found: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from builder.build import build
 from builder.settings import Settings
-from tests.conformance import worker
+from tests.conformance import caddy, nginx, worker
 from tests.conformance.deployment import Deployment
 from tests.conformance.sample import write_canaries, write_sample
 from tests.servers import add_publisher, file_host, serving
@@ -98,6 +98,12 @@ HOSTS = {
     "embedded": Host("full", embedded, _UNLIMITED),
     "embedded-below-path": Host("full", partial(embedded, base_url=BELOW_PATH), _UNLIMITED),
     "embedded-limited": Host("full", partial(embedded, rate_limit=120), areas={"rate limit"}),
+    # At the root of its address it is in tests/hosts.
+    "caddy": Host("full", partial(caddy.before_upstream, base_url=BELOW_PATH), caddy.LACKS),
+    "nginx": Host("full", partial(nginx.nginx_host, base_url=BASE_URL), _UNLIMITED),
+    "nginx-limited": Host(
+        "full", partial(nginx.nginx_host, base_url=BASE_URL, rate_limit=120), areas={"rate limit"}
+    ),
     "worker": Host("full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS),
     "worker-alone": Host("queries", partial(worker.alone, base_url=BELOW_PATH), worker.LACKS),
 }

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -47,16 +47,23 @@ WINDOW_SECONDS = 60
 # Searches
 
 
-def search(check: Check, client: Client, q: str, **given: str) -> list[Id] | None:
-    """The repos that a search finds, on its first pages; None where the answer is no list."""
-    found: list[Id] = []
+class Found(NamedTuple):
+    """The repos that a search finds; ``is_whole``: all of them, and not just the first pages."""
+
+    ids: list[Id]
+    is_whole: bool
+
+
+def search(check: Check, client: Client, q: str, **given: str) -> Found:
+    """Ask for the first pages of a search, and hold them against the contract."""
+    ids: list[Id] = []
     for number in range(1, PAGES_TRIED + 1):
         query = "".join(f"&{key}={quote(value)}" for key, value in given.items())
         page = f"&page={number}" if number > 1 else ""
         answer = client.get(f"/api/v1/repos?q={quote(q)}{query}{page}")
         rows = check.rows(answer, records.RepoSummary)
         if rows is None:
-            return None
+            break
         total = rows.meta.total
         pages = max(1, -(-total // PAGE_SIZE))
         wanted = records.ListMeta(
@@ -65,10 +72,10 @@ def search(check: Check, client: Client, q: str, **given: str) -> list[Id] | Non
         check.that(answer, rows.meta == wanted, f"meta {wanted}", f"meta {rows.meta}")
         count = min(PAGE_SIZE, total - (number - 1) * PAGE_SIZE)
         check.that(answer, len(rows.data) == count, f"{count} rows", f"{len(rows.data)} rows")
-        found += [(row.owner, row.name) for row in rows.data]
+        ids += [(row.owner, row.name) for row in rows.data]
         if number >= pages:
-            break
-    return found
+            return Found(ids, len(ids) == total)
+    return Found(ids, False)
 
 
 def asked(q: str) -> str:
@@ -90,11 +97,11 @@ def word_of(title: str) -> str | None:
     return max(re.findall(r"(?<![\w'’-])[A-Za-z]{4,}(?![\w'’-])", title), key=len, default=None)
 
 
-def check_found(check: Check, client: Client, q: str, wanted: Id, found: list[Id] | None) -> None:
-    if found is not None and (len(found) < PAGES_TRIED * PAGE_SIZE or wanted in found):
+def check_found(check: Check, client: Client, q: str, wanted: Id, found: Found) -> None:
+    if found.is_whole:
         check.that(
-            client.get(asked(q)), wanted in found, f"{'/'.join(wanted)}, whose title it is from",
-            f"{len(found)} others: {found[:3]}",
+            client.get(asked(q)), wanted in found.ids, f"{'/'.join(wanted)}, as it is in its title",
+            f"{len(found.ids)} others: {found.ids[:3]}",
         )  # fmt: skip
 
 
@@ -138,16 +145,16 @@ def test_every_word_must_be_found(check: Check, client: Client, catalogue: Catal
         word = word_of(title)
         if word:
             alone = search(check, client, word)
-            more = search(check, client, f"{word} {STOP_WORDS[0]}")
-            if alone is not None and more is not None and len(alone) < PAGES_TRIED * PAGE_SIZE:
+            more = search(check, client, f"{STOP_WORDS[0]} {word}")
+            if alone.is_whole:
                 check.that(
-                    client.get(asked(f"{word} {STOP_WORDS[0]}")), set(more) <= set(alone),
+                    client.get(asked(f"{STOP_WORDS[0]} {word}")), set(more.ids) <= set(alone.ids),
                     f"no repos but those of q={word}",
                 )  # fmt: skip
+            nothing = f"zzqxjzz{NOBODY} {word}"
             check.that(
-                client.get(asked(f"zzqxjzz{NOBODY} {word}")),
-                search(check, client, f"zzqxjzz{NOBODY} {word}") == [], "no repos",
-            )  # fmt: skip
+                client.get(asked(nothing)), search(check, client, nothing).ids == [], "no repos"
+            )
 
 
 @area("search")
@@ -183,10 +190,11 @@ def test_a_search_in_an_order(
             continue
         found, sorted_ones = search(check, client, word), search(check, client, word, sort=sort)
         answer = client.get(f"{asked(word)}&sort={sort}")
-        if found is not None and sorted_ones is not None:
-            check.that(answer, sorted(found) == sorted(sorted_ones), f"the repos of q={word}")
-            known = [places[repo] for repo in sorted_ones if repo in places]
-            check.that(answer, known == sorted(known), f"the order of sort={sort}")
+        if found.is_whole:
+            same = sorted(found.ids) == sorted(sorted_ones.ids)
+            check.that(answer, same, f"the repos of q={word}")
+        known = [places[repo] for repo in sorted_ones.ids if repo in places]
+        check.that(answer, known == sorted(known), f"the order of sort={sort}")
 
 
 @area("search")
@@ -198,10 +206,10 @@ def test_a_search_within_a_tag(check: Check, client: Client, catalogue: Catalogu
             found = search(check, client, word)
             tag = tags_of[repo][0]
             within = search(check, client, word, tag=tag)
-            if found is not None and within is not None:
-                wanted = [one for one in found if tag in tags_of.get(one, ())]
+            if found.is_whole:
+                wanted = [one for one in found.ids if tag in tags_of.get(one, ())]
                 check.that(
-                    client.get(f"{asked(word)}&tag={quote(tag)}"), within == wanted,
+                    client.get(f"{asked(word)}&tag={quote(tag)}"), within.ids == wanted,
                     f"those repos of q={word} that have the tag, in the same order",
                 )  # fmt: skip
 

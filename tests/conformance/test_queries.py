@@ -4,7 +4,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from itertools import permutations
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote
 
 import pytest
 
@@ -510,10 +510,10 @@ def test_a_slash_at_the_end_of_a_page(
         if answer.status == 200:
             check.same_body(answer, page, url)
         elif check.status(answer, 301, 308):
-            location = urlsplit(urljoin(answer.url, answer.headers.get("Location", "")))
+            location = answer.headers.get("Location", "")
             check.that(
-                answer, location.path == urlsplit(page.url).path, f"Location: {url}",
-                f"{answer.status}, Location: {answer.headers.get('Location')}",
+                answer, client.path_of(location, f"{url}/") == url, f"Location: {url}",
+                f"{answer.status}, Location: {location}",
             )  # fmt: skip
 
 
@@ -682,7 +682,7 @@ def test_hostile_values(check: Check, client: Client, catalogue: Catalogue, valu
         except NoAnswer:
             check.held += 1
             continue
-        check_harmless(check, answer)
+        check_harmless(check, client, answer)
         check.that(
             answer, answer.status in (200, 301, 308, 400, 404, 405, 414, 431),
             "an answer, or an error of the client",
@@ -698,7 +698,7 @@ def test_very_long_queries(check: Check, client: Client, size: int) -> None:
         except NoAnswer:
             check.held += 1
             continue
-        check_harmless(check, answer)
+        check_harmless(check, client, answer)
         check.that(
             answer, answer.status in (200, 400, 414, 431), "an answer, or that it is too long"
         )
