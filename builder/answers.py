@@ -14,11 +14,10 @@ from builder import http, render
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
 from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
-from builder.site import mark_of
+from builder.site import GZIP_LEVEL, mark_of
 
 # Below this, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
-GZIP_LEVEL = 6
 CACHE_BYTES_MAX = 128 * 1024 * 1024
 QUICK_BYTES_MAX = 256 * 1024
 # When to ask again for what is not to be had now.

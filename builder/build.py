@@ -332,43 +332,40 @@ class _Run:
     def _write_first_pages(self, pages: list[StalePage]) -> None:
         if "tags" in self.state.todo("site"):
             tags = [records.Tag(name, count) for name, count in self.state.tags()]
-            self._write("tags", render.whole_list([json_bytes(tag) for tag in tags]))
-            self._write("tags_page", self.pages.render("tags.html", tags=tags))
+            self.site.write_fixed("tags", render.whole_list([json_bytes(tag) for tag in tags]))
+            self.site.write_fixed("tags_page", self.pages.render("tags.html", tags=tags))
             self.state.done("site", ["tags"])
         for page in pages:
             write_page(page, self.state, self.site, self.pages)
         write_home(self.state, self.site, self.pages)
         newest = self.state.order(None, "new", feeds.ENTRIES_MAX)
         summaries = [summary for summary, _ in self.state.rows([key for key, _ in newest])]
-        self._write("feed", feeds.catalogue_feed(self.settings, summaries))
+        self.site.write_fixed("feed", feeds.catalogue_feed(self.settings, summaries))
 
     def _write_fixed_files(self) -> None:
         """What depends on code and settings alone."""
         document = openapi.document(self.settings)
-        self._write("openapi", document)
+        self.site.write_fixed("openapi", document)
         api = api_page.describe(msgspec.json.decode(document), STATUS)
-        self._write("api_page", self.pages.render("docs.html", api=api))
-        self._write("server_json", connect.server_json(self.settings))
-        self._write("robots", crawlers.robots(self.settings))
+        self.site.write_fixed("api_page", self.pages.render("docs.html", api=api))
+        self.site.write_fixed("server_json", connect.server_json(self.settings))
+        self.site.write_fixed("robots", crawlers.robots(self.settings))
         page = self.pages.render(
             "connect.html",
             mcp_url=connect.mcp_url(self.settings),
             snippets=connect.snippets(self.settings),
         )
-        self._write("connect", page)
-        self._write("search_page", self.pages.render("search.html"))
-        self._write("not_found_page", self.pages.render("404.html"))
+        self.site.write_fixed("connect", page)
+        self.site.write_fixed("search_page", self.pages.render("search.html"))
+        self.site.write_fixed("not_found_page", self.pages.render("404.html"))
         for route in ("stylesheet", "site_script", "search_script", "prompt_script", "icon"):
             name = os.path.basename(BY_NAME[route].file)
             with open(os.path.join(render.ASSETS, name), "rb") as file:
-                self._write(route, file.read())
+                self.site.write_fixed(route, file.read())
         script, checksum = client.release(self.settings.base_url)
-        self._write("client", script)
-        self._write("client_release", script)
-        self._write("client_checksum", checksum)
-
-    def _write(self, route: str, data: bytes) -> None:
-        self.site.write(BY_NAME[route].file, data)
+        self.site.write_fixed("client", script)
+        self.site.write_fixed("client_release", script)
+        self.site.write_fixed("client_checksum", checksum)
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from markupsafe import Markup
 
 from builder.records import Tag
 from builder.render import Pages
-from builder.routes import BY_NAME, SORTS
+from builder.routes import SORTS
 from builder.site import Site
 from builder.state import State
 
@@ -21,4 +21,4 @@ def write_home(state: State, site: Site, pages: Pages) -> None:
     tags = [Tag(name, count) for name, count in state.tags()[:HOME_TAGS]]
     repos_count, _ = state.totals()
     page = pages.render("home.html", cards=cards, tags=tags, repos_count=repos_count)
-    site.write(BY_NAME["home"].file, page)
+    site.write_fixed("home", page)

@@ -35,6 +35,7 @@ SCRIPT = "text/javascript; charset=utf-8"
 SVG = "image/svg+xml"
 XML = "application/xml; charset=utf-8"
 ATOM = "application/atom+xml; charset=utf-8"
+GZIP = "application/gzip"
 
 CACHE_CONTROL = {
     "immutable": "public, max-age=604800, immutable",
@@ -102,8 +103,13 @@ class Route(NamedTuple):
     def is_api(self) -> bool:
         return self.url.startswith("/api/")
 
+    @property
+    def compressed(self) -> "Route | None":
+        """The row of the same file in compressed form, where there is one."""
+        return BY_NAME.get(f"{self.name}_gzip")
 
-ROUTES = (
+
+_ROWS = (
     # The API of the spec
     Route(
         "repos", f"{API}/repos", "api/v1/repos.json", JSON, "list", "list",
@@ -217,6 +223,19 @@ ROUTES = (
     ),
 )  # fmt: skip
 
+# Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
+_COMPRESSED = (
+    "home", "connect", "search_page", "api_page", "openapi", "catalogue", "stylesheet",
+    "site_script", "search_script", "prompt_script",
+)  # fmt: skip
+
+
+def _compressed(row: Route) -> Route:
+    file = f"{row.file}.gz"
+    return Route(f"{row.name}_gzip", f"/{file}", file, GZIP, row.cache, row.scope)
+
+
+ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRESSED)
 BY_NAME = {route.name: route for route in ROUTES}
 
 # What the publish service answers: POST to the one, GET to the other.

@@ -14,7 +14,7 @@ from builder.home import write_home
 from builder.lists import find_stale, write_page
 from builder.orphans import Expected
 from builder.recount import Recount
-from builder.routes import BY_NAME, SORTS
+from builder.routes import SORTS
 from builder.settings import Settings
 from builder.site import Site
 from builder.sitemap import write_sitemap
@@ -135,14 +135,14 @@ class Settling:
         top = self.state.order(None, "top", crawlers.PROMPTS_MAX)
         rows = self.state.rows([key for key, _ in top])
         llms = crawlers.llms(self.settings, [summary for summary, _ in rows])
-        self.site.write(BY_NAME["llms"].file, llms)
+        self.site.write_fixed("llms", llms)
 
     def _write_catalogue_files(self, serial: int) -> None:
         lines = self.state.catalogue_lines()
-        self.site.write(BY_NAME["catalogue"].file, b"".join(line + b"\n" for line in lines))
+        self.site.write_fixed("catalogue", b"".join(line + b"\n" for line in lines))
         repos_count, _ = self.state.totals()
         hub = derive.hub_record(self.settings, repos_count, serial)
-        self.site.write(BY_NAME["hub"].file, render.single(render.json_bytes(hub)))
+        self.site.write_fixed("hub", render.single(render.json_bytes(hub)))
 
     def _remove_orphans(self) -> None:
         """Remove what the last build left without an object; note what this one does."""

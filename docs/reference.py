@@ -20,7 +20,7 @@ import msgspec
 
 from builder import errors, names, records
 from builder.client import CLIENT
-from builder.routes import CACHE_CONTROL, ROUTES
+from builder.routes import CACHE_CONTROL, GZIP, ROUTES
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
@@ -60,7 +60,7 @@ def caching() -> str:
 def pages() -> str:
     """The rows of the table that are pages for people."""
     rows = ["| page | file of the site |", "|---|---|"]
-    rows += [f"| `{r.url}` | `{r.file}` |" for r in ROUTES if not r.is_api]
+    rows += [f"| `{r.url}` | `{r.file}` |" for r in ROUTES if not r.is_api and r.media != GZIP]
     return "\n".join(rows)
 
 

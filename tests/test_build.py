@@ -113,7 +113,18 @@ def test_a_new_version_writes_few_files(small):
         "api/v1/repos/_/trending/1.json", "top.html", "new.html", "trending.html",
         "api/v1/catalogue.jsonl", "api/v1/hub.json",
         "feed.xml", "ann/feed.xml", "ann/story/feed.xml", "sitemap-1.xml",
+        "index.html.gz", "api/v1/catalogue.jsonl.gz",
     }  # fmt: skip
+
+
+def test_what_hosts_read_in_the_site_is_left_alone(small):
+    build_files(small)
+    for name in ("_headers", "_redirects", ".nojekyll", "_other"):
+        Path(small.out, name).write_text("x")
+    for _ in range(3):
+        build_files(small, full=True)
+    left = [name for name in os.listdir(small.out) if name.startswith(("_", "."))]
+    assert sorted(left) == [".nojekyll", "_headers", "_redirects"]
 
 
 @pytest.mark.parametrize("kind", [list, tuple, set, iter])
@@ -235,7 +246,7 @@ def test_a_pointer_is_written_after_what_it_points_to(small, monkeypatch):
     written = recorded_writes(monkeypatch)
     build_files(small)
     assert written[-1] == "api/v1/hub.json"
-    assert written[-2] == "api/v1/catalogue.jsonl"
+    assert written[-3:-1] == ["api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz"]
     found = [match_file(file) for file in written]
     place = {file: index for index, file in enumerate(written)}
     for match in found:

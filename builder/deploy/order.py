@@ -128,6 +128,8 @@ def _place(route: Route) -> tuple[int, ...]:
     texts, pages, records. Then what has more parameters or lies deeper: an address says what is
     below it, as a repo's record names its versions'.
     """
+    if route.media == routes.GZIP:
+        return _place(BY_NAME[route.name.removesuffix("_gzip")])
     if route.media in _LOADED:
         return (0,)
     if route.url == "/":

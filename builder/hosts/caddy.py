@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from builder import answers, missing, names
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import PARAMETERS, HostedSite, envelope, rules
+from builder.hosts.rules import PARAMETERS, TEXT_MEDIA, HostedSite, envelope, rules
 from builder.hosts.templates import fill
 from builder.queries import PARAMETERS_MAX
 from builder.routes import (
@@ -94,7 +94,7 @@ def files(site: HostedSite) -> dict[str, str]:
         headers=_headers(answers.SAFETY + answers.CORS),
         page_headers=_headers(answers.PAGE_SAFETY),
         preflight_headers=_headers(answers.PREFLIGHT), read_methods=answers.READ_METHODS,
-        packed_media=sorted({route.media for route in ROUTES}),
+        packed_media=TEXT_MEDIA,
         gzip_bytes_min=answers.GZIP_BYTES_MIN,
         # Reads
         rows=list(_rows(base)), not_found_file=f"/{BY_NAME['not_found_page'].file}",

@@ -10,6 +10,7 @@ from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     PARAMETERS,
+    TEXT_MEDIA,
     HostedSite,
     Rule,
     envelope,
@@ -132,7 +133,7 @@ def files(site: HostedSite) -> dict[str, str]:
         api_headers=[*common, *_policy(limit)],
         page_headers=[*common, *((header, variable) for header, variable, _ in safety)],
         preflight_headers=[*common, *_headers(answers.PREFLIGHT)],
-        gzip_types=sorted({route.media for route in ROUTES}),
+        gzip_types=TEXT_MEDIA,
         gzip_bytes_min=answers.GZIP_BYTES_MIN,
         # Limits and errors
         limit=limit,

@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 from builder import render
 from builder.records import ErrorBody
-from builder.routes import API, CHARS_MAX, GRAMMAR, QUERY_CHARS_MAX, ROUTES, SORTS, Route
+from builder.routes import API, CHARS_MAX, GRAMMAR, GZIP, QUERY_CHARS_MAX, ROUTES, SORTS, Route
 from builder.settings import DEFAULT_BASE_URL
 
 # Parameters of a URL's query that mean something, here or to `hubctl serve`.
 PARAMETERS = ("page", "sort", "tag", "q", "version")
+
+# What is worth compressing.
+TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})
 
 # What a host says itself where it cannot go into details; why a file is missing is in `missing`.
 MESSAGES = {

@@ -15,6 +15,7 @@ from builder.names import Version
 from builder.routes import (
     ATOM,
     BY_NAME,
+    GZIP,
     HTML,
     JSON,
     JSON_LINES,
@@ -34,8 +35,10 @@ pytestmark = pytest.mark.level("files")
 
 area = pytest.mark.area
 
+# Compressed files are for the host alone.
+FILES = [route for route in ROUTES if route.media != GZIP]
 # The page for what is not there may come as what it is, a 404.
-FOUND = [route for route in ROUTES if route.name != "not_found_page"]
+FOUND = [route for route in FILES if route.name != "not_found_page"]
 
 
 def file_of(name: str, /, **params: object) -> str:
@@ -47,7 +50,7 @@ def file_of(name: str, /, **params: object) -> str:
 
 
 @area("files")
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"GET /{route.file}")
+@pytest.mark.parametrize("route", FILES, ids=lambda route: f"GET /{route.file}")
 def test_every_file_is_there(check: Check, client: Client, catalogue: Catalogue, route) -> None:
     for path in catalogue.files(route):
         answer = client.get(path)
@@ -508,7 +511,7 @@ def test_the_client_is_the_one_of_its_checksum(check: Check, client: Client) -> 
 
 
 @area("HEAD")
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"HEAD /{route.file}")
+@pytest.mark.parametrize("route", FILES, ids=lambda route: f"HEAD /{route.file}")
 def test_head_of_a_file(check: Check, client: Client, catalogue: Catalogue, route) -> None:
     path = next(catalogue.files(route), None)
     if path is not None:

@@ -16,7 +16,6 @@ from builder.routes import (
     JSON,
     LIST_PAGES_MAX,
     PAGE_SIZE,
-    ROUTES,
     SORTS,
     TEXT,
     Route,
@@ -25,7 +24,7 @@ from builder.routes import (
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, NoAnswer, header_list
-from tests.conformance.test_files import FOUND, check_harmless
+from tests.conformance.test_files import FILES, FOUND, check_harmless
 
 pytestmark = pytest.mark.level("queries")
 
@@ -51,7 +50,7 @@ def spec_url(route: Route) -> str:
 
 def each_route(what: str, *routes: Route) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
-        "route", routes or ROUTES, ids=lambda route: f"{what} {spec_url(route)}"
+        "route", routes or FILES, ids=lambda route: f"{what} {spec_url(route)}"
     )
 
 
@@ -496,7 +495,7 @@ def test_preflight(check: Check, client: Client, catalogue: Catalogue, template:
 # Pages for people
 
 
-PAGES = [route for route in ROUTES if route.media == HTML and route.url != "/404"]
+PAGES = [route for route in FILES if route.media == HTML and route.url != "/404"]
 
 
 @area("pages")

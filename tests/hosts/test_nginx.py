@@ -15,6 +15,7 @@ from builder.build import build
 from builder.errors import OperatorError
 from builder.hosts import nginx
 from builder.hosts.rules import HostedSite
+from builder.routes import BY_NAME
 from builder.settings import Settings
 from tests.conformance.nginx import started_nginx
 from tests.servers import (
@@ -152,6 +153,20 @@ def test_what_nginx_itself_refuses_gets_the_envelope(alone, request_text):
     assert json.loads(answer.body)["error"]["message"]
 
 
+@pytest.mark.parametrize("name", ["home", "catalogue", "stylesheet"])
+def test_what_is_compressed_already_is_sent_as_it_is(settings, alone, name):
+    route = BY_NAME[name]
+    with get(alone + route.url, headers={"Accept-Encoding": "gzip"}, stream=True) as response:
+        sent = response.raw.read(decode_content=False)
+    assert response.headers["Content-Encoding"] == "gzip"
+    assert response.headers["Content-Type"] == route.media
+    assert response.headers["Vary"] == "Accept-Encoding"
+    assert sent == Path(settings.out, route.compressed.file).read_bytes()
+    plain = get(alone + route.url, headers={"Accept-Encoding": "identity"})
+    assert plain.content == Path(settings.out, route.file).read_bytes()
+    assert plain.headers["ETag"] != response.headers["ETag"]
+
+
 def test_a_body_that_is_too_long_never_reaches_the_disk(settings, alone):
     response = requests.post(f"{alone}{REPO}/versions", data=b"x" * (4 << 20))
     assert (response.status_code, code_of(response)) == (413, "content_too_large")
@@ -284,7 +299,7 @@ def test_it_runs_without_root_as_the_command_says(tmp_path):
     line = next(line for line in done.stderr.splitlines() if line.startswith("Start it with: "))
     command = line.removeprefix("Start it with: ").split()
     if os.geteuid() == 0:
-        for folder in (tmp_path, *tmp_path.parents[:2]):
+        for folder in (tmp_path, *tmp_path.parents[:3]):
             folder.chmod(0o755)
         for path, _, _ in os.walk(settings.state):
             shutil.chown(path, "nobody")
