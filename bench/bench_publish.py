@@ -137,12 +137,24 @@ class Figures(NamedTuple):
     rivals: dict[tuple[str, str], list[list[float]]]
 
 
-class Connection:
-    """One client's connection to a server. Any status but the expected ends the benchmark."""
+class UnexpectedAnswer(SystemExit):
+    """A status that was not expected; ends the benchmark where nobody cares."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Connection:
+    """One client's connection to a server; ``headers`` are sent with every request.
+
+    Any status but the expected is an UnexpectedAnswer.
+    """
+
+    def __init__(self, server: Server, headers: Mapping[str, str] | None = None) -> None:
         address = urllib.parse.urlsplit(server.url).netloc
         self._http = http.client.HTTPConnection(address, timeout=ANSWER_SECONDS_MAX)
+        self._headers = headers or {}
 
     def get(
         self, path: str, expected: Sequence[int] = (200,), headers: Mapping[str, str] | None = None
@@ -165,20 +177,23 @@ class Connection:
         self, method: str, path: str, body: str | None, headers: Mapping[str, str],
         expected: Sequence[int],
     ) -> tuple[Any, str | None]:  # fmt: skip
-        self._http.request(method, path, body, dict(headers))
+        self._http.request(method, path, body, {**self._headers, **headers})
         answer = self._http.getresponse()
         raw = answer.read()
         if answer.status not in expected:
             told = raw.decode(errors="replace")
-            raise SystemExit(f"{method} {path}: {answer.status} instead of {expected}\n{told}")
+            told = f"{method} {path}: {answer.status} instead of {expected}\n{told}"
+            raise UnexpectedAnswer(answer.status, told)
         return (json.loads(raw) if raw else None), answer.headers["ETag"]
 
 
 class HubClient:
     """Publishes to a hub with the token of each repo's owner."""
 
-    def __init__(self, server: Server, tokens: Mapping[str, str]) -> None:
-        self._connection = Connection(server)
+    def __init__(
+        self, server: Server, tokens: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._connection = Connection(server, headers)
         self._tokens = tokens
 
     def publish(self, prompt: Prompt) -> dict[str, Any]:
@@ -189,8 +204,10 @@ class HubClient:
 
     create = publish
 
-    def publish_visibly(self, prompt: Prompt) -> tuple[Latency, int]:
-        """How long it takes, and its serial."""
+    def publish_visibly(self, prompt: Prompt) -> tuple[Latency, dict[str, Any]]:
+        """How long it takes, and what the hub says of it. Ends the benchmark if the next reader
+        does not get it.
+        """
         _, tag = self._connection.get(prompt.path, (200, 404))
         headers = {"If-None-Match": tag} if tag else {}
         started = time.perf_counter()
@@ -202,7 +219,7 @@ class HubClient:
         if seen != published["version"]:
             raise SystemExit(f"{prompt.path}: {published['version']} is published, {seen} is seen")
         latency = Latency((answered - started) * 1000, (ended - started) * 1000)
-        return latency, published["serial"]
+        return latency, published
 
     def health(self) -> dict[str, Any]:
         return self._connection.get("/healthz")[0]
@@ -296,7 +313,8 @@ class Bench:
         with closing(self._hub_client()) as client:
             for prompt in self._draw(kind, count):
                 time.sleep(think_seconds)
-                latency, serial = client.publish_visibly(prompt)
+                latency, published = client.publish_visibly(prompt)
+                serial = published["serial"]
                 latencies.append(latency)
             lag = serial - client.health()["serial"]
         burst = Burst(latencies[WARM_UPS:], max(0, lag), self._settle(serial))
@@ -412,7 +430,7 @@ def _milliseconds(call: Callable[[Prompt], object], prompt: Prompt) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def percentile(values: Iterable[float], percent: int) -> float:
+def percentile(values: Iterable[float], percent: float) -> float:
     """The lowest value that so many percent of the values do not exceed."""
     ordered = sorted(values)
     return ordered[math.ceil(len(ordered) * percent / 100) - 1]
@@ -485,10 +503,12 @@ def measure(options: argparse.Namespace, size: int, folder: str, is_compared: bo
     return bench.figures
 
 
-def make_catalogue(size: int, seed: int, folder: str) -> tuple[list[Prompt], dict[str, str]]:
+def make_catalogue(
+    size: int, seed: int, folder: str, versions: int = 1
+) -> tuple[list[Prompt], dict[str, str]]:
     """Write it; some random repos of it, and tokens of all owners that these have."""
     os.mkdir(folder)
-    catalogue = Catalogue(size, 1, seed)
+    catalogue = Catalogue(size, versions, seed)
     catalogue.write(f"{folder}/content")
     prompts = []
     for plan in random.Random(seed).sample(list(catalogue.plans()), min(SAMPLED, size)):

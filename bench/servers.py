@@ -17,13 +17,18 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from processes import HUBCTL, environment, process_tree
 
+from builder.hosts import caddy as caddy_host
+from builder.hosts import nginx as nginx_host
+from builder.hosts.rules import HostedSite
+
 CLIENTS = 20_000
 CONNECTIONS = 32
+BASE_URL = "http://127.0.0.1:8000"  # in the site; nobody asks there
 START_SECONDS_MAX = 600  # the server builds first
 PACKAGES = {"nginx": "nginx-light", "wrk": "wrk", "taskset": "util-linux"}
 
@@ -51,6 +56,19 @@ http {{
 }}
 """
 
+# On connections, what the generated one has: they are not what is compared.
+BARE_NGINX_CONF = """
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+events {{ worker_connections 4096; }}
+http {{
+  access_log {log}; sendfile on; tcp_nopush on; keepalive_requests 100000; {more}
+  client_body_temp_path {folder}/temp; proxy_temp_path {folder}/temp;
+  fastcgi_temp_path {folder}/temp; uwsgi_temp_path {folder}/temp; scgi_temp_path {folder}/temp;
+  types {{ application/json json; text/plain txt; text/html html; }}
+  server {{ listen 127.0.0.1:{port}; root {site}; }}
+}}
+"""
+
 WRK_LUA = """
 local requests = {{}}
 local paths = {{{paths}}}
@@ -72,7 +90,8 @@ function done(summary, latency, requests)
   local broken = e.connect + e.read + e.write + e.timeout
   local figures = {{
     requests = summary.requests, microseconds = summary.duration, bytes = summary.bytes,
-    refused = e.status, broken = broken, p99 = math.floor(latency:percentile(99)),
+    refused = e.status, broken = broken,
+    p50 = math.floor(latency:percentile(50)), p99 = math.floor(latency:percentile(99)),
   }}
   for key, value in pairs(figures) do
     io.write(string.format("\\n%s=%d", key, value))
@@ -98,6 +117,7 @@ class Load(NamedTuple):
     reads_per_second: float
     reads_per_cpu_second: float
     bytes_per_read: float
+    p50_milliseconds: float
     p99_milliseconds: float
     refused: int
     broken: int
@@ -112,15 +132,83 @@ def missing_programs() -> list[str]:
 def nginx(site: str, folder: str, core: int | None, rate_limit: int) -> Iterator[Server]:
     """nginx with one worker; ``rate_limit`` is reads a minute and client, 0 for none."""
     port = free_port()
-    conf = f"{folder}/nginx-{port}.conf"
-    with open(conf, "w") as file:
-        limit = f"limit_req zone=reads burst={rate_limit} nodelay;" if rate_limit else ""
-        file.write(
-            NGINX_CONF.format(
-                folder=folder, site=site, port=port, limit=limit, rate=rate_limit or 120
-            )
-        )
-    command = ["nginx", "-p", folder, "-c", conf, "-e", f"{folder}/nginx.log"]
+    limit = f"limit_req zone=reads burst={rate_limit} nodelay;" if rate_limit else ""
+    conf = NGINX_CONF.format(
+        folder=folder, site=site, port=port, limit=limit, rate=rate_limit or 120
+    )
+    with started_nginx(conf, folder, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def bare_nginx(
+    site: str, folder: str, core: int | None, log: bool = False, more: str = ""
+) -> Iterator[Server]:
+    """nginx with one worker that serves the files of a folder by their paths, and that is all.
+
+    ``log``: nginx's default log. ``more``: directives that it is to have besides.
+    """
+    port = free_port()
+    own = f"{folder}/bare-{port}"
+    os.mkdir(own)
+    conf = BARE_NGINX_CONF.format(
+        folder=own, site=site, port=port, more=more, log=f"{own}/access.log" if log else "off"
+    )
+    with started_nginx(conf, own, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def generated_nginx(
+    site: HostedSite, folder: str, core: int | None, change: Callable[[str], str] = str
+) -> Iterator[Server]:
+    """nginx as ``hubctl hosts nginx`` writes it, but with one worker, and where it is free to
+    listen, with logs and cache of its own. ``change``: what else is to be different.
+    """
+    site, port, own = _placed(site, folder, "nginx")
+    os.mkdir(nginx_host.folder(site))
+    conf = nginx_host.files(site)[nginx_host.FILE]
+    conf = substituted(r"^worker_processes auto;", "worker_processes 1; daemon off;", conf)
+    with started_nginx(change(conf), own, port, core) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def generated_caddy(site: HostedSite, folder: str, core: int | None) -> Iterator[Server]:
+    """Caddy as ``hubctl hosts caddy`` writes it, but where it is free to listen."""
+    site, port, own = _placed(site, folder, "caddy")
+    os.mkdir(f"{site.state}/caddy")
+    (text,) = caddy_host.files(site).values()
+    path = f"{own}/Caddyfile"
+    with open(path, "w") as file:
+        file.write(text)
+    command = ["caddy", "run", "--config", path, "--adapter", "caddyfile"]
+    with started_server(command, port, core, {"HOME": own}) as server:
+        yield server
+
+
+def _placed(site: HostedSite, folder: str, program: str) -> tuple[HostedSite, int, str]:
+    """A site with a port and a state folder of its own; these two."""
+    port = free_port()
+    own = f"{folder}/{program}-{port}"
+    os.mkdir(own)
+    return site._replace(state=own, listen=f"127.0.0.1:{port}"), port, own
+
+
+def substituted(pattern: str, replacement: str, conf: str) -> str:
+    """A configuration with other lines. Stops the benchmark if it has none such (any more)."""
+    changed, count = re.subn(pattern, replacement, conf, flags=re.M)
+    if not count:
+        raise SystemExit(f"The generated configuration has nothing like {pattern}.")
+    return changed
+
+
+@contextlib.contextmanager
+def started_nginx(conf: str, folder: str, port: int, core: int | None) -> Iterator[Server]:
+    path = f"{folder}/nginx-{port}.conf"
+    with open(path, "w") as file:
+        file.write(conf)
+    command = ["nginx", "-p", folder, "-c", path, "-e", f"{folder}/nginx.log"]
     if os.geteuid() == 0:
         # It would change to another user, who cannot read the folder.
         command += ["-g", "user root;"]
@@ -141,7 +229,7 @@ def hub(
         *HUBCTL, "serve", "--content", f"{folder}/content", "--out", f"{folder}/site",
         "--state", f"{folder}/state", "--host", "127.0.0.1", "--port", str(port),
         "--rate-limit", str(rate_limit), "--trusted-proxy", "127.0.0.1",
-        "--base-url", "http://127.0.0.1:8000", *options,
+        "--base-url", BASE_URL, *options,
     ]  # fmt: skip
     with started_server(command, port, core) as server:
         yield server
@@ -222,6 +310,7 @@ def load(
         reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
         reads_per_cpu_second=found["requests"] / max(0.01, used_seconds),
         bytes_per_read=found["bytes"] / max(1, found["requests"]),
+        p50_milliseconds=found["p50"] / 1000,
         p99_milliseconds=found["p99"] / 1000,
         refused=found["refused"],
         broken=found["broken"],

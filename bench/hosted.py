@@ -1,0 +1,120 @@
+"""A hub with a catalogue, servers before its site, and how these are measured in turns."""
+
+import argparse
+import os
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from bench_publish import HubClient, Prompt, say
+from report import median, spread
+from servers import Load, Server, fetch, load
+
+from builder.hosts.rules import HostedSite
+
+MANY = 1_000
+# Servers; those whose name begins with "bare" are asked for files by their paths.
+GENERATED, BARE, BARE_LOGGING, CADDY = "generated", "bare", "bare, log", "Caddy"
+SETTLE_SECONDS_MAX = 600
+
+
+class Case(NamedTuple):
+    """What is read: by URL, and by file where a server knows only these. ``gzip``: whether the
+    bare nginx is to compress.
+    """
+
+    name: str
+    urls: list[str]
+    files: list[str]
+    headers: dict[str, str]
+    status: int = 200
+    gzip: bool = False
+
+
+class Bench(NamedTuple):
+    """What all measurements share. ``server_core`` is that of a server alone, ``service_core`` that
+    of all that a hub runs; None: any.
+    """
+
+    options: argparse.Namespace
+    folder: str
+    site: HostedSite
+    hub: Server
+    prompts: list[Prompt]
+    tokens: Mapping[str, str]
+    server_core: int | None
+    service_core: int | None
+    client_core: int | None
+
+
+def make_cases(prompts: Sequence[Prompt]) -> list[Case]:
+    """What is read where servers are compared."""
+    repos = [prompt.path for prompt in prompts[:MANY]]
+    one = repos[0]
+    lists = "/api/v1/repos"
+    return [
+        Case("repo JSON, one repo", [one], [f"{one}.json"], {}),
+        Case(f"repo JSON, {len(repos):,} repos", repos, [f"{repo}.json" for repo in repos], {}),
+        Case("raw text", [f"{one}/raw"], [f"{one}/raw.txt"], {}),
+        Case("list by query", [f"{lists}?sort=new&page=2"], [f"{lists}/_/new/2.json"], {}),
+        Case("repo JSON, 304", [one], [f"{one}.json"], {"If-None-Match": ""}, 304),
+        Case("repo JSON, gzip", [one], [f"{one}.json"], {"Accept-Encoding": "gzip"}, gzip=True),
+    ]
+
+
+def take_turns(bench: Bench, case: Case, servers: Mapping[str, Server]) -> dict[str, list[Load]]:
+    """One measurement of each server a round, in the opposite order every other round."""
+    asked = {name: _prepare(case, name, server) for name, server in servers.items()}
+    if len(sizes := {size for _, _, size in asked.values()}) > 1 and not case.gzip:
+        raise SystemExit(f"{case.name}: the servers' answers are not the same: {sizes} bytes")
+    found: dict[str, list[Load]] = defaultdict(list)
+    for number in range(bench.options.rounds):
+        for name in list(servers)[:: -1 if number % 2 else 1]:
+            paths, headers, _ = asked[name]
+            one = load(servers[name], paths, headers, bench.options.seconds, bench.client_core)
+            found[name].append(one)
+            _empty_logs(bench.folder)
+        rates = ", ".join(
+            f"{name} {loads[-1].reads_per_second:,.0f}" for name, loads in found.items()
+        )
+        say(f"  {case.name}: {rates}")
+    return {name: found[name] for name in servers}
+
+
+def ratio_of(over: Sequence[float], under: Sequence[float]) -> tuple[str, str]:
+    """The median of the ratios of neighbours, and how far they spread."""
+    ratios = [a / b for a, b in zip(over, under, strict=True)]
+    return f"{median(ratios):.2f}", spread(ratios)
+
+
+def settle(bench: Bench) -> None:
+    """Wait until the site is complete."""
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    with closing(HubClient(bench.hub, bench.tokens)) as client:
+        while (health := client.health())["status"] != "ok":
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the lists do not settle: {health}")
+            time.sleep(0.05)
+
+
+def _prepare(case: Case, name: str, server: Server) -> tuple[list[str], dict[str, str], int]:
+    """Paths and headers for a server that was seen to give the right answer; its bytes."""
+    paths = case.files if name.startswith(BARE) else case.urls
+    headers = dict(case.headers)
+    if "If-None-Match" in headers:
+        # Each has tags of its own.
+        headers["If-None-Match"] = fetch(server, paths[0], {})[1]["etag"]
+    status, answered, size = fetch(server, paths[0], headers)
+    encoding = answered.get("content-encoding", "identity")
+    if status != case.status or encoding != headers.get("Accept-Encoding", "identity"):
+        raise SystemExit(f"{name}: {paths[0]}: {status} {encoding}, expected {case.status}")
+    return paths, headers, size
+
+
+def _empty_logs(folder: str) -> None:
+    """Memory is not for some hundred bytes of each read."""
+    for parent, _, names in os.walk(folder):
+        if "access.log" in names:
+            os.truncate(f"{parent}/access.log", 0)
