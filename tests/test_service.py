@@ -248,8 +248,8 @@ def test_alone_beside_a_server_of_reads(small: Settings) -> None:
 
 def test_alone_with_a_wrong_setting(small: Settings) -> None:
     process = Process(
-        str(Path(sys.executable).with_name("gunicorn")), "publisher.wsgi:app",
-        env=clean_environment(HUB_PUBLISH_LIMIT="many"),
+        str(Path(sys.executable).with_name("gunicorn")), "--bind", "127.0.0.1:0",
+        "publisher.wsgi:app", env=clean_environment(HUB_PUBLISH_LIMIT="many"),
     )  # fmt: skip
     process.wait_for_line("HUB_PUBLISH_LIMIT is 'many'")
     assert process.stop(signal.SIGKILL) != 0

@@ -236,7 +236,7 @@ def test_what_new_pulls_touch(small: Settings) -> None:
     scopes = {file: match_file(file).route.scope for file in files}
     assert {file for file, scope in scopes.items() if scope != "list"} == {
         "api/v1/repos/bob/sql.json", "bob/sql.html", "api/v1/users/bob.json", "bob.html",
-        "index.html", "llms.txt",
+        "index.html", "index.html.gz", "llms.txt",
     }  # fmt: skip
     assert build(small).written == 0
 

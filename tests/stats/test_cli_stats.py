@@ -41,7 +41,7 @@ def test_the_sum_for_people(folder: Path) -> None:
     assert done.stdout == (
         "10 lines: 5 pulls counted in 2 repos, 1 repeated, 1 of bots, 1 other requests, "
         "1 malformed, 0 of closed days, 1 from the future\n"
-        "The next build shows the counts: run `hubctl build`, or publish something.\n"
+        "`hubctl serve` shows the counts in some seconds; without one, run `hubctl build`.\n"
     )
     assert f"the first is {folder}/access.log, line 9." in done.stderr
     assert "From the future" in done.stderr
@@ -99,8 +99,8 @@ def test_no_log_is_wrong_use() -> None:
     assert run_here("stats", "ingest").exit_code == 2
 
 
-def test_help_says_that_a_build_shows_the_counts() -> None:
-    assert "next build shows the counts" in run_here("stats", "ingest", "--help").stdout
+def test_help_says_what_shows_the_counts() -> None:
+    assert "`hubctl serve` that runs shows the counts" in run_here("stats", "ingest", "--help").stdout
 
 
 def test_show(folder: Path) -> None:
