@@ -183,13 +183,14 @@ def _find_lost(
     """The objects that were the site's and are no more, and how many never were."""
     deletes = []
     foreign = 0
+    sorted_keys = sorted(remote)
     for key, mark in remote.items():
         if key in keys:
             continue
         row, found = manifest.row(key), match_key(key)
         if row and row.remote == mark:
             deletes.append(Delete(key, BY_NAME.get(row.route)))
-        elif found and is_certain(found, remote):
+        elif found and is_certain(found, sorted_keys):
             deletes.append(Delete(key, found.route))
         else:
             foreign += 1
