@@ -12,6 +12,7 @@ next build when somebody waits for the first.
 """
 
 import hashlib
+import logging
 import os
 import sqlite3
 import time
@@ -33,13 +34,13 @@ from builder import (
     render,
 )
 from builder.changes import Changes, Progress, find_changes
-from builder.errors import STATUS, ContentError, Fault, OperatorError
+from builder.errors import STATUS, ContentError, Fault, OperatorError, PullsError
 from builder.home import write_home
 from builder.lists import StalePage, find_stale_first, write_page
 from builder.orphans import lost_files, new_files
 from builder.owners import write_owner
 from builder.pool import render_repos
-from builder.recount import newest
+from builder.recount import ShownPulls, newest
 from builder.render import json_bytes
 from builder.repos import Task, remembered_versions
 from builder.routes import BY_NAME
@@ -48,6 +49,8 @@ from builder.settle import Settling
 from builder.site import Site
 from builder.state import RepoRow, State, build_lock
 from builder.stats.pulls import Pulls
+
+log = logging.getLogger("hub.build")
 
 
 class Report(NamedTuple):
@@ -104,29 +107,42 @@ def build(
     soon; then, or when another process waits to build, this one leaves what is not urgent to it.
     By default a build leaves nothing.
 
-    Raises OperatorError, and ContentError: before anything has changed in lists; but with
-    ``changed``, after everything that has no fault is built. The next build makes good what
-    this one left.
+    Raises OperatorError; PullsError, but with ``changed`` pulls stay as they are shown instead;
+    ContentError: before anything has changed in lists; but with ``changed``, after everything
+    that has no fault is built. The next build makes good what this one left.
     """
     started = time.perf_counter()
     check_folders(settings)
     with build_lock(settings.state, on_wait) as is_lock_wanted:
 
-        def attempt(changed: Iterable[tuple[str, str]] | None) -> Report:
-            with State(settings.state) as state, Pulls(settings.state) as pulls:
-                run = _Run(settings, state, pulls, Site(settings.out), progress)
-                if is_wanted:
-                    run.is_wanted = lambda: is_wanted() or is_lock_wanted()
+        def attempt(named: list[tuple[str, str]] | None) -> Report:
+            with State(settings.state) as state:
                 try:
-                    run.run(changed, full, index, on_visible)
-                except Exception:
-                    state.abandon()
-                    raise
-                return run.report()
+                    with Pulls(settings.state) as pulls:
+                        return attempt_with(state, pulls, named)
+                except PullsError as error:
+                    if named is None:
+                        raise
+                    # Publishers do not wait until the counts are mended.
+                    log.error("The site goes on showing the pulls that it shows. %s", error)
+                    return attempt_with(state, ShownPulls(state, error), named)
+
+        def attempt_with(
+            state: State, pulls: Pulls | ShownPulls, named: list[tuple[str, str]] | None
+        ) -> Report:
+            run = _Run(settings, state, pulls, Site(settings.out), progress)
+            if is_wanted:
+                run.is_wanted = lambda: is_wanted() or is_lock_wanted()
+            try:
+                run.run(named, full, index, on_visible)
+            except Exception:
+                state.abandon()
+                raise
+            return run.report()
 
         try:
             try:
-                report = attempt(changed)
+                report = attempt(None if changed is None else [*changed])
             except sqlite3.DatabaseError as error:
                 if not database.is_damaged(error):
                     raise
@@ -182,8 +198,9 @@ class _Run:
     """One build: its inputs, and what it has found out so far."""
 
     def __init__(
-        self, settings: Settings, state: State, pulls: Pulls, site: Site, progress: Progress
-    ) -> None:
+        self, settings: Settings, state: State, pulls: Pulls | ShownPulls, site: Site,
+        progress: Progress,
+    ) -> None:  # fmt: skip
         self.settings = settings
         self.state = state
         self.pulls = pulls
@@ -209,6 +226,8 @@ class _Run:
         if (self.is_fresh or state.was_killed()) and not site.dry:
             site.remove_temporary_files()
         if self.is_fresh:
+            if isinstance(self.pulls, ShownPulls):
+                raise self.pulls.error  # nothing would know any more what the site shows
             changed = None
             state.begin(forget=True)
         # Who names repos has others to serve than their faults; who asks for all gets all.

@@ -3,7 +3,8 @@
     HubError
     ├── RequestError    what a caller asked cannot be done; has a code of the public contract
     └── OperatorError   what only the operator can mend; stops a command with exit status 1
-        └── ContentError    the content tree has faults; lists each with its file
+        ├── ContentError    the content tree has faults; lists each with its file
+        └── PullsError      the counts of pulls cannot be used
 
 A message says what to do. ``STATUS`` is the only place where a code becomes an HTTP status.
 """
@@ -66,6 +67,10 @@ class RequestError(HubError):
 
 class OperatorError(HubError):
     """A folder, file or setting of this installation is not usable as it is."""
+
+
+class PullsError(OperatorError):
+    """The database of pulls cannot be used as it is."""
 
 
 class Fault(NamedTuple):

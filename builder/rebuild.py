@@ -220,7 +220,7 @@ def _public_message(error: Exception) -> str:
     if isinstance(error, ContentError):
         return str(error)  # its paths are those of the content tree, which readers know
     if isinstance(error, HubError):
-        return "The site or the state cannot be written; the log has the cause."
+        return "The site or the state cannot be used; the log has the cause."
     return "The build failed; the log has the cause."
 
 

@@ -10,21 +10,47 @@ from collections.abc import Callable
 
 from builder import content
 from builder.changes import Progress
-from builder.errors import ContentError, Fault
+from builder.errors import ContentError, Fault, PullsError
 from builder.owners import write_owner
 from builder.pool import render_repos
 from builder.repos import task_as_remembered
 from builder.settings import Settings
 from builder.site import Site
 from builder.state import RepoRow, State
-from builder.stats.pulls import Pulls
+from builder.stats.pulls import PullCounts, Pulls
 
 # Who waits to publish waits for one batch. With nobody to wait, several processes take part.
 REPOS_PER_BATCH = 25
 REPOS_PER_BATCH_UNHURRIED = 2_000
 
 
-def newest(pulls: Pulls) -> tuple[int, str | None]:
+class ShownPulls:
+    """The counts that the site shows, where the database of pulls cannot be used: publishers do
+    not wait until it is mended.
+
+    They are not known by day, so a repo that is rendered by them is listed too low in `trending`:
+    the next build that can read the database looks at all repos.
+    """
+
+    def __init__(self, state: State, error: PullsError) -> None:
+        self.error = error
+        self._state = state
+        serial, _ = state.shown_pulls()
+        if serial:
+            state.show_pulls(serial, "unreadable")
+
+    def serial(self) -> int:
+        return self._state.shown_pulls()[0]
+
+    def nonce(self, serial: int) -> str | None:
+        return self._state.shown_pulls()[1]
+
+    def of(self, repo_id: str) -> PullCounts | None:
+        row = self._state.repo(repo_id)
+        return PullCounts(row.pulls if row else 0, ()) if self.serial() else None
+
+
+def newest(pulls: Pulls | ShownPulls) -> tuple[int, str | None]:
     """The counts that there are, as ``State.shown_pulls`` tells of the shown ones."""
     serial = pulls.serial()
     return serial, pulls.nonce(serial)
@@ -37,8 +63,8 @@ class Recount:
     """
 
     def __init__(
-        self, settings: Settings, state: State, pulls: Pulls, site: Site, progress: Progress,
-        *, is_hurried: bool,
+        self, settings: Settings, state: State, pulls: Pulls | ShownPulls, site: Site,
+        progress: Progress, *, is_hurried: bool,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.state = state

@@ -30,12 +30,19 @@ EDITED = ("wrangler.toml",)
 # Servers that run here, and keep logs and temporary files below the state folder.
 SERVERS = ("nginx", "caddy")
 
-_is_address = re.compile(r"(?:[A-Za-z0-9.*_-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?").fullmatch
+PORT_MAX = 65_535
+_address = re.compile(r"([A-Za-z0-9._-]+|\*|\[[0-9A-Fa-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
 
 def _parse_address(context: click.Context, option: click.Option, value: str) -> str:
-    if not value or not _is_address(value):
-        raise click.BadParameter(f"{value!r} is not HOST:PORT, as 127.0.0.1:8080.")
+    found = _address.fullmatch(value)
+    is_upstream = option.name == "upstream"
+    if (
+        not found
+        or int(found[2] or 1) > PORT_MAX
+        or (is_upstream and (found[1] == "*" or not found[2]))
+    ):
+        raise click.BadParameter(f"{value!r} is not HOST:PORT, as {option.default}.")
     return value
 
 
@@ -65,6 +72,7 @@ def _parse_networks(
     help="Where `hubctl serve` answers searches, publishing and MCP, in an address that the host "
     "can reach.",
 )  # fmt: skip
+@click.option("--no-upstream", is_flag=True, help="There is no `hubctl serve` behind nginx.")
 @click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
     help="Reads a minute for each client address; 0 for no limit.",
@@ -81,6 +89,10 @@ def _parse_networks(
     metavar="FILE KEY",
     help="Certificate and key, for TLS with nginx or Caddy.",
 )
+@click.option(
+    "--files-only", is_flag=True,
+    help="For s3: no second keys for URLs, as `hubctl deploy --files-only`.",
+)  # fmt: skip
 @out_option
 @state_option
 @click.option(
@@ -88,9 +100,9 @@ def _parse_networks(
     help="Where readers find the site. [default: what the site says]",
 )  # fmt: skip
 def hosts(
-    host: str, target: str, listen: str, upstream: str, rate_limit: int,
-    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None, out: str, state: str,
-    base_url: str | None,
+    host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
+    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None,
+    files_only: bool, out: str, state: str, base_url: str | None,
 ) -> None:  # fmt: skip
     """Write what a host needs to serve the site.
 
@@ -109,7 +121,7 @@ def hosts(
         state=os.path.abspath(state),
         base_url=_base_url(out, base_url),
         listen=listen,
-        upstream=upstream,
+        upstream="" if no_upstream else upstream,
         reads_per_minute=rate_limit,
         trusted_proxies=trusted_proxies,
         certificate=certificate and tuple(map(os.path.abspath, certificate)),
@@ -118,7 +130,7 @@ def hosts(
     try:
         os.makedirs(folder, exist_ok=True)
         if host == PLAN:
-            _plan(site, folder)
+            _plan(site, folder, files_only)
             return
         if host in SERVERS:
             os.makedirs(f"{site.state}/{host}", exist_ok=True)
@@ -131,7 +143,10 @@ def hosts(
                 click.echo(path)
     except OSError as error:
         raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
-    click.echo(f"{NEXT[host].format(folder)}\nLinks of the site lead to {site.base_url}.", err=True)
+    click.echo(NEXT[host].format(folder), err=True)
+    if host in SERVERS:
+        click.echo(f"Its logs are in {site.state}/{host}.", err=True)
+    click.echo(f"Links of the site lead to {site.base_url}.", err=True)
 
 
 def _base_url(out: str, given: str | None) -> str:
@@ -147,9 +162,9 @@ def _base_url(out: str, given: str | None) -> str:
     return hub.base_url
 
 
-def _plan(site: HostedSite, folder: str) -> None:
+def _plan(site: HostedSite, folder: str, files_only: bool) -> None:
     with Progress() as progress:
-        plan = s3.write(site, folder, progress=progress, on_wait=say_waiting)
+        plan = s3.write(site, folder, files_only=files_only, progress=progress, on_wait=say_waiting)
     click.echo(plan.path)
     click.echo(
         f"{plan.puts:,} objects to put, {plan.deletes:,} to delete, in the order of the plan. "

@@ -5,7 +5,7 @@ import contextlib
 import click
 
 from builder.build import build as build_site
-from builder.errors import ContentError
+from builder.errors import ContentError, PullsError
 from builder.query_thread import QueryThread
 from builder.rebuild import Rebuilder
 from builder.serve import ReadApp
@@ -74,13 +74,13 @@ def serve(
 
 
 def _build(settings: Settings) -> bool:
-    """Build before serving. With faults in the content, a site that is there is served as it
-    is; then False.
+    """Build before serving. With faults in the content or the counts of pulls, a site that is
+    there is served as it is; then False.
     """
     try:
         with Progress() as progress:
             report = build_site(settings, progress=progress, on_wait=say_waiting)
-    except ContentError as error:
+    except (ContentError, PullsError) as error:
         if not is_built(settings.out):
             raise
         click.echo(f"{error}\nServing the site as it was built before.", err=True)

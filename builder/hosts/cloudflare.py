@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from builder import answers, missing, names, throttle
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import MESSAGES, PARAMETERS, HostedSite, rules
+from builder.hosts.rules import MESSAGES, NO_QUERIES, PARAMETERS, HostedSite, rules
 from builder.hosts.templates import fill
 from builder.routes import (
     BY_NAME,
@@ -27,12 +27,6 @@ from builder.routes import (
 
 # Wrangler asks for the day whose runtime the Worker was written for.
 COMPATIBILITY_DATE = "2026-07-01"
-
-# A reader who asks again gets the same answer, so not 503.
-NO_QUERIES = (
-    "This host answers neither q nor several tags at once. Take one tag, or look through "
-    f"{BY_NAME['catalogue'].url}, which lists every repo."
-)
 
 
 def files(site: HostedSite) -> dict[str, str]:

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
+    BAD_REQUEST,
+    NO_QUERIES,
     PARAMETERS,
     TEXT_MEDIA,
     HostedSite,
@@ -40,10 +42,12 @@ FILE = "nginx.conf"
 _TEXT = r"(?:\.txt)?"
 
 _known = "|".join(PARAMETERS)
+# The place that asks the service.
+_ASK = "ask"
 # Queries that no map looks into, and where they go: what would have to be decoded, to the service.
 _ODD_QUERIES = (
     (rf"^(?:[^&]*&){{{PARAMETERS_MAX}}}", "invalid_parameter"),
-    (rf"(?:^|&)(?:(?:{_known})=[^&]*|[^=&]*)[%+]", "ask"),
+    (rf"(?:^|&)(?:(?:{_known})=[^&]*|[^=&]*)[%+]", _ASK),
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
 )
 
@@ -81,6 +85,7 @@ def files(site: HostedSite) -> dict[str, str]:
     plain.append(raw._replace(where=raw.where.replace(_TEXT, _TEXT[:-1])))
     raw = raw._replace(where=raw.where.replace(_TEXT, ""))
     tag = value_pattern("tag")
+    ask = _ASK if site.upstream else "no_queries"
     limit = site.reads_per_minute
     common = [("Cache-Control", "$cache"), *_headers(answers.CORS + answers.SAFETY)]
     # Of pages alone.
@@ -91,6 +96,8 @@ def files(site: HostedSite) -> dict[str, str]:
     text = fill(
         "nginx.conf.jinja",
         site=site,
+        # All of IPv6 has IPv4 in it.
+        listen=f"{site.listen} ipv6only=off" if site.listen.startswith("[::]:") else site.listen,
         base=base,
         folder=folder(site),
         cache=CACHE_CONTROL,
@@ -117,7 +124,8 @@ def files(site: HostedSite) -> dict[str, str]:
         + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
         # Queries
         grammar={parameter: value_pattern(parameter) for parameter in GRAMMAR},
-        odd_queries=_ODD_QUERIES,
+        odd_queries=[(pattern, ask if place == _ASK else place) for pattern, place in _ODD_QUERIES],
+        ask=ask,
         tags=f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
         asked={"sort": SORTS[0], "page": "1", "tag": "", "version": ""},
         list=base + _variables(BY_NAME["list"].url, "asked_"),
@@ -163,19 +171,21 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
 
 def _errors(
     limit: int, common: list[tuple[str, str]]
-) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Errors of nginx's own: name of the place, code, headers."""
+) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
+    """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
     read_or_publish = f"{answers.READ_METHODS}, POST"
     for code in ("invalid_parameter", "invalid_version"):
-        yield code, code, [*common, *_policy(limit)]
+        yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
-        yield code, code, common
-    yield "bad_request", "invalid_parameter", common
-    yield "nobody", "method_not_allowed", [*common, ("Allow", _text(answers.READ_METHODS))]
-    yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))]
-    yield "unavailable", "unavailable", [*common, ("Retry-After", str(answers.RETRY_SECONDS))]
+        yield code, code, common, ""
+    yield "bad_request", "invalid_parameter", common, BAD_REQUEST
+    yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
+    yield "nobody", "method_not_allowed", [*common, ("Allow", _text(answers.READ_METHODS))], ""
+    yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))], ""
+    retry = ("Retry-After", str(answers.RETRY_SECONDS))
+    yield "unavailable", "unavailable", [*common, retry], ""
     # The file's own headers are there already.
-    yield "range_not_satisfiable", "range_not_satisfiable", common[:1]
+    yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""
     if limit:
         # The limit is a bucket that leaks, so the next read is allowed this soon.
         wait_seconds = math.ceil(throttle.WINDOW_SECONDS / limit)
@@ -183,7 +193,7 @@ def _errors(
             ("Retry-After", str(wait_seconds)),
             ("RateLimit", _text(throttle.exhausted(wait_seconds))),
         ]
-        yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted]
+        yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

@@ -10,7 +10,17 @@ from typing import NamedTuple
 
 from builder import render
 from builder.records import ErrorBody
-from builder.routes import API, CHARS_MAX, GRAMMAR, GZIP, QUERY_CHARS_MAX, ROUTES, SORTS, Route
+from builder.routes import (
+    API,
+    BY_NAME,
+    CHARS_MAX,
+    GRAMMAR,
+    GZIP,
+    QUERY_CHARS_MAX,
+    ROUTES,
+    SORTS,
+    Route,
+)
 from builder.settings import DEFAULT_BASE_URL
 
 # Parameters of a URL's query that mean something, here or to `hubctl serve`.
@@ -39,13 +49,22 @@ MESSAGES = {
 }
 
 
+# Of what cannot be read as a request at all.
+BAD_REQUEST = "This is no valid HTTP, or its address or headers are too long."
+# Asking again would give the same answer, so this is no 503.
+NO_QUERIES = (
+    "This host answers neither q nor several tags at once. Take one tag, or look through "
+    f"{BY_NAME['catalogue'].url}, which lists every repo."
+)
+
+
 class HostedSite(NamedTuple):
     """A site as a host's configuration sees it. ``out`` and ``state`` are absolute folders.
 
     ``listen``: host and port. ``upstream``: those of the `hubctl serve` that answers what files
-    cannot. ``reads_per_minute``: for each client address; 0 for no limit. ``trusted_proxies``:
-    whose X-Forwarded-For tells the client's address. ``certificate``: the files of a certificate
-    and its key, for TLS.
+    cannot; empty where there is none. ``reads_per_minute``: for each client address; 0 for no
+    limit. ``trusted_proxies``: whose X-Forwarded-For tells the client's address. ``certificate``:
+    the files of a certificate and its key, for TLS.
     """
 
     out: str

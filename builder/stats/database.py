@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from builder.errors import OperatorError
+from builder.errors import PullsError
 
 PULLS_FILE = "pulls.sqlite3"
 
@@ -64,7 +64,7 @@ def pulls_mark(folder: str) -> tuple[int, ...] | None:
 
 
 def open_for_reading(path: str) -> sqlite3.Connection:
-    """Open a database that exists. Raises OperatorError."""
+    """Open a database that exists. Raises PullsError."""
     with telling(path):
         db = sqlite3.connect(
             f"file:{quote(path)}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
@@ -75,7 +75,7 @@ def open_for_reading(path: str) -> sqlite3.Connection:
 def open_for_writing(path: str) -> sqlite3.Connection:
     """Open a database, after making it and its folder where they are missing.
 
-    Raises OperatorError.
+    Raises PullsError.
     """
     with telling(path):
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -92,7 +92,7 @@ def open_for_writing(path: str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def telling(path: str) -> Iterator[None]:
-    """Raises what the system and SQLite complain of as OperatorError."""
+    """Raises what the system and SQLite complain of as PullsError."""
     try:
         yield
     except OSError as error:
@@ -112,12 +112,12 @@ def _checked(db: sqlite3.Connection, path: str) -> sqlite3.Connection:
             # It is never made without tables, so something has emptied it.
             raise _damaged(path, "it is empty")
         if application != APPLICATION_ID:
-            raise OperatorError(
+            raise PullsError(
                 f"{path} is a database, but not of hub's pulls; move it elsewhere, or choose "
                 "another state folder (--state)."
             )
         if version > SCHEMA_VERSION:
-            raise OperatorError(f"{path} was made by a newer release of hub; use that release.")
+            raise PullsError(f"{path} was made by a newer release of hub; use that release.")
     except BaseException:
         db.close()
         raise
@@ -134,7 +134,15 @@ def _make(path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         # What SQLite makes, others may read: who pulled what is nobody's business.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            if os.geteuid() == 0:
+                # Else what root counts once, nobody else can read or go on counting. The files
+                # beside it get the same owner from SQLite.
+                owner = os.fstat(descriptor)
+                os.fchown(made, owner.st_uid, owner.st_gid)
+        finally:
+            os.close(made)
         with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as db:
             db.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION_ID}; "
@@ -156,15 +164,15 @@ def _folder_lock(folder: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _unusable(path: str, reason: str) -> OperatorError:
-    return OperatorError(
+def _unusable(path: str, reason: str) -> PullsError:
+    return PullsError(
         f"Cannot use {path}: {reason}. Let the user who runs this read and write it and its "
         "folder, see that its disk has space, or choose another folder (--state)."
     )
 
 
-def _damaged(path: str, reason: str) -> OperatorError:
-    return OperatorError(
+def _damaged(path: str, reason: str) -> PullsError:
+    return PullsError(
         f"{path} is damaged ({reason}). It holds the counts of pulls, and nothing else does: put "
         f"a backup in its place, or save what `sqlite3 {path} .recover` finds. Or move it away "
         "with its -wal file, and count anew the logs that there still are."

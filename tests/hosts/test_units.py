@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def commands(unit: str, key: str) -> list[str]:
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The settings of `deploy/hub.env`, with the folders somewhere else."""
     text = (DEPLOY / "hub.env").read_text(encoding="utf-8").replace("/srv/hub", str(folder))
-    settings = dict(line.split("=", 1) for line in text.splitlines() if "=" in line[:40])
+    settings = dict(word.split("=", 1) for word in shlex.split(text, comments=True))
     assert {"HUB_BASE_URL", "HUB_CONTENT", "HUB_OUT", "HUB_STATE"} <= settings.keys()
     return clean_environment(**(settings | changes))
 

@@ -17,7 +17,7 @@ import pytest
 
 from builder import recount, settle
 from builder.build import build, compare
-from builder.errors import ContentError, OperatorError
+from builder.errors import ContentError, PullsError
 from builder.queries import ListQuery, Queries
 from builder.rebuild import Rebuilder
 from builder.routes import SORTS, match_file
@@ -573,15 +573,39 @@ def test_as_many_pulls_on_other_days(four: Settings) -> None:
     assert listed(four, "trending") == ["ann/a", "bob/c", "ann/b", "bob/d"]
 
 
+def test_publishers_do_not_wait_until_damaged_counts_are_mended(small: Settings) -> None:
+    build(small)
+    count(small, {"ann/review": 3, "bob/sql": 2})
+    build(small)
+    path = pulls_path(small)
+    whole = path.read_bytes()
+    path.write_bytes(b"rubbish" + whole[7:])
+    write_version(small.content, "bob", "sql", "1.0.1", "Another text.\n")
+    write_version(small.content, "bob", "new", "1.0.0", "A new repo.\n")
+    assert build(small, changed=[("bob", "sql"), ("bob", "new")]).is_settled
+    records = {name: json.loads(read_tree(small.out)[f"api/v1/repos/bob/{name}.json"])["data"]
+               for name in ("sql", "new")}  # fmt: skip
+    assert (records["sql"]["latest_version"], records["sql"]["pulls"]) == ("1.0.1", 2)
+    assert (records["new"]["latest_version"], records["new"]["pulls"]) == ("1.0.0", 0)
+    with pytest.raises(PullsError, match=PULLS_FILE):
+        build(small)
+    with pytest.raises(PullsError, match=PULLS_FILE):
+        build(small._replace(site_name="Another"), changed=[("bob", "sql")])  # all is to be made
+    path.write_bytes(whole)
+    build(small)
+    assert read_tree(small.out) == freshly_built(small)
+
+
 def test_damaged_counts_are_told_and_the_site_stays(small: Settings) -> None:
     count(small, {"ann/story": 2})
     before = build_files(small)
     sound = pulls_path(small).read_bytes()
     pulls_path(small).write_bytes(b"SQLite format 3\0" + b"?" * 4096)
-    for options in ({"changed": []}, {}, {"full": True}):
-        with pytest.raises(OperatorError, match=PULLS_FILE):
+    for options in ({}, {"full": True}):
+        with pytest.raises(PullsError, match=PULLS_FILE):
             build_files(small, **options)
         assert read_tree(small.out) == before
+    assert build_files(small, changed=[]) == before
     pulls_path(small).write_bytes(sound)
     assert build_files(small) == before
 
