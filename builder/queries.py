@@ -18,13 +18,20 @@ from urllib.parse import parse_qsl
 from builder import names, words
 from builder.errors import OperatorError, RequestError
 from builder.render import envelope, list_meta, page_count
-from builder.routes import PAGE_SIZE, QUERY_CHARS_MAX, SORTS, Match, list_api
+from builder.routes import (
+    PAGE_SIZE,
+    PARAMETERS,
+    PARAMETERS_MAX,
+    QUERY_CHARS_MAX,
+    SORTS,
+    Match,
+    list_api,
+)
 from builder.search import Searcher, parse_query
 from builder.settings import Settings
 from builder.state import State
 from builder.words import Word
 
-PARAMETERS_MAX = 50
 PAGE_MAX = 999_999_999
 # Names that a wrong one is compared with, twice; each takes some microseconds.
 COMPARED_MAX = 500
@@ -32,9 +39,6 @@ COMPARED_MAX = 500
 MISSPELT_RATIO = 0.8
 # Words of a wrong name that are searched for.
 SIMILAR_WORDS_MAX = 3
-
-# What one reads of a URL's query, here and for a raw text.
-_PARAMETERS = ("page", "sort", "tag", "q", "version")
 
 log = logging.getLogger("hub.queries")
 
@@ -65,7 +69,7 @@ class Found(NamedTuple):
     total: int
 
 
-def parse_parameters(query: bytes, known: tuple[str, ...] = _PARAMETERS) -> dict[str, str]:
+def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
     """The parameters of a URL's query. Raises RequestError ``invalid_parameter``, also where one
     of those that are known is given twice.
     """

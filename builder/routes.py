@@ -1,7 +1,7 @@
 """The table: every URL, file, media type, cache rule and scope of the site, stated once.
 
 The builder, the embedded server, the OpenAPI document and the README's endpoint table read it;
-generated host configurations and the tool server's reader are to do the same.
+generated host configurations and the tool server's reader do the same.
 
 A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus
 an extension, and a query becomes path segments, so that a host that ignores queries serves all
@@ -21,6 +21,9 @@ PAGE_SIZE = 50
 # Of a list, for people: nobody turns more pages, one searches. Programs get them all.
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 100
+# What means something in a URL's query, of a list or a raw text; each at most once.
+PARAMETERS = ("page", "sort", "tag", "q", "version")
+PARAMETERS_MAX = 50
 
 API = "/api/v1"
 # The shell client is released with the hub.
@@ -240,6 +243,8 @@ BY_NAME = {route.name: route for route in ROUTES}
 
 # What the publish service answers: POST to the one, GET to the other.
 PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
+# As a regular expression: whatever the names in it, the service tells what is wrong with them.
+PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 HEALTH_URL = "/healthz"
 # Where `hubctl serve` speaks MCP.
 MCP_URL = "/mcp"
@@ -250,7 +255,6 @@ HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
 
 _max_age = re.compile(r"max-age=(\d+)")
 _FIELD = re.compile(r"\{(\w+)\}")
-_publish_url = re.compile(_FIELD.sub("[^/]+", PUBLISH_URL))
 
 
 def max_age_seconds(cache: str) -> int:
@@ -261,7 +265,7 @@ def max_age_seconds(cache: str) -> int:
 
 def is_publish_url(path: str) -> bool:
     """Whether something can be published at a URL's path, whatever the names in it."""
-    return _publish_url.fullmatch(path) is not None
+    return re.fullmatch(PUBLISH_PATTERN, path) is not None
 
 
 def list_api(tag: str | None, sort: str, page: int) -> "Match":

@@ -6,14 +6,14 @@ parameter, each by a list of patterns of which the first that is found counts.
 
 import ipaddress
 import re
+import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder import answers, missing, names
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import PARAMETERS, TEXT_MEDIA, HostedSite, envelope, rules
+from builder.hosts.rules import TEXT_MEDIA, HostedSite, envelope, rules
 from builder.hosts.templates import fill
-from builder.queries import PARAMETERS_MAX
 from builder.routes import (
     BY_NAME,
     CACHE_CONTROL,
@@ -22,7 +22,9 @@ from builder.routes import (
     HTML,
     JSON,
     MCP_URLS,
-    PUBLISH_URL,
+    PARAMETERS,
+    PARAMETERS_MAX,
+    PUBLISH_PATTERN,
     QUERY_CHARS_MAX,
     ROUTES,
     SORTS,
@@ -32,12 +34,18 @@ from builder.routes import (
 from builder.settings import Settings, parse_base_url
 
 FILE = "Caddyfile"
+PROGRAM = "caddy"
 
 # What Caddy's own failures are to a reader; all others are internal errors.
 _ERRORS = {"404": "not_found", "413": "content_too_large", "502 503 504": "unavailable"}
 
+_VERSION_SECONDS_MAX = 10
+
 # No system takes less for the path of a socket.
 _SOCKET_BYTES_MAX = 103
+
+# The first whose log can tell who reads through a proxy, and not by the reader's own word.
+_LOGS_CLIENTS_FROM = (2, 8)
 
 # What becomes of a parameter in a pattern: its name, and what its grammar is.
 _CHECKED = "(?P<{0}>{1})"
@@ -85,6 +93,8 @@ def files(site: HostedSite) -> dict[str, str]:
     text = fill(
         "Caddyfile.jinja",
         site=site, folder=folder(site), ranges=_ranges(site),
+        logs_clients=not site.trusted_proxies or _logs_clients(),
+        logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
         address=_address(listen, bool(site.certificate)), listen=listen,
         base_pattern=escaped_base,
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
@@ -116,9 +126,43 @@ def files(site: HostedSite) -> dict[str, str]:
         ),
         # The service
         service_urls=[base + url for url in (*MCP_URLS, HEALTH_URL)],
-        publish=escaped_base + _pattern(PUBLISH_URL, _ANYTHING),
+        publish=escaped_base + PUBLISH_PATTERN,
     )  # fmt: skip
     return {FILE: text}
+
+
+def warning(site: HostedSite) -> str | None:
+    """What the Caddy of this machine cannot do of what is asked, and what to do; None if it can."""
+    if not site.trusted_proxies or _logs_clients():
+        return None
+    return (
+        f"This machine's Caddy is older than {_shown(_LOGS_CLIENTS_FROM)}, and logs the address of "
+        "a proxy, not those of its readers: pulls count as if all of them were one. Install a "
+        "newer one, and run this again."
+    )
+
+
+def _logs_clients() -> bool:
+    version = _installed_version()
+    return version is None or version >= _LOGS_CLIENTS_FROM
+
+
+def _installed_version() -> tuple[int, int] | None:
+    """Major and minor version of this machine's Caddy; None where it has none, or it does not say,
+    as one that somebody has built. Then it may well run elsewhere, or be new.
+    """
+    try:
+        told = subprocess.run(
+            [PROGRAM, "version"], capture_output=True, text=True, timeout=_VERSION_SECONDS_MAX
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"v?([0-9]+)\.([0-9]+)", told)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _shown(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _rows(base: str) -> Iterator[tuple[str, str, Route]]:

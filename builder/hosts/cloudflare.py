@@ -2,12 +2,11 @@
 
 import ipaddress
 import json
-import re
 from urllib.parse import urlsplit
 
 from builder import answers, missing, names, throttle
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import MESSAGES, NO_QUERIES, PARAMETERS, HostedSite, rules
+from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
 from builder.routes import (
     BY_NAME,
@@ -18,7 +17,8 @@ from builder.routes import (
     HTML,
     JSON,
     MCP_URLS,
-    PUBLISH_URL,
+    PARAMETERS,
+    PUBLISH_PATTERN,
     ROUTES,
     SORTS,
     TEXT,
@@ -38,7 +38,7 @@ def files(site: HostedSite) -> dict[str, str]:
         "worker.js.jinja",
         js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
         routes=ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
-        publish=re.sub(r"\\{\w+\\}", "[^/]+", re.escape(PUBLISH_URL)),
+        publish=PUBLISH_PATTERN,
     )  # fmt: skip
     wrangler = fill(
         "wrangler.toml.jinja",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from urllib.parse import urlsplit
 
 from builder.answers import CORS, PAGE_SAFETY, SAFETY
 from builder.hosts.rules import HostedSite
@@ -51,7 +50,7 @@ _HEADERS = """\
 
 def files(site: HostedSite) -> dict[str, str]:
     """`_redirects` and `_headers`, by file name."""
-    base = urlsplit(site.base_url).path
+    base = site.base_path
     where = f", with the site in its {base[1:]}/" if base else ""
     place = _PLACE.format(where=where)
     lists, raw, rest = (

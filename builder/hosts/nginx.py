@@ -4,14 +4,12 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     BAD_REQUEST,
     NO_QUERIES,
-    PARAMETERS,
     TEXT_MEDIA,
     HostedSite,
     Rule,
@@ -21,7 +19,6 @@ from builder.hosts.rules import (
 )
 from builder.hosts.templates import fill
 from builder.missing import reasons
-from builder.queries import PARAMETERS_MAX
 from builder.routes import (
     BY_NAME,
     CACHE_CONTROL,
@@ -30,7 +27,9 @@ from builder.routes import (
     HTML,
     JSON,
     MCP_URLS,
-    PUBLISH_URL,
+    PARAMETERS,
+    PARAMETERS_MAX,
+    PUBLISH_PATTERN,
     ROUTES,
     SORTS,
     Route,
@@ -73,7 +72,7 @@ def files(site: HostedSite) -> dict[str, str]:
     """The configuration, by file name. Raises OperatorError for what it cannot hold."""
     for path in (site.out, site.state, *(site.certificate or ())):
         _check(path)
-    base = urlsplit(site.base_url).path
+    base = site.base_path
     places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
     # Those with a query, and the one that is a folder's.
     lists, raw, home = [
@@ -135,7 +134,7 @@ def files(site: HostedSite) -> dict[str, str]:
         # The service
         mcp=f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
         service_urls=[*MCP_URLS, HEALTH_URL],
-        publish=re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(base + PUBLISH_URL)),
+        publish=re.escape(base) + PUBLISH_PATTERN,
         # Headers
         safety=safety,
         api_headers=[*common, *_policy(limit)],

@@ -7,6 +7,7 @@ group. They have no anchors: what stands for the very end differs.
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from builder import render
 from builder.records import ErrorBody
@@ -22,9 +23,6 @@ from builder.routes import (
     Route,
 )
 from builder.settings import DEFAULT_BASE_URL
-
-# Parameters of a URL's query that mean something, here or to `hubctl serve`.
-PARAMETERS = ("page", "sort", "tag", "q", "version")
 
 # What is worth compressing.
 TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})
@@ -75,6 +73,11 @@ class HostedSite(NamedTuple):
     reads_per_minute: int = 120
     trusted_proxies: tuple[str, ...] = ()
     certificate: tuple[str, str] | None = None
+
+    @property
+    def base_path(self) -> str:
+        """The path of the base URL: empty, or with a leading slash and none at its end."""
+        return urlsplit(self.base_url).path
 
 
 class Rule(NamedTuple):

@@ -14,7 +14,7 @@ from builder.changes import Progress
 from builder.deploy import snapshot
 from builder.deploy.compare import Options, current_files, make_plan
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
-from builder.deploy.order import Group, Put, cache_control
+from builder.deploy.order import Group, Put, cache_control, match_key
 from builder.errors import OperatorError
 from builder.render import json_bytes
 
@@ -40,20 +40,17 @@ def write(
     settings: HasSite,
     target: str,
     *,
-    prefix: str = "",
     files_only: bool = False,
-    everything: bool = False,
     progress: Progress = lambda what, done, total: None,
     on_wait: Callable[[str], None] = lambda what: None,
 ) -> Summary:
     """Write the plan into the folder ``target``, which is made if it is not there.
 
-    ``prefix`` is put before each key; it is empty, or ends in a slash. ``files_only``: no keys for
-    URLs. ``everything``: all objects, whatever was planned before. ``on_wait`` is called with what
-    has to end first. Raises OperatorError.
+    ``files_only``: no keys for URLs. ``on_wait`` is called with what has to end first. Raises
+    OperatorError.
     """
-    options = Options(everything=everything, files_only=files_only)
-    where = f"plan {os.path.realpath(target)} {prefix}"
+    options = Options(files_only=files_only)
+    where = f"plan {os.path.realpath(target)}"
     done, planned, draft = (
         path_for(settings.state, f"{stage}{where}") for stage in ("", "next ", "draft of ")
     )
@@ -70,7 +67,9 @@ def write(
                 taken = snapshot.take(
                     settings.out, settings.state, kept, known, lambda: on_wait("build")
                 )
-                plan = make_plan(taken, remote, manifest, options, lambda put: False, progress)
+                plan = make_plan(
+                    taken, remote, manifest, options, lambda put: False, match_key, progress
+                )
             finally:
                 snapshot.remove(kept)
             with Manifest(draft) as following:
@@ -81,27 +80,26 @@ def write(
                     following.forget(step.key)
                 following.commit()
         with open(f"{path}.tmp", "wb") as file:
-            file.writelines(plan_lines(plan.groups, prefix))
+            file.writelines(plan_lines(plan.groups))
         os.replace(f"{path}.tmp", path)
         # Not before: a plan that nobody has seen must not be taken for carried out.
         os.replace(f"{draft}.sqlite3", f"{planned}.sqlite3")
     return Summary(path, sum(1 for _ in plan.puts()), sum(1 for _ in plan.deletes()))
 
 
-def plan_lines(groups: Iterable[Group], prefix: str = "") -> Iterator[bytes]:
+def plan_lines(groups: Iterable[Group]) -> Iterator[bytes]:
     """A line of JSON for each object. All of a ``group`` has to be done before the next begins."""
     for number, group in enumerate(groups, 1):
         for step in group:
-            key = prefix + step.key
             if isinstance(step, Put):
                 line = {
-                    "action": "put", "key": key, "file": step.file,
+                    "action": "put", "key": step.key, "file": step.file,
                     "content_type": step.route.media,
                     "cache_control": cache_control(step.route), "size": step.size,
                     "md5": step.md5.hex(), "group": number,
                 }  # fmt: skip
             else:
-                line = {"action": "delete", "key": key, "group": number}
+                line = {"action": "delete", "key": step.key, "group": number}
             yield json_bytes(line) + b"\n"
 
 
