@@ -68,6 +68,7 @@ class AccessLog:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+        self._tell_lost_at_end()
         with contextlib.suppress(OSError):
             os.close(self._file)
 
@@ -104,6 +105,12 @@ class AccessLog:
             self._tell(f"it is written again; {lost:,} lines are lost.")
             self._is_failing = False
             self._told_lines += lost
+
+    def _tell_lost_at_end(self) -> None:
+        waiting = len(self._lines) + self._chunk.count(b"\n")
+        lost = waiting + self._lost_lines - self._told_lines
+        if lost:
+            self._tell(f"{lost:,} lines are lost.")
 
     def _reopen_if_moved(self) -> None:
         try:

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 import click
 
 from builder.errors import OperatorError
-from builder.hosts import s3
+from builder.hosts import caddy, s3
 from builder.hosts.rules import HostedSite
 from builder.settings import parse_base_url
 from builder.site import read_hub
@@ -116,6 +116,8 @@ def hosts(
 
     The files follow from the same table of routes as the site. docs/hosting.md leads through each.
     """
+    if no_upstream and host == "caddy":
+        raise click.UsageError("--no-upstream is for nginx; Caddy's configuration needs one.")
     site = HostedSite(
         out=os.path.abspath(out),
         state=os.path.abspath(state),
@@ -143,6 +145,8 @@ def hosts(
                 click.echo(path)
     except OSError as error:
         raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
+    if host == "caddy" and (warning := caddy.warning(site)):
+        click.echo(warning, err=True)
     click.echo(NEXT[host].format(folder), err=True)
     if host in SERVERS:
         click.echo(f"Its logs are in {site.state}/{host}.", err=True)

@@ -10,10 +10,11 @@ import click
 import msgspec
 
 from builder import names
+from builder.derive import DAY_SECONDS
 from builder.errors import OperatorError
 from builder.site import read_hub
-from builder.stats.ingest import DAY_SECONDS, Outcome, ingest
-from builder.stats.pulls import Pulls
+from builder.stats.ingest import Outcome, ingest
+from builder.stats.pulls import PULLS_FILE, Pulls
 from cli.options import base_url_option, out_option, state_option
 from cli.progress import Progress
 from cli.table import echo_table
@@ -70,7 +71,7 @@ def ingest_logs(
         click.echo(describe(outcome))
         if outcome.counted:
             click.echo(HINT)
-    tell_refused(outcome)
+    tell_undone(outcome)
 
 
 @stats.command()
@@ -118,8 +119,8 @@ def describe(outcome: Outcome) -> str:
     )
 
 
-def tell_refused(outcome: Outcome) -> None:
-    """Say on standard error what to do about lines that were not taken."""
+def tell_undone(outcome: Outcome) -> None:
+    """Say on standard error what to do about lines that were not taken, and what was not done."""
     if outcome.malformed:
         click.echo(
             f"Malformed: no format that is known, no address or no time; the first is "
@@ -138,6 +139,12 @@ def tell_refused(outcome: Outcome) -> None:
         click.echo(
             "From the future: more than a day ahead of this machine's clock. If the clock is "
             "wrong, set it and run this again.",
+            err=True,
+        )
+    if not outcome.wiped:
+        click.echo(
+            f"Another program reads {PULLS_FILE} all the while, so hashes that were dropped may "
+            "still be on the disk. All is counted; the next run overwrites them.",
             err=True,
         )
 

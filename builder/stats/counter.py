@@ -10,6 +10,7 @@ end of the ingestion that counts it.
 import contextlib
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Self
@@ -19,6 +20,8 @@ from builder.stats.database import open_for_writing, pulls_path, telling
 KEPT_DAYS = 35
 # So much is gathered before the database looks which of it is new.
 BATCH_PULLS = 50_000
+# How long readers are waited for at the end.
+WIPE_SECONDS = 3.0
 
 _WAIT_MILLISECONDS = 200
 _BATCH = """
@@ -35,12 +38,12 @@ DELETE FROM batch WHERE EXISTS (
 """
 _COUNT_NEW = (
     "INSERT INTO seen SELECT day, mark FROM batch ORDER BY day, mark",
-    "INSERT INTO repo (id, serial) SELECT DISTINCT repo, ?1 FROM batch WHERE true "
-    "ON CONFLICT (id) DO UPDATE SET serial = ?1",
+    "INSERT INTO repo (id, serial) SELECT DISTINCT repo, :serial FROM batch WHERE true "
+    "ON CONFLICT (id) DO UPDATE SET serial = :serial",
     "INSERT INTO count SELECT key, day, count(*) FROM batch JOIN repo ON id = batch.repo "
-    "WHERE ?1 GROUP BY key, day "
+    "WHERE true GROUP BY key, day "
     "ON CONFLICT (repo, day) DO UPDATE SET pulls = pulls + excluded.pulls",
-    "DELETE FROM batch WHERE ?1",
+    "DELETE FROM batch",
 )
 
 
@@ -66,6 +69,8 @@ class Counter:
         self.repeated = 0
         #: How many repos have new pulls; right after the block.
         self.repos = 0
+        #: Whether nothing that was dropped is on the disk any more; right after the block.
+        self.is_wiped = False
 
     def __enter__(self) -> Self:
         self._db = open_for_writing(self._path)
@@ -84,8 +89,7 @@ class Counter:
                 self._close_old_days()
                 self._note_ingestion()
                 self._db.execute("COMMIT")
-                # Else the keys that were dropped would stay in the log of changes.
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._wipe()
 
     def is_closed(self, day: int) -> bool:
         """Whether nothing can be counted for a day any more."""
@@ -151,7 +155,7 @@ class Counter:
                 ],
             )
             for statement in _COUNT_NEW:
-                self._db.execute(statement, (self._serial,) if "?1" in statement else ())
+                self._db.execute(statement, {"serial": self._serial})
         self._batch.clear()
 
     def _close_old_days(self) -> None:
@@ -159,6 +163,17 @@ class Counter:
         self._db.execute(
             "UPDATE day SET salt = NULL WHERE day < ? AND salt IS NOT NULL", (self._oldest_kept,)
         )
+
+    def _wipe(self) -> None:
+        # What was dropped is overwritten only when the log of changes is put into the database,
+        # all of it. That takes a moment when nobody reads or writes.
+        self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
+        deadline = time.monotonic() + WIPE_SECONDS
+        while not self.is_wiped:
+            ((is_busy, _, _),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.is_wiped = not is_busy
+            if time.monotonic() > deadline:
+                break
 
     def _note_ingestion(self) -> None:
         ((self.repos,),) = self._db.execute(

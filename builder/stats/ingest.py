@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from builder.derive import DAY_SECONDS
 from builder.stats.agents import is_bot
 from builder.stats.counter import Counter
 from builder.stats.log_files import LogFile
 from builder.stats.log_lines import parse_line, parse_time
 from builder.stats.targets import Targets
 
-DAY_SECONDS = 86_400
 # Clocks differ, and so do the machines that write logs and read them.
 FUTURE_SECONDS_MAX = DAY_SECONDS
 # Whole, changed in part, not changed: the reader has the text afterwards.
@@ -44,6 +44,8 @@ class Outcome:
     future: int = 0
     #: Repos with new pulls.
     repos: int = 0
+    #: Whether nothing that was dropped for privacy is on the disk any more: a reader keeps it.
+    wiped: bool = True
     #: Where the first malformed line is.
     first_malformed: str | None = None
     #: The closed days of which there were pulls, since 1970-01-01.
@@ -75,6 +77,7 @@ def ingest(
     outcome.counted = counter.counted
     outcome.repeated = counter.repeated
     outcome.repos = counter.repos
+    outcome.wiped = counter.is_wiped
     return outcome
 
 

@@ -28,11 +28,6 @@ _READERS = {
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
-def name_of(path: str) -> str:
-    """How a file is called in messages."""
-    return "standard input" if path == STANDARD_INPUT else path
-
-
 class LogFile:
     """One log as a context manager; ``-`` is standard input.
 
@@ -40,7 +35,8 @@ class LogFile:
     """
 
     def __init__(self, path: str) -> None:
-        self.name = name_of(path)
+        #: How it is called in messages.
+        self.name = "standard input" if path == STANDARD_INPUT else path
         self._path = path
 
     def __enter__(self) -> "LogFile":

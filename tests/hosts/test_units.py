@@ -12,7 +12,7 @@ import requests
 from builder.routes import BY_NAME
 from publisher.accounts import Accounts
 from publisher.database import Database
-from tests.conformance.nginx import listens
+from tests.conformance.listening import listens
 from tests.servers import (
     DEADLINE_SECONDS,
     HUBCTL,

@@ -1,6 +1,7 @@
 """The embedded server's access log: what a line says, and what cannot stop it."""
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -137,6 +138,9 @@ def test_a_full_disk_stops_no_reads(tmp_path: Path) -> None:
         for _ in range(3):
             assert server.get("/").status_code == 200
     assert server.process.text.count("No space left") == 1
+    # Those of the reads here, and of what waits for the server to answer.
+    told = re.search(r"Access log /dev/full: ([0-9]+) lines are lost\.", server.process.text)
+    assert int(told[1]) >= 4
 
 
 def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from builder.settings import Settings
+from builder.stats import counter
+from builder.stats.pulls import Pulls
 from tests.servers import HUBCTL, Process
 from tests.stats.logs import DAY, RAW, line
 from tests.test_cli import run_here
@@ -59,8 +61,20 @@ def test_the_sum_for_programs(folder: Path) -> None:
     assert done == {
         "lines": 10, "counted": 0, "repeated": 5, "bots": 1, "other": 1, "malformed": 1,
         "closed": 1, "future": 1, "repos": 0, "first_malformed": f"{folder}/access.log, line 9",
-        "closed_days": [closed],
+        "closed_days": [closed], "wiped": True,
     }  # fmt: skip
+
+
+def test_a_reader_that_stays_is_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    ingest(folder)
+    with Pulls(f"{folder}/state"):
+        # With something new, so that there is something to put away.
+        (folder / "access.log").write_bytes(line(seconds=int(time.time()), client="192.0.2.9"))
+        done = ingest(folder)
+    assert done.exit_code == 0
+    assert "Another program reads pulls.sqlite3" in done.stderr
+    assert "Another program" not in ingest(folder).stderr
 
 
 def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -> None:
@@ -100,7 +114,9 @@ def test_no_log_is_wrong_use() -> None:
 
 
 def test_help_says_what_shows_the_counts() -> None:
-    assert "`hubctl serve` that runs shows the counts" in run_here("stats", "ingest", "--help").stdout
+    assert (
+        "`hubctl serve` that runs shows the counts" in run_here("stats", "ingest", "--help").stdout
+    )
 
 
 def test_show(folder: Path) -> None:

@@ -1,10 +1,12 @@
 """What counts: each rule by a case computed by hand, and that counting is a set."""
 
+import contextlib
 import os
 import random
 import sqlite3
 import struct
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder.errors import OperatorError
+from builder.stats import counter
 from builder.stats.counter import KEPT_DAYS
 from builder.stats.ingest import Outcome, client_of, ingest
 from builder.stats.log_files import LINE_BYTES_MAX, LogFile
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
+from tests.servers import wait_until
 from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, caddy_line, count, counts, line
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
@@ -167,18 +171,62 @@ def test_a_clock_that_goes_back_opens_nothing(tmp_path: Path) -> None:
 
 def test_what_is_dropped_is_gone_from_the_file(tmp_path: Path) -> None:
     count(tmp_path, *(line(client=f"192.0.2.{n}", seconds=NOW - n * DAY) for n in range(60)))
-    path = tmp_path / "state" / PULLS_FILE
-    with sqlite3.connect(path) as db:
-        salts = [salt for (salt,) in db.execute("SELECT salt FROM day WHERE salt IS NOT NULL")]
-        assert len(salts) == KEPT_DAYS + 1
-        marks = [struct.pack(">q", mark) for (mark,) in db.execute("SELECT mark FROM seen")]
-        assert len(marks) == KEPT_DAYS + 1
-    db.close()
-    assert all(salt in path.read_bytes() for salt in salts)
-    count(tmp_path, now=NOW + 100 * DAY)
-    left = b"".join(each.read_bytes() for each in path.parent.iterdir())
-    assert not [secret for secret in salts + marks if secret in left]
+    state = tmp_path / "state"
+    secrets = secrets_of(state / PULLS_FILE)
+    # A key and a mark for each day.
+    assert len(secrets) == 2 * (KEPT_DAYS + 1)
+    assert left_in(state, secrets) == secrets
+    assert count(tmp_path, now=NOW + 100 * DAY).wiped
+    assert not left_in(state, secrets)
     assert counts(tmp_path)["ann/story"].total == 60
+
+
+def secrets_of(path: Path) -> list[bytes]:
+    """The keys and marks of a database as they are in its files."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        salts = [salt for (salt,) in db.execute("SELECT salt FROM day WHERE salt IS NOT NULL")]
+        marks = [struct.pack(">q", mark) for (mark,) in db.execute("SELECT mark FROM seen")]
+    assert salts and marks
+    return salts + marks
+
+
+def left_in(folder: Path, secrets: list[bytes]) -> list[bytes]:
+    left = b"".join(each.read_bytes() for each in folder.iterdir())
+    return [secret for secret in secrets if secret in left]
+
+
+def test_a_reader_is_waited_for_before_what_is_dropped_is_overwritten(tmp_path: Path) -> None:
+    count(tmp_path, line())
+    state = tmp_path / "state"
+    secrets = secrets_of(state / PULLS_FILE)
+    reader = Pulls(str(state))
+    seen = []
+
+    def close_when_all_is_counted() -> None:
+        wait_until(lambda: "bob/poem" in counts(tmp_path), "the end of the ingestion")
+        seen.extend(left_in(state, secrets))
+        reader.close()
+
+    late = NOW + 100 * DAY
+    closing = threading.Thread(target=close_when_all_is_counted)
+    closing.start()
+    outcome = count(tmp_path, line(OTHER_RAW, seconds=late), now=late)
+    closing.join()
+    assert seen
+    assert outcome.wiped
+    assert not left_in(state, secrets)
+
+
+def test_a_reader_that_stays_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    count(tmp_path, line())
+    state = tmp_path / "state"
+    secrets = secrets_of(state / PULLS_FILE)
+    with Pulls(str(state)):
+        assert not count(tmp_path, now=NOW + 100 * DAY).wiped
+        assert left_in(state, secrets)
+    assert count(tmp_path, now=NOW + 100 * DAY).wiped
+    assert not left_in(state, secrets)
 
 
 def test_no_address_is_in_the_files(tmp_path: Path) -> None:

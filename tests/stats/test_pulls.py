@@ -1,5 +1,7 @@
 """The database of pulls: as the build reads it, damaged, killed, and used by two at once."""
 
+import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builder.errors import OperatorError
+from builder.stats import counter
 from builder.stats.counter import BATCH_PULLS, Counter
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
 from tests.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
@@ -75,7 +78,8 @@ def test_a_copy_that_went_another_way_is_known_by_its_nonces(tmp_path: Path) -> 
     assert nonces[0][1] != nonces[1][1]
 
 
-def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
+def test_a_reader_sees_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
     count(tmp_path, line())
     with Pulls(str(tmp_path / "state")) as pulls:
         count(tmp_path, line(client="192.0.2.8"), line(OTHER_RAW))
@@ -88,10 +92,10 @@ def test_a_reader_sees_one_moment(tmp_path: Path) -> None:
 def test_more_than_a_batch(tmp_path: Path) -> None:
     clients = [b"%d" % number for number in range(BATCH_PULLS + 10)]
     for is_again in (False, True):
-        with Counter(str(tmp_path), TODAY) as counter:
+        with Counter(str(tmp_path), TODAY) as one:
             for client in clients:
-                counter.add(TODAY, client, "ann/story")
-        found = (counter.counted, counter.repeated, counter.repos)
+                one.add(TODAY, client, "ann/story")
+        found = (one.counted, one.repeated, one.repos)
         assert found == ((0, len(clients), 0) if is_again else (len(clients), 0, 1))
     with Pulls(str(tmp_path)) as pulls:
         assert pulls.of("ann/story") == PullCounts(len(clients), ((TODAY, len(clients)),))
@@ -99,14 +103,32 @@ def test_more_than_a_batch(tmp_path: Path) -> None:
 
 def test_an_error_counts_nothing(tmp_path: Path) -> None:
     def fail() -> None:
-        with Counter(str(tmp_path), TODAY) as counter:
-            counter.add(TODAY, b"x", "ann/story")
+        with Counter(str(tmp_path), TODAY) as one:
+            one.add(TODAY, b"x", "ann/story")
             raise ValueError
 
     with pytest.raises(ValueError):
         fail()
     with Pulls(str(tmp_path)) as pulls:
         assert (pulls.serial(), pulls.changed_since(0)) == (0, [])
+
+
+def test_what_root_makes_belongs_to_the_owner_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter, "WIPE_SECONDS", 0)
+    state = tmp_path / "state"
+    state.mkdir()
+    if os.geteuid() == 0:
+        shutil.chown(state, "nobody", "nogroup")
+    owner = (state.stat().st_uid, state.stat().st_gid)
+    count(tmp_path, line())
+    with Pulls(str(state)):
+        count(tmp_path, line(OTHER_RAW))
+        files = sorted(state.iterdir())
+        assert [each.name.removeprefix(PULLS_FILE) for each in files] == ["", "-shm", "-wal"]
+        assert {(each.stat().st_uid, each.stat().st_gid) for each in files} == {owner}
+    assert (state / PULLS_FILE).stat().st_mode & 0o777 == 0o600
 
 
 # Not as it should be ----------------------------------------------------------------------------
