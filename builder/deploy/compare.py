@@ -14,7 +14,6 @@ from builder.deploy.order import (
     is_certain,
     key_count,
     keys_of,
-    match_key,
 )
 from builder.deploy.parallel import in_parallel
 from builder.deploy.snapshot import Taken
@@ -88,12 +87,14 @@ def make_plan(
     manifest: Manifest,
     options: Options,
     holds: Callable[[Put], bool],
+    match_key: Callable[[str], Match | None],
     progress: Progress,
 ) -> Plan:
     """Find out what has to be done, reading the files that are not known to be current.
 
     ``holds``: whether the destination has the very bytes and headers under a key, for objects of
-    which nothing is remembered. What turns out to be current is remembered.
+    which nothing is remembered. What turns out to be current is remembered. ``match_key``: the row
+    of the table that a key at the destination can be of.
     """
     current_keys = _keys_of_current(manifest, taken, options)
     tasks = []
@@ -116,7 +117,7 @@ def make_plan(
                 manifest.put(row_for(put, put.old))
             else:
                 puts.append(put)
-    deletes, foreign = _find_lost(remote, keys, manifest)
+    deletes, foreign = _find_lost(remote, keys, manifest, match_key)
     return Plan(
         list(groups(puts, deletes if options.delete else [])),
         keys,
@@ -178,7 +179,10 @@ def _examine(task: _Task, options: Options, holds: Callable[[Put], bool]) -> lis
 
 
 def _find_lost(
-    remote: Mapping[str, str], keys: set[str], manifest: Manifest
+    remote: Mapping[str, str],
+    keys: set[str],
+    manifest: Manifest,
+    match_key: Callable[[str], Match | None],
 ) -> tuple[list[Delete], int]:
     """The objects that were the site's and are no more, and how many never were."""
     deletes = []

@@ -1,11 +1,15 @@
 """What the rest of a deployment knows of where it goes to, and which kind a name means."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from builder.deploy.folder import Folder
 from builder.deploy.order import Put
 from builder.errors import OperatorError
+
+# An address, also one with a slash too few; ``./`` before it makes it a path.
+_has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
 class Destination(Protocol):
@@ -52,7 +56,12 @@ def open_destination(
         from builder.deploy.bucket import Bucket  # an optional library, and a slow one
 
         return Bucket(name, jobs=jobs, endpoint_url=endpoint_url)
-    if "://" in name:
+    if not name.strip():
+        raise OperatorError(
+            "The destination is empty; if it comes from a variable, set that. Give a folder "
+            "(/var/www/prompts) or s3://bucket/prefix."
+        )
+    if _has_scheme(name):
         raise OperatorError(
             f"{name} is no destination. Give a folder (/var/www/prompts) or s3://bucket/prefix, "
             "with --endpoint-url for a service other than AWS."

@@ -146,6 +146,10 @@ class Folder:
         self._make_folder(parent)
         with contextlib.suppress(FileExistsError):  # another thread was faster
             os.mkdir(folder)
+        if not os.path.isdir(folder):
+            raise OperatorError(
+                f"{folder} is a file of somebody else's; move it away and deploy again."
+            )
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             _allow(descriptor, _FOLDER_MODE)

@@ -88,12 +88,12 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 class Manifest:
-    """A connection to the manifest at ``path`` (None: an empty one in memory); made where there
-    is none, and anew where it is damaged or another version's.
+    """A connection to the manifest at ``path``, without extension; made where there is none, and
+    anew where it is damaged or another version's.
     """
 
-    def __init__(self, path: str | None) -> None:
-        path = f"{path}.sqlite3" if path else ":memory:"
+    def __init__(self, path: str) -> None:
+        path = f"{path}.sqlite3"
         with _explained(path):
             self._db = _open(path) or _open_anew(path)
         self._path = path

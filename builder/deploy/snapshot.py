@@ -1,10 +1,14 @@
 """A site as it is at one moment, for as long as it takes to upload: builds go on meanwhile.
 
-Files of a site are replaced, never written in place, so a hard link keeps one as it was. No build
-runs while the links are made, and no longer: publishers wait for that.
+Files of a site are replaced, never written in place, so a hard link keeps one as it was, and one
+whose mark is the same before and after was not touched in between. So nearly all is kept while
+builds go on; then, for a look at each file, none runs: publishers wait for that. Where there are
+no links, copies take long, but nobody waits for them.
 """
 
+import contextlib
 import errno
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +28,8 @@ class Taken(NamedTuple):
 
 # What a file system says that cannot link, or not these files.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES)
+# A build may remove what was listed a moment ago.
+_GONE = (FileNotFoundError, NotADirectoryError)
 
 
 def take(
@@ -38,24 +44,19 @@ def take(
     try:
         remove(folder)
         os.makedirs(folder)
+        paths = (f"{folder}/{number}" for number in itertools.count())
+        early = _keep_all(site, paths, known, Taken({}, {}), forgiven=_GONE)
         with build_lock(state, on_wait):
             if not is_built(site):
                 raise OperatorError(
                     f"There is no site in {site}. Run `hubctl build` with your --base-url first."
                 )
-            taken = Taken({}, {})
-            for file, mark in _walk(site, ""):
-                taken.marks[file] = mark
-                if known.get(file) != mark:
-                    copy = f"{folder}/{len(taken.copies)}"
-                    _keep(f"{site}/{file}", copy)
-                    taken.copies[file] = copy
+            return _keep_all(site, paths, known, early, forgiven=())
     except OSError as error:
         raise OperatorError(
             f"Cannot keep the site's files in {folder}: {error.filename or site}: "
             f"{error.strerror}. Mend that and deploy again."
         ) from error
-    return taken
 
 
 def remove(folder: str) -> None:
@@ -64,15 +65,41 @@ def remove(folder: str) -> None:
         shutil.rmtree(folder)
 
 
-def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    with os.scandir(folder) as entries:
+def _keep_all(
+    site: str,
+    paths: Iterator[str],
+    known: Mapping[str, str],
+    early: Taken,
+    forgiven: tuple[type[OSError], ...],
+) -> Taken:
+    """Keep what is neither as in ``known`` nor as in ``early``, each file at the next of ``paths``.
+
+    ``forgiven``: errors that only mean that a file is not there.
+    """
+    taken = Taken({}, {})
+    for file in _walk(site, "", forgiven):
+        with contextlib.suppress(*forgiven):
+            mark = ".".join(map(str, mark_of(os.stat(f"{site}/{file}"))))
+            if known.get(file) != mark:
+                if early.marks.get(file) == mark:
+                    taken.copies[file] = early.copies[file]
+                else:
+                    path = next(paths)
+                    _keep(f"{site}/{file}", path)
+                    taken.copies[file] = path
+            taken.marks[file] = mark
+    return taken
+
+
+def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iterator[str]:
+    with contextlib.suppress(*forgiven), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
-                yield from _walk(entry.path, f"{prefix}{entry.name}/")
+                yield from _walk(entry.path, f"{prefix}{entry.name}/", forgiven)
             elif entry.is_file():
-                yield prefix + entry.name, ".".join(map(str, mark_of(entry.stat())))
+                yield prefix + entry.name
 
 
 def _keep(path: str, copy: str) -> None:

@@ -27,6 +27,7 @@ TEXT_LINK = re.compile(r"\]\((https?://[^){}]+)\)")
 Find = Callable[[str], str]
 
 
+@cache
 def by_rules(url_path: str) -> str:
     """The key that a host with rewriting answers a URL's path from."""
     found = match_url(url_path)

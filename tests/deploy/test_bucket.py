@@ -124,6 +124,7 @@ def test_names_that_mean_no_bucket(name: str) -> None:
         open_destination(name, jobs=1)
 
 
-def test_other_addresses_are_no_destination() -> None:
+@pytest.mark.parametrize("name", ["gs://bucket", "s3:/bucket", "S3://bucket", "file:///x", "", " "])
+def test_what_is_neither_a_bucket_nor_a_folder_is_no_destination(name: str) -> None:
     with pytest.raises(OperatorError, match="Give a folder"):
-        open_destination("gs://bucket", jobs=1)
+        open_destination(name, jobs=1)

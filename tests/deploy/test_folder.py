@@ -1,5 +1,6 @@
 """A folder as the destination."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -14,6 +15,7 @@ from builder.build import build
 from builder.deploy.destination import open_destination
 from builder.deploy.folder import Folder
 from builder.deploy.manifest import lock, path_for
+from builder.deploy.snapshot import take
 from builder.errors import OperatorError
 from builder.routes import CACHE_CONTROL
 from builder.settings import Settings
@@ -101,6 +103,25 @@ def test_what_somebody_else_changed_is_put_right_and_what_is_theirs_stays(
     assert tree == read_tree(sites.old.out)
 
 
+def test_what_has_the_name_of_a_url_is_not_the_sites(
+    root: Path, sites: Sites, tmp_path: Path
+) -> None:
+    """A folder never gets a URL's key; pages of that name are found by rules."""
+    (tmp_path / "other").mkdir()
+    (root / "docs").symlink_to(tmp_path / "other")
+    theirs = ["new", "search", "404", "connect", "ann/review/9.9.9", "api/v1/catalogue"]
+    for file in theirs:
+        (root / file).write_text("mine")
+    for state in ("state", "another-state"):
+        report = deploy_to(Folder(str(root)), sites.new, tmp_path / state)
+        assert report.foreign == len(theirs) + 1
+    assert report.deleted == 0
+    assert (root / "docs").is_symlink()
+    tree = read_tree(root)
+    assert {tree.pop(file) for file in theirs} == {b"mine"}
+    assert tree == read_tree(sites.new.out)
+
+
 def test_everything_and_no_delete(root: Path, sites: Sites, tmp_path: Path) -> None:
     count = len(read_tree(sites.old.out))
     report = deploy_to(Folder(str(root)), sites.old, tmp_path / "state", everything=True)
@@ -160,6 +181,54 @@ def test_the_state_may_be_on_another_disk(sites: Sites, tmp_path: Path) -> None:
             assert (tmp_path / "www" / file).stat().st_mtime == (site / file).stat().st_mtime
 
 
+@pytest.mark.parametrize("disk", ["another", "the same"])
+def test_what_is_kept_is_kept_before_builds_have_to_wait(
+    small: Settings, tmp_path: Path, disk: str
+) -> None:
+    build(small, index=False)
+    site = Path(small.out)
+    changed, gone, new = site / FILE, site / "new.html", site / "api/v1/users/dora.json"
+
+    def end_the_build() -> None:
+        kept = {path.read_bytes() for path in folder.iterdir()}
+        assert kept == set(before.values())
+        inodes.update({path.stat().st_ino for path in folder.iterdir()})
+        gone.unlink()
+        for path in (changed, new):
+            path.with_suffix(".tmp").write_bytes(b"{}")
+            path.with_suffix(".tmp").rename(path)
+        running.close()
+
+    before = read_tree(site)
+    inodes: set[int] = set()
+    where = "/dev/shm" if disk == "another" else tmp_path
+    with tempfile.TemporaryDirectory(dir=where) as state, contextlib.ExitStack() as running:
+        folder = Path(state, "kept")
+        running.enter_context(build_lock(state))
+        taken = take(str(site), state, str(folder), {}, end_the_build)
+        after = read_tree(site)
+        assert taken.marks.keys() == taken.copies.keys() == after.keys()
+        assert {file: Path(path).read_bytes() for file, path in taken.copies.items()} == after
+        later = {file for file, path in taken.copies.items() if os.stat(path).st_ino not in inodes}
+        assert later == {FILE, "api/v1/users/dora.json"}
+
+
+def test_what_a_build_removes_meanwhile_is_not_kept(small: Settings, tmp_path: Path) -> None:
+    build(small, index=False)
+
+    class Known(dict):
+        """Asked between a look at a file and the keeping of it."""
+
+        def get(self, file: str, default: str | None = None) -> str | None:
+            if file == FILE:
+                Path(small.out, file).unlink()
+            return super().get(file, default)
+
+    taken = take(small.out, small.state, str(tmp_path / "kept"), Known(), lambda: None)
+    assert taken.copies.keys() == taken.marks.keys() == read_tree(small.out).keys()
+    assert FILE not in taken.copies
+
+
 def test_a_dry_run_changes_nothing(root: Path, sites: Sites, tmp_path: Path) -> None:
     before = read_tree(root)
     would = deploy_to(Folder(str(root)), sites.new, tmp_path / "state", dry=True)
@@ -191,7 +260,10 @@ def test_a_file_that_hub_did_not_make_is_left_out(small: Settings, tmp_path: Pat
     ("make", "message"),
     [
         (lambda root: (root / "api").symlink_to("/tmp"), "leads elsewhere by a symbolic link"),
-        (lambda root: (root / "api").write_text(""), "Not a directory|exists"),
+        (
+            lambda root: (root / "api").write_text(""),
+            "api is a file of somebody else's; move it away",
+        ),
         (lambda root: (root / "index.html").mkdir(), "Is a directory"),
     ],
 )
@@ -264,6 +336,7 @@ def test_a_build_ends_before_the_site_is_looked_at(sites: Sites, tmp_path: Path)
     assert read_tree(root) == read_tree(sites.new.out)
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path: Path) -> None:
     """A build that begins while files go is not held up by that."""
     build(small, index=False)
@@ -271,12 +344,14 @@ def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path
     class Building(Folder):
         def end_group(self) -> None:
             super().end_group()
-            edit_record(Path(small.content, "bob/sql/1.0.0.json"), title=f"Title {len(built)}")
-            built.append(build(small, index=False))
+            if len(built) < builds:
+                edit_record(Path(small.content, "bob/sql/1.0.0.json"), title=f"Title {len(built)}")
+                built.append(build(small, index=False))
 
     built = []
+    builds = 8
     report = deploy_to(Building(str(tmp_path / "www")), small, Path(small.state))
-    assert len(built) > 10 and report.new == len(read_tree(small.out))
+    assert len(built) == builds and report.new == len(read_tree(small.out))
     assert read_tree(tmp_path / "www") != read_tree(small.out)
     deploy_to(Folder(str(tmp_path / "www")), small, Path(small.state))
     assert read_tree(tmp_path / "www") == read_tree(small.out)

@@ -28,7 +28,9 @@ class Died(BaseException):
 class Dying(Folder):
     """A folder whose deployment is killed after some puts and deletes, and before the next."""
 
-    steps_left = 1
+    def __init__(self, name: str, steps: int) -> None:
+        super().__init__(name)
+        self.steps_left = steps
 
     def put(self, put: Put, path: str) -> str:
         self._step()
@@ -45,16 +47,20 @@ class Dying(Folder):
 
 
 def deploy_step_by_step(
-    root: Path, settings: Settings, state: Path, look: Callable[[dict[str, bytes]], None]
+    root: Path,
+    settings: Settings,
+    state: Path,
+    look: Callable[[dict[str, bytes]], None],
+    steps: int = 1,
 ) -> int:
-    """Deploy by deployments that die after one step each; look at what is there after each.
+    """Deploy by deployments that die after some steps each; look at what is there after each.
 
     Returns how many died.
     """
     deaths = 0
     while True:
         try:
-            deploy_to(Dying(str(root)), settings, state, jobs=1)
+            deploy_to(Dying(str(root), steps), settings, state, jobs=1)
         except Died:
             deaths += 1
             look(read_tree(root))
@@ -62,9 +68,9 @@ def deploy_step_by_step(
             return deaths
 
 
-@pytest.mark.parametrize("memory", ["remembered", "forgotten"])
+@pytest.mark.parametrize(("memory", "steps"), [("remembered", 1), ("forgotten", 4)])
 def test_killed_at_any_point_readers_miss_nothing_and_the_next_goes_on(
-    sites: Sites, tmp_path: Path, memory: str
+    sites: Sites, tmp_path: Path, memory: str, steps: int
 ) -> None:
     root, state = tmp_path / "www", tmp_path / "state"
     deploy_to(Folder(str(root)), sites.old, state)
@@ -83,12 +89,12 @@ def test_killed_at_any_point_readers_miss_nothing_and_the_next_goes_on(
             for file in state.glob("deploy-*.sqlite3"):
                 file.unlink()
 
-    deaths = deploy_step_by_step(root, sites.new, state, look)
+    deaths = deploy_step_by_step(root, sites.new, state, look, steps)
 
     assert read_tree(root) == new
     changed = sum(old.get(file) != data for file, data in new.items())
     # The last step's deployment dies only if there is another one to do.
-    assert deaths == changed + len(old.keys() - new.keys()) - 1
+    assert deaths == (changed + len(old.keys() - new.keys()) - 1) // steps
 
 
 def test_the_first_deployment_has_records_only_of_what_is_there(
@@ -150,6 +156,7 @@ def test_the_other_way_round_a_reader_would_miss_something(sites: Sites) -> None
     assert missed
 
 
+@pytest.mark.usefixtures("compiled_once")
 def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path) -> None:
     """Whatever is published during deployments, what is deployed is of one moment."""
     build(small, index=False)
@@ -159,9 +166,9 @@ def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path
 
     def publish() -> None:
         try:
-            for number in range(24):
+            for number in range(14):
                 owner, name = f"owner-{number % 3}", f"repo-{number % 5}"
-                version = f"1.{number // 15}.{number}"
+                version = f"1.{number // 10}.{number}"
                 tags = [f"tag-{number % 4}"]
                 write_version(small.content, owner, name, version, f"Text {number}\n", tags=tags)
                 if number % 6 == 5:

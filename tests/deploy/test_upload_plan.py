@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from builder.errors import OperatorError
 from builder.hosts.s3 import PLAN_FILE, write
 from builder.routes import CACHE_CONTROL
 from builder.settings import Settings
+from tests.catalogues import read_tree
 from tests.deploy.conftest import Sites, expected
 from tests.deploy.links import broken, by_key
+from tests.servers import HUBCTL, clean_environment
 
 
 def make(settings: Settings, folder: Path, **options) -> list[dict]:
@@ -69,9 +72,6 @@ def test_plans_carried_out_one_after_the_other(sites: Sites, tmp_path: Path) -> 
     carry_out(second, sites.new.out, tree, check=True)
     assert tree == new
 
-    (tmp_path / "s3" / PLAN_FILE).unlink()
-    assert len(make(sites.new, tmp_path, everything=True)) == len(new)
-
 
 def test_a_plan_that_was_not_carried_out_is_in_the_next_one(sites: Sites, tmp_path: Path) -> None:
     carried_out = make(sites.old, tmp_path)
@@ -86,9 +86,27 @@ def test_a_plan_that_was_not_carried_out_is_in_the_next_one(sites: Sites, tmp_pa
     assert tree == expected(sites.new.out)
 
 
-def test_a_prefix_and_files_only(sites: Sites, tmp_path: Path) -> None:
-    lines = make(sites.new, tmp_path, prefix="prompts/", files_only=True)
-    assert [line["key"] for line in lines] == [f"prompts/{line['file']}" for line in lines]
+def test_files_only(sites: Sites, tmp_path: Path) -> None:
+    lines = make(sites.new, tmp_path)
+    tree: dict[str, bytes] = {}
+    carry_out(lines, sites.new.out, tree, check=False)
+    (tmp_path / "s3" / PLAN_FILE).unlink()
+    # As people give it; the second keys of the plan before have to go.
+    done = subprocess.run(
+        [HUBCTL, "hosts", "s3", "--files-only", "--target", str(tmp_path / "s3"),
+         "--out", sites.new.out, "--state", str(tmp_path / "state")],
+        capture_output=True, text=True, timeout=60, env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path / 's3' / PLAN_FILE}\n"
+    lines = list(map(json.loads, Path(done.stdout.strip()).read_bytes().splitlines()))
+    assert {line["action"] for line in lines} == {"delete"}
+    carry_out(lines, sites.new.out, tree, check=False)
+    assert tree == read_tree(sites.new.out)
+    # And from the first plan on.
+    lines = make(sites.new, tmp_path / "first", files_only=True)
+    assert [line["key"] for line in lines] == [line["file"] for line in lines]
+    assert len(lines) == len(tree)
 
 
 def test_without_a_site_there_is_no_plan(small: Settings, tmp_path: Path) -> None:
