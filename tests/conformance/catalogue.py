@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from builder.routes import BY_NAME, LIST_PAGES_MAX, SORTS, Route, list_api, list_page
+from builder.routes import BY_NAME, GZIP, LIST_PAGES_MAX, ROUTES, SORTS, Route, list_api, list_page
 from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
 
 FIELD = re.compile(r"\{(\w+)\}")
 # A name of which no catalogue has one, whatever it is about.
 NOBODY = "conformance-nobody"
+
+# Compressed files are for the host alone.
+FILES = [route for route in ROUTES if route.media != GZIP]
+# The page for what is not there may come as what it is, a 404.
+FOUND = [route for route in FILES if route.name != "not_found_page"]
 
 
 class Unusable(Exception):
@@ -149,6 +154,14 @@ class Catalogue:
         for params in self.params(route):
             yield "/" + route.file_for(**params)
 
+    def urls(self, route: Route) -> Iterator[tuple[str, str]]:
+        """Each URL of a route, with the path of its file, for all that is looked at."""
+        for params in self.params(route):
+            file = "/" + route.file_for(**params)
+            yield route.url_for(**params), file
+            if route.query:
+                yield route.query.format_map(params), file
+
     def url(self, route: Route) -> str | None:
         """An address of a route as the spec has it, with a query if it has one; None where
         there is nothing to ask it for.
@@ -185,6 +198,11 @@ class Catalogue:
         if self.names is None or ("tag" in fields and not self.tags):
             return None
         return FIELD.sub(lambda found: self.names[found[1]], template)
+
+
+def file_of(name: str, /, **params: object) -> str:
+    """The path of a route's file."""
+    return "/" + BY_NAME[name].file_for(**params)
 
 
 def rows_of(answer: Answer) -> list[dict[str, Any]]:

@@ -19,6 +19,14 @@ SHOWN_MAX = 5
 
 EXPOSED = {"etag", "location", "retry-after", "ratelimit", "ratelimit-policy"}
 
+# Of these, HEAD says what GET does.
+HEADERS_OF_READS = [
+    "Content-Type", "Content-Length", "Content-Encoding", "Cache-Control", "ETag", "Vary",
+    "Last-Modified", "Accept-Ranges", "X-Content-Type-Options", "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers", "Content-Security-Policy", "Referrer-Policy", "Location",
+    "Allow", "Retry-After", "Content-Range",
+]  # fmt: skip
+
 Record = TypeVar("Record")
 
 
@@ -123,6 +131,24 @@ class Check:
             f"Access-Control-Expose-Headers with {', '.join(sorted(EXPOSED))}",
             f"{answer.status}, Access-Control-Expose-Headers: {', '.join(sorted(exposed))}",
         )
+
+    def page_headers(self, answer: Answer) -> None:
+        """Whether a page says how browsers are to guard it."""
+        policy = answer.headers.get("Content-Security-Policy", "")
+        for directive in ("default-src 'none'", "frame-ancestors 'none'"):
+            self.that(
+                answer, directive in policy, f"Content-Security-Policy with {directive}",
+                f"{answer.status}, Content-Security-Policy: {policy}",
+            )  # fmt: skip
+        self.that(answer, answer.headers.get("Referrer-Policy"), "a Referrer-Policy")
+
+    def same_headers(self, head: Answer, get: Answer) -> None:
+        """Whether HEAD says what GET does. A length may be left out."""
+        for name in HEADERS_OF_READS:
+            came, wanted = head.headers.get(name), get.headers.get(name)
+            if name == "Content-Length" and came is None:
+                continue
+            self.that(head, came == wanted, f"{name}: {wanted}, as GET says", f"{name}: {came}")
 
     # Of JSON
 

@@ -9,6 +9,7 @@ import http.client
 import json
 import shlex
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPMessage
@@ -22,6 +23,8 @@ KEPT_BYTES_MAX = 128 * 1024 * 1024
 # A minute is the window of the contract's limit; who asks for more patience asks for too much.
 WAIT_SECONDS_MAX = 120
 BRIEF_BYTES = 70
+# The smallest that a host must take (RFC 9112 recommends 8,000 bytes for the whole line).
+LONG_QUERY_CHARS = 4000
 
 USER_AGENT = "hub-conformance/1.0"
 
@@ -47,6 +50,19 @@ class Answer(NamedTuple):
         try:
             return json.loads(self.body)
         except ValueError:
+            return None
+
+    @property
+    def plain_body(self) -> bytes | None:
+        """The body, decompressed if it says that it is; None where it cannot be."""
+        encoding = self.headers.get("Content-Encoding")
+        if encoding is None:
+            return self.body
+        if encoding != "gzip":
+            return None
+        try:
+            return zlib.decompress(self.body, zlib.MAX_WBITS | 16)
+        except zlib.error:
             return None
 
     @property

@@ -19,6 +19,7 @@ from tests.conformance.checks import Check, NotConforming
 from tests.conformance.client import Client, NoAnswer, asking
 from tests.conformance.deployment import CAPABILITIES, LEVELS, Deployment
 from tests.conformance.hosts import Host, Workshop
+from tests.conformance.running import RunningHosts
 
 SAMPLE_OF_OUTSIDERS = 30
 # Items of the dictionary that a report carries, also from one process to another.
@@ -159,7 +160,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "host" in metafunc.fixturenames:
         known = _hosts(metafunc.config)
         names = [name for name in known if _is_tested(metafunc.definition, known[name])]
-        metafunc.parametrize("host", names or [NO_HOST], indirect=True, scope="session")
+        metafunc.parametrize("host", names or [NO_HOST], indirect=True, scope="package")
 
 
 def _is_tested(test: pytest.Item, host: Host) -> bool:
@@ -202,32 +203,44 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(Path(tmp_path_factory.mktemp("hosts")))
 
 
-@pytest.fixture(scope="session")
-def host(request: pytest.FixtureRequest, workshop: Workshop) -> Iterator[Deployment]:
-    """The deployment under test."""
-    host = _hosts(request.config)[request.param]
-    with host.start(workshop) as deployment:
-        yield deployment._replace(level=host.level)
+@pytest.fixture(scope="package")
+def running(workshop: Workshop, pytestconfig: pytest.Config) -> Iterator[RunningHosts]:
+    """The hosts that have been asked by now."""
+    with contextlib.closing(RunningHosts(workshop, _say(pytestconfig))) as hosts:
+        yield hosts
 
 
-@pytest.fixture(scope="session")
-def client(host: Deployment, pytestconfig: pytest.Config) -> Iterator[Client]:
-    with asking(host, _say(pytestconfig)) as client:
-        if _outsider in pytestconfig.stash:
-            # It was asked for what it is just now, which a rate limit has counted.
-            client.api_asked_at = time.monotonic()
-        yield client
+@pytest.fixture(scope="package")
+def host(request: pytest.FixtureRequest, running: RunningHosts) -> Iterator[str]:
+    """The name of the host under test."""
+    name = request.param
+    yield name
+    # A process of xdist's gets the files of tests one by one, and the next may ask the same host.
+    if name in running.changed or not hasattr(request.config, "workerinput"):
+        running.stop(name)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
+def client(host: str, running: RunningHosts, pytestconfig: pytest.Config) -> Client:
+    """Asks the deployment under test."""
+    client = running.client(host, _hosts(pytestconfig)[host])
+    if _outsider in pytestconfig.stash:
+        # It was asked for what it is just now, which a rate limit has counted.
+        client.api_asked_at = time.monotonic()
+    return client
+
+
+@pytest.fixture(scope="package")
 def catalogue(client: Client) -> Catalogue:
     """What there is at the deployment."""
     return Catalogue(client)
 
 
 @pytest.fixture
-def check(request: pytest.FixtureRequest) -> Iterator[Check]:
+def check(request: pytest.FixtureRequest, running: RunningHosts) -> Check:
     """Notes what is as it should be and what is not; fails at the end of the test."""
+    if _changes_host(request.node):
+        running.changed.add(_host_of(request.node))
     made = Check()
     request.node.stash[_check] = made
     return made
@@ -240,7 +253,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     check = pyfuncitem.stash.get(_check, None)
     if check:
         check.finish()
-        may_lack_data = pyfuncitem.funcargs["host"].may_lack_data
+        may_lack_data = pyfuncitem.funcargs["client"].deployment.may_lack_data
         assert check.held or may_lack_data, "there was nothing to look at"
     return result
 

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from builder.build import build
+from builder.hosts.rules import HostedSite
 from builder.settings import Settings
-from tests.conformance import caddy, nginx, worker
+from tests.conformance import worker
+from tests.conformance.caddy import started_caddy
 from tests.conformance.deployment import Deployment
+from tests.conformance.nginx import started_nginx
 from tests.conformance.sample import write_canaries, write_sample
-from tests.servers import add_publisher, file_host, serving
+from tests.servers import Server, add_publisher, file_host, free_port, serving
 
 BASE_URL = "https://prompts.example.org"
 BELOW_PATH = "https://example.org/some/prompts"
@@ -66,15 +69,26 @@ def embedded(
     workshop: Workshop, base_url: str = BASE_URL, rate_limit: int = 0
 ) -> Iterator[Deployment]:
     """`hubctl serve` with content of its own, to which one may publish."""
-    folder = workshop.folder()
-    content = workshop.content(folder)
-    settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
-    token = add_publisher(settings, PUBLISHER)
-    with serving(settings, "--base-url", base_url, rate_limit=rate_limit) as server:
-        yield Deployment(
-            server.url, token=token, publish_to=f"{PUBLISHER}/published",
-            rate_limit=rate_limit,
+    with _publishing(workshop, base_url, rate_limit=rate_limit) as (server, deployment):
+        yield deployment._replace(base_url=server.url, rate_limit=rate_limit)
+
+
+@contextlib.contextmanager
+def before_upstream(
+    workshop: Workshop,
+    started: Callable[[HostedSite, Path], AbstractContextManager[str]],
+    base_url: str = BASE_URL,
+    rate_limit: int = 0,
+) -> Iterator[Deployment]:
+    """The host that ``started`` starts, before a `hubctl serve` with content of its own."""
+    with _publishing(workshop, base_url, "--trusted-proxy", "127.0.0.1") as (upstream, deployment):
+        site = HostedSite(
+            upstream.settings.out, upstream.settings.state, base_url,
+            listen=f"127.0.0.1:{free_port()}", upstream=f"127.0.0.1:{upstream.port}",
+            reads_per_minute=rate_limit,
         )  # fmt: skip
+        with started(site, workshop.folder()) as url:
+            yield deployment._replace(base_url=url, rate_limit=rate_limit)
 
 
 @contextlib.contextmanager
@@ -90,6 +104,19 @@ def files(workshop: Workshop, base_url: str = BASE_URL) -> Iterator[Deployment]:
         yield Deployment(url + settings.base_path)
 
 
+@contextlib.contextmanager
+def _publishing(
+    workshop: Workshop, base_url: str, *options: str, rate_limit: int = 0
+) -> Iterator[tuple[Server, Deployment]]:
+    """`hubctl serve`, and a Deployment that may publish to it, still without an address."""
+    folder = workshop.folder()
+    content = workshop.content(folder)
+    settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
+    token = add_publisher(settings, PUBLISHER)
+    with serving(settings, "--base-url", base_url, *options, rate_limit=rate_limit) as server:
+        yield server, Deployment("", token, f"{PUBLISHER}/published")
+
+
 _UNLIMITED = {"rate limit": "it would shut out the other tests; embedded-limited has one"}
 
 HOSTS = {
@@ -99,11 +126,15 @@ HOSTS = {
     "embedded-below-path": Host("full", partial(embedded, base_url=BELOW_PATH), _UNLIMITED),
     "embedded-limited": Host("full", partial(embedded, rate_limit=120), areas={"rate limit"}),
     # At the root of its address it is in tests/hosts.
-    "caddy": Host("full", partial(caddy.before_upstream, base_url=BELOW_PATH), caddy.LACKS),
-    "nginx": Host("full", partial(nginx.nginx_host, base_url=BASE_URL), _UNLIMITED),
+    "caddy": Host(
+        "full", partial(before_upstream, started=started_caddy, base_url=BELOW_PATH),
+        {"rate limit": "Caddy has one only with a plugin"},
+    ),
+    "nginx": Host("full", partial(before_upstream, started=started_nginx), _UNLIMITED),
     "nginx-limited": Host(
-        "full", partial(nginx.nginx_host, base_url=BASE_URL, rate_limit=120), areas={"rate limit"}
+        "full", partial(before_upstream, started=started_nginx, rate_limit=120),
+        areas={"rate limit"},
     ),
     "worker": Host("full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS),
     "worker-alone": Host("queries", partial(worker.alone, base_url=BELOW_PATH), worker.LACKS),
-}
+}  # fmt: skip

@@ -1,0 +1,36 @@
+"""Conditional requests, of files as of searches."""
+
+from tests.conformance.checks import Check
+from tests.conformance.client import Client
+
+
+def check_conditions(check: Check, client: Client, url: str) -> None:
+    """Whether one who has an answer is told so, and one who has another gets it."""
+    plain = client.get(url)
+    etag = plain.headers.get("ETag")
+    if not check.that(plain, etag, "an ETag"):
+        return
+    opaque = etag.removeprefix("W/")
+    again = client.ask("GET", url)
+    check.header(again, "ETag", etag)
+    for condition in (etag, f"W/{opaque}", f'"x", {etag}', f'W/"y", W/{opaque} ,"z"', "*"):
+        answer = client.ask("GET", url, {"If-None-Match": condition})
+        if check.status(answer, 304):
+            check.empty_body(answer)
+            check.that(
+                answer, answer.headers.get("ETag", "").removeprefix("W/") == opaque,
+                f"ETag: {etag}", f"ETag: {answer.headers.get('ETag')}",
+            )  # fmt: skip
+            check.header(answer, "Cache-Control", plain.headers.get("Cache-Control", ""))
+            check.cors(answer)
+    head = client.ask("HEAD", url, {"If-None-Match": etag})
+    check.status(head, 304)
+    for condition in ('"conformance-another"', f'"conformance-{opaque[1:]}'):
+        answer = client.ask("GET", url, {"If-None-Match": condition})
+        check.same_body(answer, plain, "without the condition, as the ETag is another")
+    # A date says less than an ETag (RFC 9110, 13.1.3).
+    both = {
+        "If-None-Match": '"conformance-another"',
+        "If-Modified-Since": "Tue, 01 Jan 2036 00:00:00 GMT",
+    }
+    check.status(client.ask("GET", url, both), 200)

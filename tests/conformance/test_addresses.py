@@ -1,0 +1,323 @@
+"""The addresses of the spec: what they lead to, with which headers, how, and in what form."""
+
+import re
+
+import pytest
+
+from builder.routes import (
+    BY_NAME,
+    CACHE_CONTROL,
+    HTML,
+    JSON,
+    LIST_PAGES_MAX,
+    PAGE_SIZE,
+    SORTS,
+    TEXT,
+    Route,
+)
+from tests.conformance.catalogue import FILES, FOUND, Catalogue
+from tests.conformance.checks import Check
+from tests.conformance.client import Client, header_list
+from tests.conformance.conditions import check_conditions
+from tests.conformance.marks import area, each_path, each_route
+
+pytestmark = pytest.mark.level("queries")
+
+# Below this, some hosts think compression not worth while.
+LARGE_BYTES = 4096
+MADE_UP = "BREW"
+PAGES = [route for route in FILES if route.media == HTML and route.url != "/404"]
+
+
+# Every address
+
+
+@area("addresses")
+@each_route("GET")
+def test_every_address_is_its_file(
+    check: Check, client: Client, catalogue: Catalogue, route: Route
+) -> None:
+    for url, file in catalogue.urls(route):
+        answer = client.get(url)
+        if route.name == "not_found_page":
+            check.status(answer, 404, 200)
+        elif check.status(answer, 200) and url != file:
+            check.same_body(answer, client.get(file), file)
+
+
+@area("headers")
+@each_route("GET")
+def test_headers(check: Check, client: Client, catalogue: Catalogue, route: Route) -> None:
+    for url, file in list(catalogue.urls(route))[-4:]:
+        for path in dict.fromkeys((url, file)):
+            answer = client.get(path)
+            if answer.status >= 400 and route.name != "not_found_page":
+                continue  # told by the test above
+            check.header(answer, "Content-Type", route.media)
+            check.header(answer, "Cache-Control", CACHE_CONTROL[route.cache])
+            check.header(answer, "X-Content-Type-Options", "nosniff")
+            check.cors(answer)
+            length = answer.headers.get("Content-Length", "")
+            check.that(
+                answer, length in ("", str(len(answer.body))), f"length {len(answer.body)}", length
+            )
+            if route.name != "not_found_page":
+                etag = answer.headers.get("ETag", "")
+                check.that(
+                    answer, re.fullmatch(r'(W/)?"[!#-~]+"', etag), "an ETag", f"ETag: {etag}"
+                )
+                check.that(
+                    answer, "Content-Encoding" not in answer.headers,
+                    "no Content-Encoding for who accepts identity alone",
+                )  # fmt: skip
+            if route.media == HTML:
+                check.page_headers(answer)
+
+
+@area("raw text")
+def test_raw_text_cannot_run(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for name in ("raw", "version_raw", "diff"):
+        for url, _ in catalogue.urls(BY_NAME[name]):
+            answer = client.get(url)
+            check.header(answer, "Content-Type", TEXT)
+            check.header(answer, "X-Content-Type-Options", "nosniff")
+
+
+@area("HEAD")
+@each_route("HEAD")
+def test_head(check: Check, client: Client, catalogue: Catalogue, route: Route) -> None:
+    url = catalogue.url(route)
+    if url is not None:
+        get, head = client.get(url), client.ask("HEAD", url)
+        check.status(head, get.status)
+        check.empty_body(head)
+        check.same_headers(head, get)
+
+
+@area("conditional requests")
+@each_route("GET", *FOUND)
+def test_conditions(check: Check, client: Client, catalogue: Catalogue, route: Route) -> None:
+    url = catalogue.url(route)
+    if url is not None:
+        check_conditions(check, client, url)
+
+
+# Methods
+
+
+@area("methods")
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "POST", "TRACE", MADE_UP])
+@each_path("/api/v1/repos", "{repo}", "{repo}/raw", "/api/v1/tags", "/api/v1/nothing", "/",
+           "/{owner}/{name}")  # fmt: skip
+def test_other_methods(
+    check: Check, client: Client, catalogue: Catalogue, template: str, method: str
+) -> None:
+    path = catalogue.fill(template)
+    if path is None:
+        return
+    # What comes with a TRACE may not come back: cookies and tokens are in there.
+    headers = {"Content-Type": JSON, "X-Conformance": "is not sent back"}
+    answer = client.ask(method, path, headers, None if method == "TRACE" else b"{}")
+    check.that(answer, b"is not sent back" not in answer.body, "nothing of the request's headers")
+    if method == MADE_UP and answer.status in (400, 501):
+        # Some servers know by their parser what a method is, and hang up on others.
+        check.note(f"answers a method that nobody knows with {answer.status}, as no HTTP")
+        return
+    if template.endswith("nothing"):
+        check.status(answer, 404, 405)
+    else:
+        check.status(answer, 405)
+    if answer.status == 405:
+        allowed = header_list(answer, "Allow")
+        check.that(
+            answer, allowed >= {"get", "head"}, "Allow with GET and HEAD",
+            f"405, Allow: {answer.headers.get('Allow')}",
+        )  # fmt: skip
+    if template != "/" and "{owner}/" not in template and answer.status >= 400:
+        check.envelope(answer)
+        check.that(answer, answer.code in ("method_not_allowed", "not_found"),
+                   "the code method_not_allowed")  # fmt: skip
+
+
+@area("CORS")
+@each_path("/api/v1/repos", "{repo}/versions", "{repo}/raw", "/api/v1/nothing")
+def test_preflight(check: Check, client: Client, catalogue: Catalogue, template: str) -> None:
+    path = catalogue.fill(template)
+    if path is None:
+        return
+    asked = ["authorization", "content-type", "idempotency-key", "if-match"]
+    answer = client.ask(
+        "OPTIONS", path,
+        {
+            "Origin": "https://elsewhere.example",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": ", ".join(asked),
+        },
+    )  # fmt: skip
+    check.status(answer, 200, 204)
+    check.header(answer, "Access-Control-Allow-Origin", "*")
+    methods = header_list(answer, "Access-Control-Allow-Methods")
+    check.that(answer, methods >= {"get", "head", "post"}, "GET, HEAD and POST allowed",
+               f"{answer.status}, {sorted(methods)}")  # fmt: skip
+    allowed = header_list(answer, "Access-Control-Allow-Headers")
+    check.that(answer, allowed >= set(asked), f"the headers {', '.join(asked)} allowed",
+               f"{answer.status}, {sorted(allowed)}")  # fmt: skip
+
+
+# Pages for people
+
+
+@area("pages")
+@each_route("GET", *(route for route in PAGES if route.url != "/"))
+def test_a_slash_at_the_end_of_a_page(
+    check: Check, client: Client, catalogue: Catalogue, route: Route
+) -> None:
+    url = catalogue.url(route)
+    if url is not None:
+        answer, page = client.get(f"{url}/"), client.get(url)
+        if answer.status == 200:
+            check.same_body(answer, page, url)
+        elif check.status(answer, 301, 308):
+            location = answer.headers.get("Location", "")
+            check.that(
+                answer, client.path_of(location, f"{url}/") == url, f"Location: {url}",
+                f"{answer.status}, Location: {location}",
+            )  # fmt: skip
+
+
+@area("pages")
+@each_path("/{nobody}", "/{nobody}/nothing", "/tags/{nobody}", "/{owner}/{nobody}", "/a/b/c/d",
+           "/{nobody}/", "/assets/nothing.css", "/{owner}/{name}/999999999.0.0")  # fmt: skip
+def test_page_that_is_not_there(
+    check: Check, client: Client, catalogue: Catalogue, template: str
+) -> None:
+    path = catalogue.fill(template)
+    if path is not None:
+        answer = client.get(path)
+        check.status(answer, 404)
+        check.header(answer, "Content-Type", HTML)
+        check.header(answer, "Cache-Control", CACHE_CONTROL["not_found"])
+        check.header(answer, "X-Content-Type-Options", "nosniff")
+        check.page_headers(answer)
+        page = client.get("/" + BY_NAME["not_found_page"].file)
+        check.that(answer, answer.body == page.body, "the site's page for what is not there")
+
+
+@area("pages")
+def test_links_of_pages_lead_somewhere(check: Check, client: Client, catalogue: Catalogue) -> None:
+    seen: set[str] = set()
+    for route in PAGES:
+        for params in list(catalogue.params(route))[:3]:
+            page = client.get(route.url_for(**params))
+            for link in re.findall(rb'(?:href|src)="([^"]+)"', page.body):
+                url = link.decode().replace("&amp;", "&")
+                path = client.path_of(url, route.url_for(**params))
+                if path is None or path in seen or path.startswith(("/mcp", "/healthz")):
+                    continue
+                seen.add(path)
+                linked = client.get(path)
+                check.that(linked, linked.status == 200, f"the page that {page.target} links to")
+
+
+@area("pages")
+def test_lists_for_people_end(check: Check, client: Client, catalogue: Catalogue) -> None:
+    last = min(LIST_PAGES_MAX, max(1, -(-len(catalogue.ids) // PAGE_SIZE)))
+    for sort in SORTS:
+        check.status(client.get(f"/{sort}/{last + 1}"), 404)
+
+
+# Compression and parts
+
+
+@area("compression")
+@pytest.mark.needs("gzip")
+def test_gzip(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for path in large_ones(client, catalogue):
+        plain = client.get(path)
+        check.that(
+            plain, "accept-encoding" in header_list(plain, "Vary"), "Vary: Accept-Encoding",
+            f"{plain.status}, Vary: {plain.headers.get('Vary')}",
+        )  # fmt: skip
+        for accepted in ("gzip", "br;q=0, gzip;q=0.5", "deflate, gzip, *;q=0"):
+            packed = client.ask("GET", path, {"Accept-Encoding": accepted})
+            if not check.header(packed, "Content-Encoding", "gzip"):
+                continue
+            check.that(
+                packed, packed.plain_body == plain.body, "the same bytes after decoding",
+                f"{len(packed.body)} bytes that decode to others",
+            )  # fmt: skip
+            check.that(packed, len(packed.body) < len(plain.body), "less than without")
+            check.that(
+                packed, "accept-encoding" in header_list(packed, "Vary"), "Vary: Accept-Encoding"
+            )
+            etag = packed.headers.get("ETag", "")
+            check.that(
+                packed, etag.startswith("W/") or etag != plain.headers.get("ETag"),
+                "an ETag of its own, or a weak one (RFC 9110, 8.8.3)", f"ETag: {etag}",
+            )  # fmt: skip
+            for name in ("Content-Type", "Cache-Control", "Access-Control-Allow-Origin"):
+                check.header(packed, name, plain.headers.get(name, ""))
+            again = client.ask("GET", path, {"Accept-Encoding": "gzip", "If-None-Match": etag})
+            check.status(again, 304)
+        for refused in ("gzip;q=0", "identity", "gzip;q=0.0, identity", ""):
+            answer = client.ask("GET", path, {"Accept-Encoding": refused})
+            check.that(
+                answer, "Content-Encoding" not in answer.headers,
+                f"no Content-Encoding for Accept-Encoding {refused!r}",
+                f"Content-Encoding: {answer.headers.get('Content-Encoding')}",
+            )  # fmt: skip
+            check.that(answer, answer.body == plain.body, "the same bytes")
+
+
+def large_ones(client: Client, catalogue: Catalogue) -> list[str]:
+    """An address of each media type whose answer is worth compressing."""
+    found: dict[str, str] = {}
+    for name in ("repos", "openapi", "catalogue", "repo", "version", "raw", "home", "repo_page",
+                 "stylesheet", "client"):  # fmt: skip
+        for url, _ in catalogue.urls(BY_NAME[name]):
+            if len(client.get(url).body) >= LARGE_BYTES:
+                found.setdefault(name, url)
+                break
+    return list(found.values())
+
+
+@area("ranges")
+@pytest.mark.needs("ranges")
+@each_path("{repo}/raw", "{repo}/raw?version={version}", "{repo}/raw.txt",
+           "{repo}/versions/{version}.txt")  # fmt: skip
+def test_ranges(check: Check, client: Client, catalogue: Catalogue, template: str) -> None:
+    path = catalogue.fill(template)
+    if path is None:
+        return
+    whole = client.get(path)
+    data, size = whole.body, len(whole.body)
+    middle = min(2, size - 1)
+    parts = [
+        ("0-0", 0, 1), (f"{middle}-", middle, size), ("-1", size - 1, size),
+        (f"0-{size * 9}", 0, size), (f"-{size * 2}", 0, size),
+        (f"{middle}-{middle}", middle, middle + 1),
+    ]  # fmt: skip
+    for text, start, stop in parts:
+        part = client.ask("GET", path, {"Range": f"bytes={text}"})
+        if check.status(part, 206):
+            check.header(part, "Content-Range", f"bytes {start}-{stop - 1}/{size}")
+            check.that(part, part.body == data[start:stop], f"bytes {start} to {stop - 1}")
+            for name in ("ETag", "Cache-Control", "Content-Type", "Access-Control-Allow-Origin"):
+                check.header(part, name, whole.headers.get(name, ""))
+    beyond = client.ask("GET", path, {"Range": f"bytes={size}-"})
+    if check.error(beyond, 416, "range_not_satisfiable"):
+        check.header(beyond, "Content-Range", f"bytes */{size}")
+    for ignored in ("lines=0-1", "bytes=5-3", "bytes=x", "bytes"):
+        answer = client.ask("GET", path, {"Range": ignored})
+        # Which of these a host takes for malformed, and which for a range that is empty, is its.
+        if answer.status != 416:
+            check.same_body(answer, whole, "without the Range")
+    etag = whole.headers.get("ETag", "")
+    if not etag.startswith("W/"):
+        part = client.ask("GET", path, {"Range": "bytes=0-0", "If-Range": etag})
+        check.status(part, 206)
+    for other in ('"conformance-another"', 'W/"x"'):
+        answer = client.ask("GET", path, {"Range": "bytes=0-0", "If-Range": other})
+        check.same_body(answer, whole, "without the Range, as If-Range names another")
+    head = client.ask("HEAD", path, {"Range": "bytes=0-0"})
+    check.status(head, 200, 206)

@@ -1,0 +1,290 @@
+"""Publishing: who may, and with a token what becomes of it."""
+
+import hashlib
+import json
+import secrets
+import time
+from typing import Any
+
+import pytest
+
+from builder import records
+from builder.names import Version
+from builder.routes import BY_NAME, CACHE_CONTROL, JSON, PUBLISH_URL
+from tests.conformance.catalogue import NOBODY, Catalogue, file_of
+from tests.conformance.checks import Check
+from tests.conformance.client import Answer, Client, header_list
+from tests.conformance.marks import area
+
+pytestmark = pytest.mark.level("full")
+
+token_needed = pytest.mark.needs("token")
+
+LISTED_SECONDS = 60
+
+
+# Who may
+
+
+def publish_path(owner: str, name: str) -> str:
+    return PUBLISH_URL.format(owner=owner, name=name)
+
+
+@area("publishing, errors")
+@pytest.mark.needs("publishing")
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "missing_token"),
+        ({"Authorization": "Basic YTpi"}, "missing_token"),
+        ({"Authorization": "Bearer"}, "missing_token"),
+        ({"Authorization": "Bearer x"}, "invalid_token"),
+        ({"Authorization": "Bearer hub_" + "A" * 38}, "invalid_token"),
+    ],
+    ids=["no token", "another scheme", "an empty token", "a word", "a wrong token"],
+)
+@pytest.mark.parametrize("body", [b'{"content": "x"}', b"{"], ids=["", "and a bad body"])
+def test_who_may_not_publish(
+    check: Check, client: Client, headers: dict[str, str], code: str, body: bytes
+) -> None:
+    # A right form and wrong contents are told only to who may publish.
+    headers = {"Content-Type": JSON, "Origin": "https://elsewhere.example", **headers}
+    answer = client.ask("POST", publish_path(NOBODY, "nothing"), headers, body)
+    if check.error(answer, 401, code):
+        scheme = answer.headers.get("WWW-Authenticate", "")
+        check.that(answer, scheme.startswith("Bearer"), "WWW-Authenticate: Bearer",
+                   f"401, WWW-Authenticate: {scheme}")  # fmt: skip
+
+
+@area("publishing, errors")
+@pytest.mark.needs("publishing")
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_other_methods_where_one_publishes(
+    check: Check, client: Client, catalogue: Catalogue, method: str
+) -> None:
+    path = catalogue.fill("{repo}/versions") or publish_path(NOBODY, "nothing")
+    answer = client.ask(method, path, {"Content-Type": JSON}, b"{}")
+    if check.error(answer, 405, "method_not_allowed"):
+        allowed = header_list(answer, "Allow")
+        check.that(answer, allowed >= {"get", "head", "post"}, "Allow with GET, HEAD and POST",
+                   f"405, Allow: {sorted(allowed)}")  # fmt: skip
+
+
+# With a token
+
+
+class Publisher:
+    """Publishes to the repo that the tester gave."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.owner, _, self.name = client.deployment.publish_to.partition("/")
+        self.path = publish_path(self.owner, self.name)
+
+    def post(self, body: Any, path: str = "", **headers: str) -> Answer:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {
+            "Authorization": f"Bearer {self.client.deployment.token}",
+            "Content-Type": JSON,
+            **{key.replace("_", "-"): value for key, value in headers.items()},
+        }
+        return self.client.ask("POST", path or self.path, sent, data)
+
+    def file(self, name: str, **params: str) -> str:
+        return file_of(name, owner=self.owner, name=self.name, **params)
+
+    def url(self, name: str, **params: str) -> str:
+        return BY_NAME[name].url_for(owner=self.owner, name=self.name, **params)
+
+
+@pytest.fixture
+def publisher(client: Client) -> Publisher:
+    return Publisher(client)
+
+
+@area("publishing")
+@token_needed
+def test_a_publication_is_readable_at_once(
+    check: Check, client: Client, publisher: Publisher
+) -> None:
+    text = f"Conformance, {secrets.token_hex(8)}: ü 語 🎉 {{{{thing}}}}\r\nEnd without a newline."
+    data = text.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    body = {"content": text, "changelog": "By the conformance suite"}
+    answer = publisher.post(body)
+    record = check.single(answer, records.Publication, 201)
+    if not record:
+        return
+    version = record.version
+    facts = (record.owner, record.name, record.sha256, record.size, record.unchanged)
+    wanted = (publisher.owner, publisher.name, digest, len(data), False)
+    check.that(answer, facts == wanted, f"{wanted}", f"{facts}")
+    check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
+    check.cors(answer)
+    location = client.path_of(answer.headers.get("Location", ""))
+    check.that(
+        answer, location == publisher.url("version", version=version),
+        f"Location of version {version}", f"Location: {answer.headers.get('Location')}",
+    )  # fmt: skip
+    path = client.path_of(record.raw_url)
+    check.that(answer, path == publisher.file("version_raw", version=version), "raw_url, the text")
+
+    for path in (
+        publisher.url("raw"), publisher.file("raw"), publisher.file("version_raw", version=version),
+        f"{publisher.url('raw')}?version={version}",
+    ):  # fmt: skip
+        raw = client.ask("GET", path)
+        check.that(raw, raw.body == data, f"the text of {version}, byte for byte")
+    for path in (publisher.url("repo"), publisher.file("repo")):
+        repo = check.single(client.ask("GET", path), records.Repo)
+        if repo:
+            came = (repo.latest_version, repo.content, repo.sha256)
+            check.that(client.ask("GET", path), came == (version, text, digest), f"{version}")
+    for path in (publisher.url("versions"), publisher.file("versions")):
+        rows = client.ask("GET", path)
+        found = check.rows(rows, records.VersionEntry)
+        if found:
+            first = found.data[0]
+            wanted = (version, record.previous_version, record.changelog)
+            came = (first.version, first.previous, first.changelog)
+            check.that(rows, came == wanted, f"the first row {wanted}", f"{came}")
+    for path in (
+        publisher.url("version", version=version), publisher.file("version", version=version),
+    ):  # fmt: skip
+        one = check.single(client.ask("GET", path), records.Version)
+        if one:
+            check.that(client.ask("GET", path), one.content == text, "the text that was published")
+    for name in ("repo_page", "version_page"):
+        page = client.ask("GET", publisher.url(name, version=version))
+        check.that(page, version.encode() in page.body, f"a page about {version}")
+    if record.previous_version:
+        check.status(client.ask("GET", publisher.url("diff", version=version)), 200)
+    check_listed(check, client, publisher, record)
+    again = check.single(publisher.post(body), records.Publication)
+    if again:
+        came = (again.version, again.unchanged)
+        check.that(answer, came == (version, True), f"{version} unchanged, sent again", f"{came}")
+
+
+def check_listed(
+    check: Check, client: Client, publisher: Publisher, record: records.Publication
+) -> None:
+    """Whether lists have a publication once ``serial`` says so, which takes seconds at most."""
+    end = time.monotonic() + LISTED_SECONDS
+    while True:
+        hub = client.ask("GET", file_of("hub"))
+        serial = hub.json["data"]["serial"]
+        if serial >= record.serial or time.monotonic() > end:
+            break
+        time.sleep(0.2)  # a deployment elsewhere is not asked as fast as it answers
+    if check.that(hub, serial >= record.serial, f"serial {record.serial} within a minute"):
+        lines = client.ask("GET", file_of("catalogue"))
+        found = [
+            line["latest_version"]
+            for line in map(json.loads, lines.body.splitlines())
+            if (line["owner"], line["name"]) == (publisher.owner, publisher.name)
+        ]
+        check.that(lines, found == [record.version], f"the version {record.version}", f"{found}")
+        user = client.ask("GET", file_of("user", owner=publisher.owner))
+        check.that(
+            user, any(row["name"] == publisher.name for row in user.json["data"]["repos"]),
+            f"the repo {publisher.name}",
+        )  # fmt: skip
+
+
+@area("publishing")
+@token_needed
+def test_an_idempotency_key(check: Check, publisher: Publisher) -> None:
+    key, mark = f"conformance-{secrets.token_hex(8)}", secrets.token_hex(8)
+    body = {"content": f"Once, {mark}", "bump": "minor"}
+    first = publisher.post(body, Idempotency_Key=key)
+    check.status(first, 201)
+    other = publisher.post({"content": f"Between, {mark}"})
+    check.status(other, 201)
+    again = publisher.post(body, Idempotency_Key=key)
+    check.status(again, 201, 200)
+    came = [answer.json and answer.json.get("data", {}).get("version") for answer in (first, again)]
+    check.that(again, came[0] == came[1], f"the first answer again, {came[0]}", f"{came[1]}")
+    reused = publisher.post({"content": f"Another, {mark}"}, Idempotency_Key=key)
+    check.error(reused, 422, "idempotency_key_reused")
+
+
+@area("publishing")
+@token_needed
+def test_bumps(check: Check, publisher: Publisher) -> None:
+    before: Version | None = None
+    for bump in ("patch", "minor", "major"):
+        answer = publisher.post({"content": f"{bump} {secrets.token_hex(8)}", "bump": bump})
+        record = check.single(answer, records.Publication, 201)
+        if record:
+            version = Version.parse(record.version)
+            # The first may be the repo's first at all, which is 1.0.0 whatever bump says.
+            wanted = before.bump(bump) if before else version
+            check.that(answer, version == wanted, f"version {wanted}", f"version {version}")
+            before = version
+
+
+@area("publishing")
+@token_needed
+def test_not_over_somebody_elses_work(check: Check, publisher: Publisher) -> None:
+    text = secrets.token_hex(8)
+    first = check.single(publisher.post({"content": text}), records.Publication, 201)
+    if not first:
+        return
+    for field, headers in (({"base_version": "0.0.1"}, {}), ({}, {"If_Match": '"0.0.1"'})):
+        answer = publisher.post({"content": f"{text} again", **field}, **headers)
+        if check.error(answer, 412, "base_version_mismatch"):
+            said = first.version.encode() in answer.body
+            check.that(answer, said, f"the current version {first.version}")
+    body = {"content": f"{text} again", "base_version": first.version}
+    check.status(publisher.post(body), 201)
+
+
+BAD_BODIES = [
+    ("no JSON", b"{", {}, 400, "invalid_json"),
+    ("no UTF-8", b'{"content": "\xff"}', {}, 400, "invalid_json"),
+    ("no object", b"[]", {}, 400, "invalid_json"),
+    ("nothing", {}, {}, 422, "validation_failed"),
+    ("empty", {"content": ""}, {}, 422, "validation_failed"),
+    ("white space", {"content": " \n\t"}, {}, 422, "validation_failed"),
+    ("NUL", {"content": "a\0b"}, {}, 422, "validation_failed"),
+    ("lone surrogate", b'{"content": "a\\ud800"}', {}, 422, "validation_failed"),
+    ("unknown field", {"content": "x", "titel": "x"}, {}, 422, "validation_failed"),
+    ("bad bump", {"content": "x", "bump": "huge"}, {}, 422, "validation_failed"),
+    ("bad tags", {"content": "x", "tags": ["UP"]}, {}, 422, "validation_failed"),
+    ("too large", {"content": "x" * (256 * 1024 + 1)}, {}, 413, "content_too_large"),
+    ("larger than a request", {"content": "x" * (2 * 1024 * 1024)}, {}, 413, "content_too_large"),
+    ("no media type", {"content": "x"}, {"Content_Type": "text/plain"}, 415,
+     "unsupported_media_type"),
+]  # fmt: skip
+
+
+@area("publishing")
+@token_needed
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"), [case[1:] for case in BAD_BODIES],
+    ids=[case[0] for case in BAD_BODIES],
+)  # fmt: skip
+def test_bad_bodies(
+    check: Check, publisher: Publisher, body: Any, headers: dict[str, str], status: int, code: str
+) -> None:
+    answer = publisher.post(body, **headers)
+    if check.error(answer, status, code) and code == "validation_failed":
+        details = answer.json["error"].get("details") or []
+        check.that(answer, details, "details that name the field")
+
+
+@area("publishing")
+@token_needed
+def test_secrets_and_strangers(check: Check, publisher: Publisher) -> None:
+    secret = publisher.client.deployment.token
+    answer = publisher.post({"content": f"My token is {secret}"})
+    check.error(answer, 422, "secret_detected")
+    check.that(answer, secret.encode() not in answer.body, "an answer without the token",
+               "the token")  # fmt: skip
+    elsewhere = publisher.post({"content": "x"}, publish_path(NOBODY, "nothing"))
+    check.error(elsewhere, 403, "not_owner", "insufficient_scope")
+    upper = publisher.post({"content": "x"}, publish_path(publisher.owner, "Upper-Case"))
+    check.that(
+        upper, upper.status in (400, 403), "400 invalid_name, or 403 for a token of one repo"
+    )

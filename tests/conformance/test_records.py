@@ -1,0 +1,318 @@
+"""What the records say, and whether they agree: lists, tags, repos, versions, texts, users."""
+
+import hashlib
+import json
+import re
+from itertools import pairwise
+
+import pytest
+
+from builder import records
+from builder.names import Version
+from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_api
+from tests.conformance import orders
+from tests.conformance.catalogue import NOBODY, Catalogue, file_of, rows_of
+from tests.conformance.checks import Check, Rows
+from tests.conformance.client import Answer, Client
+from tests.conformance.marks import area
+
+pytestmark = pytest.mark.level("files")
+
+
+# Lists
+
+
+@area("lists")
+@pytest.mark.parametrize("sort", SORTS, ids=lambda sort: f"sort={sort}")
+def test_all_repos_are_in_each_order(
+    check: Check, client: Client, catalogue: Catalogue, sort: str
+) -> None:
+    check_list(check, client, catalogue, None, sort)
+
+
+@area("lists")
+@pytest.mark.parametrize("sort", SORTS, ids=lambda sort: f"sort={sort}")
+def test_all_repos_with_a_tag_are_in_each_order(
+    check: Check, client: Client, catalogue: Catalogue, sort: str
+) -> None:
+    for tag in catalogue.tags:
+        check_list(check, client, catalogue, tag, sort)
+
+
+def check_list(
+    check: Check, client: Client, catalogue: Catalogue, tag: str | None, sort: str
+) -> None:
+    total = catalogue.tag_counts[tag] if tag else len(catalogue.ids)
+    pages = max(1, -(-total // PAGE_SIZE))
+    rows: list[records.RepoSummary] = []
+    before: records.RepoSummary | None = None
+    for page in catalogue.pages(tag, sort):
+        answer = client.get("/" + list_api(tag, sort, page.number).file)
+        found = check.rows(answer, records.RepoSummary)
+        if not found:
+            continue
+        wanted = records.ListMeta(page.number, pages, total, PAGE_SIZE, sort, tag, None)
+        check.that(answer, found.meta == wanted, f"meta {wanted}", f"meta {found.meta}")
+        count = min(PAGE_SIZE, total - (page.number - 1) * PAGE_SIZE)
+        check.that(answer, len(found.data) == count, f"{count} rows", f"{len(found.data)} rows")
+        follows = [before, *found.data] if before and catalogue.has_all_pages(tag) else found.data
+        for one, next_one in pairwise(follows):
+            reason = orders.is_wrong(client, sort, one, next_one)
+            check.that(answer, not reason, f"the order of sort={sort}", reason)
+        before = found.data[-1] if found.data else None
+        rows += found.data
+    ids = [(row.owner, row.name) for row in rows]
+    answer = client.get("/" + list_api(tag, sort, 1).file)
+    check.that(answer, len(set(ids)) == len(ids), "no repo twice on the list's pages")
+    if catalogue.has_all_pages(tag):
+        wanted_ids = {
+            (line["owner"], line["name"])
+            for line in catalogue.lines
+            if not tag or tag in line["tags"]
+        }
+        different = sorted(wanted_ids.symmetric_difference(ids))
+        check.that(
+            answer, not different, "the list's pages together with just the repos of "
+            "catalogue.jsonl", f"differ in {different[:3]}",
+        )  # fmt: skip
+
+
+@area("lists")
+def test_the_short_list_is_the_first_page(check: Check, client: Client) -> None:
+    first = client.get("/" + list_api(None, SORTS[0], 1).file)
+    check.same_body(client.get(file_of("repos")), first, first.target)
+
+
+@area("lists")
+def test_a_list_ends(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for tag in (None, *catalogue.tags):
+        total = catalogue.tag_counts[tag] if tag else len(catalogue.ids)
+        last = max(1, -(-total // PAGE_SIZE))
+        check.status(client.get("/" + list_api(tag, SORTS[0], last + 1).file), 404)
+    check.status(client.get("/" + list_api(NOBODY, SORTS[0], 1).file), 404)
+
+
+@area("tags")
+def test_tags_are_counted_and_sorted(check: Check, client: Client, catalogue: Catalogue) -> None:
+    answer = client.get(file_of("tags"))
+    found = check.rows(answer, records.Tag)
+    if found:
+        counted = sorted(catalogue.tag_counts.items(), key=lambda one: (-one[1], one[0]))
+        came = [(tag.name, tag.count) for tag in found.data]
+        different = next((pair for pair in zip(came, counted, strict=False) if len(set(pair)) > 1),
+                         (len(came), len(counted)))  # fmt: skip
+        check.that(
+            answer, came == counted, "the tags of catalogue.jsonl, most used first, then by name",
+            f"{different[0]} and not {different[1]}",
+        )  # fmt: skip
+        check_whole_list(check, answer, found)
+
+
+def check_whole_list(check: Check, answer: Answer, found: Rows) -> None:
+    """The meta of a list that is all on one page."""
+    meta, count = found.meta, len(found.data)
+    is_whole = (meta.page, meta.pages, meta.total) == (1, 1, count)
+    says = f"meta of one page with all {count} rows, without filters"
+    filters = (meta.sort, meta.tag, meta.q)
+    check.that(answer, is_whole and not any(filters), says, f"{meta}")
+
+
+# Repos, versions, texts
+
+
+@area("repos")
+def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
+    summaries = {
+        (row["owner"], row["name"]): row
+        for page in catalogue.all_pages
+        for row in rows_of(client.get("/" + list_api(*page).file))
+    }
+    for owner, name in catalogue.repos:
+        answer = client.get(file_of("repo", owner=owner, name=name))
+        repo = check.single(answer, records.Repo)
+        if not repo:
+            continue
+        check.that(answer, (repo.owner, repo.name) == (owner, name), f"the repo {owner}/{name}")
+        summary = summaries.get((owner, name))
+        if summary:
+            data = answer.json["data"]
+            differing = [key for key in summary if data.get(key) != summary[key]]
+            check.that(
+                answer, not differing, "the same as the summary in lists",
+                f"other: {', '.join(differing)}",
+            )  # fmt: skip
+        check_text(check, answer, repo)
+        raw = client.get(file_of("raw", owner=owner, name=name))
+        check_raw(check, raw, repo)
+        check_link(check, client, answer, "raw_url", repo.raw_url, raw)
+        versions = client.get(file_of("versions", owner=owner, name=name))
+        check_link(check, client, answer, "versions_url", repo.versions_url, versions)
+        page = client.get(file_of("repo_page", owner=owner, name=name))
+        check_page_link(check, client, answer, repo.url, page)
+
+
+def check_text(check: Check, answer: Answer, record: records.Repo | records.Version) -> None:
+    """Whether a record's content is what its hash and size are of."""
+    data = record.content.encode(errors="surrogatepass")
+    digest = hashlib.sha256(data).hexdigest()
+    check.that(
+        answer, record.sha256 == digest, f"sha256 {digest}, that of content",
+        f"sha256 {record.sha256}",
+    )  # fmt: skip
+    check.that(
+        answer, record.size == len(data), f"size {len(data)}, that of content",
+        f"size {record.size}",
+    )  # fmt: skip
+
+
+def check_raw(check: Check, raw: Answer, record: records.Repo | records.Version) -> None:
+    """Whether a raw text is a record's content, byte for byte."""
+    check.that(
+        raw, raw.status == 200 and raw.body == record.content.encode(errors="surrogatepass"),
+        f"the {record.size} bytes of the record's content: {record.content[:40]!r}",
+        f"{len(raw.body)} bytes: {raw.brief}",
+    )  # fmt: skip
+
+
+def check_link(
+    check: Check, client: Client, answer: Answer, field: str, url: str, wanted: Answer
+) -> None:
+    """Whether a URL in a record leads to what it names, on any host."""
+    path = client.path_of(url)
+    if check.that(answer, path, f"{field} below {client.base_url}", f"{field} {url}"):
+        linked = client.get(path)
+        check.same_body(linked, wanted, f"{wanted.target}, as {field} of {answer.target} says")
+
+
+def check_page_link(check: Check, client: Client, answer: Answer, url: str, wanted: Answer) -> None:
+    """Whether a URL of a page leads to it; on a host of files alone, to its file."""
+    if client.deployment.has_queries:
+        check_link(check, client, answer, "url", url, wanted)
+    else:
+        check_link(check, client, answer, "url", f"{url}.html", wanted)
+
+
+@area("versions")
+def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for owner, name in catalogue.repos:
+        answer = client.get(file_of("versions", owner=owner, name=name))
+        found = check.rows(answer, records.VersionEntry)
+        if not found:
+            continue
+        check_whole_list(check, answer, found)
+        versions = [Version.parse(entry.version) for entry in found.data]
+        check.that(
+            answer, versions == sorted(set(versions), reverse=True), "newest version first",
+            ", ".join(map(str, versions[:8])),
+        )  # fmt: skip
+        previous = [entry.previous for entry in found.data]
+        wanted = [*map(str, versions[1:]), None]
+        check.that(answer, previous == wanted, "previous: the version below", f"{previous}")
+        for entry in found.data:
+            check.that(
+                answer, (entry.diff_url is None) == (entry.previous is None),
+                "diff_url null for the first version alone", f"{entry.version} {entry.diff_url}",
+            )  # fmt: skip
+        repo = check.single(client.get(file_of("repo", owner=owner, name=name)), records.Repo)
+        if repo and found.data:
+            latest, times = found.data[0], [entry.published_at for entry in found.data]
+            facts = (
+                ("latest_version", repo.latest_version, latest.version),
+                ("versions_count", repo.versions_count, len(found.data)),
+                ("created_at", repo.created_at, min(times)),
+                ("updated_at", repo.updated_at, latest.published_at),
+                ("sha256", repo.sha256, latest.sha256),
+                ("changelog", repo.changelog, latest.changelog),
+            )
+            for field, has, wanted in facts:
+                check.that(answer, has == wanted, f"{field} {has!r} as in the repo", f"{wanted!r}")
+
+
+@area("versions")
+def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for params in catalogue.params(BY_NAME["version"]):
+        owner, name, number = params["owner"], params["name"], params["version"]
+        answer = client.get(file_of("version", **params))
+        version = check.single(answer, records.Version)
+        if not version:
+            continue
+        place = (version.owner, version.name, version.version)
+        check.that(answer, place == (owner, name, number), f"{owner}/{name} {number}", f"{place}")
+        data = answer.json["data"]
+        row = next(row for row in catalogue.versions(owner, name) if row["version"] == number)
+        differing = [key for key in row if data.get(key) != row[key]]
+        check.that(
+            answer, not differing, "the same as in the list of versions",
+            f"other: {', '.join(differing)}",
+        )  # fmt: skip
+        check_text(check, answer, version)
+        if number == rows_of(client.get(file_of("versions", **params)))[0]["version"]:
+            repo = client.get(file_of("repo", **params)).json["data"]
+            shared = ("content", "variables", "parameters", "sha256", "size", "changelog")
+            differing = [key for key in shared if data.get(key) != repo.get(key)]
+            check.that(
+                answer, not differing, "the latest version's fields as in the repo",
+                f"other: {', '.join(differing)}",
+            )  # fmt: skip
+
+
+@area("raw text")
+def test_raw_texts_of_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for params in catalogue.params(BY_NAME["version"]):
+        answer = client.get(file_of("version", **params))
+        version = check.single(answer, records.Version)
+        if version:
+            raw = client.get(file_of("version_raw", **params))
+            check_raw(check, raw, version)
+            check_link(check, client, answer, "raw_url", version.raw_url, raw)
+
+
+@area("diffs")
+def test_diffs(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for params in catalogue.params(BY_NAME["version"]):
+        version = client.get(file_of("version", **params)).json["data"]
+        diff = client.get(file_of("diff", **params))
+        if version["previous"] is None:
+            check.status(diff, 404)
+            continue
+        check_link(check, client, diff, "diff_url", version["diff_url"], diff)
+        old = client.get(file_of("version_raw", **{**params, "version": version["previous"]}))
+        new = client.get(file_of("version_raw", **params))
+        if old.body == new.body:
+            check.empty_body(diff)
+            continue
+        removed = re.findall(rb"^-(?!--)(.*)$", diff.body, re.MULTILINE)
+        added = re.findall(rb"^\+(?!\+\+)(.*)$", diff.body, re.MULTILINE)
+        check.that(
+            diff,
+            diff.body.startswith(b"--- ") and b"\n+++ " in diff.body and b"\n@@ " in diff.body
+            and all(line.strip() in old.body for line in removed)
+            and all(line.strip() in new.body for line in added),
+            f"a unified diff from {version['previous']}",
+        )  # fmt: skip
+
+
+# Users
+
+
+@area("users")
+def test_users(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for params in catalogue.params(BY_NAME["user"]):
+        owner = params["owner"]
+        answer = client.get(file_of("user", owner=owner))
+        user = check.single(answer, records.User)
+        if not user:
+            continue
+        check.that(answer, user.handle == owner, f"handle {owner}", f"handle {user.handle}")
+        names = sorted(name for repo_owner, name in catalogue.ids if repo_owner == owner)
+        came = sorted(repo.name for repo in user.repos)
+        check.that(answer, came == names, "the owner's repos of catalogue.jsonl", f"{came[:9]}")
+        check.that(answer, user.repos_count == len(names), f"repos_count {len(names)}")
+        times = [repo.updated_at for repo in user.repos]
+        check.that(answer, times == sorted(times, reverse=True), "the latest updated first")
+        check.that(answer, b"@" not in answer.body or not has_address(answer), "no e-mail address")
+
+
+def has_address(answer: Answer) -> bool:
+    profile = {key: value for key, value in answer.json["data"].items() if key != "repos"}
+    return bool(re.search(r"[\w.+-]+@[\w-]+\.\w", json.dumps(profile)))

@@ -1,0 +1,328 @@
+"""Searches, and lists of several tags: what takes an index."""
+
+import re
+import secrets
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from builder import records
+from builder.routes import CACHE_CONTROL, JSON, PAGE_SIZE, QUERY_CHARS_MAX, SORTS, list_api
+from tests.conformance.catalogue import NOBODY, Catalogue
+from tests.conformance.checks import Check, spread
+from tests.conformance.client import Client
+from tests.conformance.conditions import check_conditions
+from tests.conformance.marks import area
+
+pytestmark = pytest.mark.level("full")
+
+Id = tuple[str, str]
+
+# Three that take gzip, and three that do not. None takes what could not be decoded here.
+ENCODINGS = ["gzip", "br;q=0, GZIP;q=0.5", "deflate;q=0, gzip, *;q=0", "identity", "gzip;q=0", ""]
+PLAIN_ONES = ENCODINGS[3:]
+STOP_WORDS = "the as a for of to in and".split()
+WORDS_TRIED = 12
+PAGES_TRIED = 4
+
+
+# Searches
+
+
+class Found(NamedTuple):
+    """The repos that a search finds; ``is_whole``: all of them, and not just the first pages."""
+
+    ids: list[Id]
+    is_whole: bool
+
+
+def search(check: Check, client: Client, q: str, **given: str) -> Found:
+    """Ask for the first pages of a search, and hold them against the contract."""
+    ids: list[Id] = []
+    for number in range(1, PAGES_TRIED + 1):
+        query = "".join(f"&{key}={quote(value)}" for key, value in given.items())
+        page = f"&page={number}" if number > 1 else ""
+        answer = client.get(f"/api/v1/repos?q={quote(q)}{query}{page}")
+        rows = check.rows(answer, records.RepoSummary)
+        if rows is None:
+            break
+        total = rows.meta.total
+        pages = max(1, -(-total // PAGE_SIZE))
+        wanted = records.ListMeta(
+            number, pages, total, PAGE_SIZE, given.get("sort"), given.get("tag"), q
+        )
+        check.that(answer, rows.meta == wanted, f"meta {wanted}", f"meta {rows.meta}")
+        count = min(PAGE_SIZE, total - (number - 1) * PAGE_SIZE)
+        check.that(answer, len(rows.data) == count, f"{count} rows", f"{len(rows.data)} rows")
+        ids += [(row.owner, row.name) for row in rows.data]
+        if number >= pages:
+            return Found(ids, len(ids) == total)
+    return Found(ids, False)
+
+
+def asked(q: str) -> str:
+    return f"/api/v1/repos?q={quote(q)}"
+
+
+def titles(catalogue: Catalogue) -> list[tuple[Id, str]]:
+    """Some repos with titles that can be asked for."""
+    usable = [
+        ((line["owner"], line["name"]), line["title"])
+        for line in catalogue.lines
+        if len(line.get("title", "")) <= QUERY_CHARS_MAX and re.search(r"[a-z]{4}", line["title"])
+    ]
+    return spread(usable, WORDS_TRIED)
+
+
+def word_of(title: str) -> str | None:
+    """A word of plain letters, long enough to be one of few."""
+    return max(re.findall(r"(?<![\w'’-])[A-Za-z]{4,}(?![\w'’-])", title), key=len, default=None)
+
+
+def check_found(check: Check, client: Client, q: str, wanted: Id, found: Found) -> None:
+    if found.is_whole:
+        check.that(
+            client.get(asked(q)), wanted in found.ids, f"{'/'.join(wanted)}, as it is in its title",
+            f"{len(found.ids)} others: {found.ids[:3]}",
+        )  # fmt: skip
+
+
+@area("search")
+def test_a_title_finds_its_repo(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for repo, title in titles(catalogue):
+        check_found(check, client, title, repo, search(check, client, title))
+
+
+@area("search")
+def test_a_word_finds_its_repo_in_any_case(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    for repo, title in titles(catalogue):
+        word = word_of(title)
+        if word:
+            found = search(check, client, word)
+            check_found(check, client, word, repo, found)
+            wide = "".join(chr(ord(char) + 0xFEE0) for char in word)
+            for other in (word.upper(), word.lower(), f"  {word}  ", wide):
+                check.that(
+                    client.get(asked(other)), search(check, client, other) == found,
+                    f"the repos of q={word}",
+                )  # fmt: skip
+
+
+@area("search")
+def test_the_last_word_may_be_the_beginning_of_one(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    for repo, title in titles(catalogue):
+        word = word_of(title)
+        if word and len(word) > 5:
+            for q in (word[:-1], word[:4]):
+                check_found(check, client, q, repo, search(check, client, q))
+
+
+@area("search")
+def test_every_word_must_be_found(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for _, title in titles(catalogue):
+        word = word_of(title)
+        if word:
+            alone = search(check, client, word)
+            more = search(check, client, f"{STOP_WORDS[0]} {word}")
+            if alone.is_whole:
+                check.that(
+                    client.get(asked(f"{STOP_WORDS[0]} {word}")), set(more.ids) <= set(alone.ids),
+                    f"no repos but those of q={word}",
+                )  # fmt: skip
+            nothing = f"zzqxjzz{NOBODY} {word}"
+            check.that(
+                client.get(asked(nothing)), search(check, client, nothing).ids == [], "no repos"
+            )
+
+
+@area("search")
+def test_stop_words_are_words(check: Check, client: Client, catalogue: Catalogue) -> None:
+    """A title with the, as, … finds its repo: they are not dropped in one place and kept in
+    another.
+    """
+    with_one = [
+        (repo, title)
+        for repo, title in titles(catalogue)
+        if set(title.lower().split()) & set(STOP_WORDS)
+    ]
+    for repo, title in with_one:
+        check_found(check, client, title.lower(), repo, search(check, client, title.lower()))
+
+
+@area("search")
+@pytest.mark.parametrize("sort", SORTS, ids=lambda sort: f"sort={sort}")
+def test_a_search_in_an_order(
+    check: Check, client: Client, catalogue: Catalogue, sort: str
+) -> None:
+    places = {
+        repo: place
+        for place, repo in enumerate(
+            (row["owner"], row["name"])
+            for page in catalogue.pages(None, sort)
+            for row in client.get("/" + list_api(*page).file).json["data"]
+        )
+    }
+    for _, title in titles(catalogue)[:4]:
+        word = word_of(title)
+        if not word:
+            continue
+        found, sorted_ones = search(check, client, word), search(check, client, word, sort=sort)
+        answer = client.get(f"{asked(word)}&sort={sort}")
+        if found.is_whole:
+            same = sorted(found.ids) == sorted(sorted_ones.ids)
+            check.that(answer, same, f"the repos of q={word}")
+        known = [places[repo] for repo in sorted_ones.ids if repo in places]
+        check.that(answer, known == sorted(known), f"the order of sort={sort}")
+
+
+@area("search")
+def test_a_search_within_a_tag(check: Check, client: Client, catalogue: Catalogue) -> None:
+    tags_of = {(line["owner"], line["name"]): line["tags"] for line in catalogue.lines}
+    for repo, title in titles(catalogue):
+        word = word_of(title)
+        if word and tags_of[repo]:
+            found = search(check, client, word)
+            tag = tags_of[repo][0]
+            within = search(check, client, word, tag=tag)
+            if found.is_whole:
+                wanted = [one for one in found.ids if tag in tags_of.get(one, ())]
+                check.that(
+                    client.get(f"{asked(word)}&tag={quote(tag)}"), within.ids == wanted,
+                    f"those repos of q={word} that have the tag, in the same order",
+                )  # fmt: skip
+
+
+@area("search")
+def test_headers_of_a_search(check: Check, client: Client) -> None:
+    for path in ("/api/v1/repos?q=a", f"/api/v1/repos?q={NOBODY}zz", "/api/v1/repos?sort=new&q=a"):
+        answer = client.get(path)
+        check.status(answer, 200)
+        check.header(answer, "Content-Type", JSON)
+        check.header(answer, "Cache-Control", CACHE_CONTROL["query"])
+        check.header(answer, "X-Content-Type-Options", "nosniff")
+        check.cors(answer)
+        head = client.ask("HEAD", path)
+        check.empty_body(head)
+        check.same_headers(head, answer)
+        check_conditions(check, client, path)
+
+
+@area("search")
+def test_a_search_in_any_encoding(check: Check, client: Client) -> None:
+    """A cache on the way may keep what it is asked for first: each of them is the first once."""
+    wanted = client.get(asked("a"))
+    for place in range(len(ENCODINGS)):
+        path = f"{asked('a')}&unknown={secrets.token_hex(8)}"
+        for accepted in ENCODINGS[place:] + ENCODINGS[:place]:
+            answer = client.ask("GET", path, {"Accept-Encoding": accepted})
+            check.status(answer, 200)
+            check.that(
+                answer, answer.plain_body == wanted.body,
+                f"the same bytes as {wanted.target}, after decoding",
+            )  # fmt: skip
+            if accepted in PLAIN_ONES:
+                check.that(
+                    answer, "Content-Encoding" not in answer.headers, "no Content-Encoding",
+                    f"Content-Encoding: {answer.headers.get('Content-Encoding')}",
+                )  # fmt: skip
+
+
+@area("search")
+def test_unknown_parameters_of_a_search(check: Check, client: Client) -> None:
+    wanted = client.get("/api/v1/repos?q=a&sort=new&page=1")
+    for query in ("page=1&sort=new&q=a", "q=%61&utm=x&s%6frt=new", "sort=new&q=a&q2=b"):
+        check.same_body(client.get(f"/api/v1/repos?{query}"), wanted, wanted.target)
+
+
+@area("search")
+@pytest.mark.parametrize(
+    ("query", "status", "code"),
+    [
+        ("q=", 400, "invalid_parameter"),
+        ("q=%20", 400, "invalid_parameter"),
+        ("q=...", 400, "invalid_parameter"),
+        ("q=%F0%9F%8E%89", 400, "invalid_parameter"),
+        ("q", 400, "invalid_parameter"),
+        ("q=" + "x" * (QUERY_CHARS_MAX + 1), 400, "invalid_parameter"),
+        ("q=" + "%C3%A9" * (QUERY_CHARS_MAX + 1), 400, "invalid_parameter"),
+        ("q=%ff", 400, "invalid_parameter"),
+        ("q=a&q=a", 400, "invalid_parameter"),
+        ("q=a&page=0", 400, "invalid_parameter"),
+        ("q=a&sort=best", 400, "invalid_parameter"),
+        ("q=a&tag=UP", 400, "invalid_parameter"),
+        ("q=a&tag=", 400, "invalid_parameter"),
+        ("q=a&page=999999", 404, "page_not_found"),
+        (f"q=a&tag={NOBODY}", 404, "tag_not_found"),
+    ],
+    ids=lambda part: str(part)[:60],
+)
+def test_errors_of_a_search(
+    check: Check, client: Client, query: str, status: int, code: str
+) -> None:
+    check.error(client.get(f"/api/v1/repos?{query}"), status, code)
+
+
+@area("search")
+def test_the_longest_search(check: Check, client: Client) -> None:
+    for q in ("x" * QUERY_CHARS_MAX, "é" * QUERY_CHARS_MAX, "語" * QUERY_CHARS_MAX):
+        search(check, client, q)
+
+
+# Several tags
+
+
+@area("several tags")
+@pytest.mark.parametrize("sort", [None, *SORTS])
+def test_several_tags(check: Check, client: Client, catalogue: Catalogue, sort: str | None) -> None:
+    pairs = dict.fromkeys(tuple(line["tags"][:2]) for line in catalogue.lines)
+    for tags in spread([pair for pair in pairs if len(pair) == 2], WORDS_TRIED):
+        wanted = {
+            (line["owner"], line["name"])
+            for line in catalogue.lines
+            if set(tags) <= set(line["tags"])
+        }
+        order = f"&sort={sort}" if sort else ""
+        found: list[Id] = []
+        for number in range(1, min(PAGES_TRIED, -(-len(wanted) // PAGE_SIZE)) + 1):
+            path = f"/api/v1/repos?tag={','.join(tags)}{order}&page={number}"
+            answer = client.get(path)
+            rows = check.rows(answer, records.RepoSummary)
+            if not rows:
+                return
+            meta = (rows.meta.total, rows.meta.sort, rows.meta.tag, rows.meta.q)
+            says = (len(wanted), sort or SORTS[0], ",".join(tags), None)
+            check.that(answer, meta == says, f"total, sort, tag, q {says}", f"{meta}")
+            found += [(row.owner, row.name) for row in rows.data]
+            encoded = client.get(path.replace(",", "%2C"))
+            check.same_body(encoded, answer, path)
+            check.header(answer, "Cache-Control", CACHE_CONTROL["list"])
+        if len(wanted) <= PAGES_TRIED * PAGE_SIZE:
+            says = f"the {len(wanted)} repos with both"
+            check.that(answer, sorted(found) == sorted(wanted), says, f"{len(found)}")
+        alone = [
+            (row["owner"], row["name"])
+            for page in catalogue.pages(tags[0], sort or SORTS[0])
+            for row in client.get("/" + list_api(*page).file).json["data"]
+        ]
+        if catalogue.has_all_pages(tags[0]) and len(wanted) <= PAGES_TRIED * PAGE_SIZE:
+            in_order = [repo for repo in alone if repo in wanted]
+            check.that(answer, found == in_order, f"the order of tag={tags[0]}")
+
+
+@area("several tags")
+def test_errors_of_several_tags(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for tag in catalogue.tags[:1]:
+        for value, status, code in (
+            (f"{tag},{NOBODY}", 404, "tag_not_found"),
+            (f"{tag},", 400, "invalid_parameter"),
+            (f",{tag}", 400, "invalid_parameter"),
+            (f"{tag},UP", 400, "invalid_parameter"),
+            (f"{tag},%20{tag}", 400, "invalid_parameter"),
+            (",".join(f"t{number}" for number in range(11)), 400, "invalid_parameter"),
+        ):
+            check.error(client.get(f"/api/v1/repos?tag={value}"), status, code)
