@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -506,16 +507,17 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b#c'd;e$HOME", "ünï 語%2eb&c(d)~", "-x"])
-def test_folders_may_have_odd_names(settings, tmp_path, name):
-    folder = tmp_path / name
-    folder.mkdir()
-    (folder / "site").symlink_to(settings.out)
-    site = hosted(settings._replace(out=f"{folder}/site"), folder)
-    with started_caddy(site, tmp_path) as url:
-        assert get(f"{url}{REPO}").status_code == 200
-        assert get(f"{url}{REPO}/raw", headers={"Range": "bytes=0-3"}).status_code == 206
-        assert get(f"{url}/nowhere").status_code == 404
-    assert (folder / "caddy" / "access.log").exists()
+def test_folders_may_have_odd_names(settings, name):
+    with tempfile.TemporaryDirectory() as short:  # a socket's path must be
+        folder = Path(short, name)
+        folder.mkdir()
+        (folder / "site").symlink_to(settings.out)
+        site = hosted(settings._replace(out=f"{folder}/site"), folder)
+        with started_caddy(site, Path(short)) as url:
+            assert get(f"{url}{REPO}").status_code == 200
+            assert get(f"{url}{REPO}/raw", headers={"Range": "bytes=0-3"}).status_code == 206
+            assert get(f"{url}/nowhere").status_code == 404
+        assert (folder / "caddy" / "access.log").exists()
 
 
 @pytest.mark.parametrize(
