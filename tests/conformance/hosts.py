@@ -123,9 +123,8 @@ HOSTS = {
     "files": Host("files", files),
     "files-below-path": Host("files", partial(files, base_url=BELOW_PATH)),
     "embedded": Host("full", embedded, _UNLIMITED),
-    "embedded-below-path": Host("full", partial(embedded, base_url=BELOW_PATH), _UNLIMITED),
     "embedded-limited": Host("full", partial(embedded, rate_limit=120), areas={"rate limit"}),
-    # At the root of its address it is in tests/hosts.
+    # Some are below a path, some at the root of their address; tests/hosts has the other.
     "caddy": Host(
         "full", partial(before_upstream, started=started_caddy, base_url=BELOW_PATH),
         {"rate limit": "Caddy has one only with a plugin"},
