@@ -134,9 +134,10 @@ def hosts(
         if host == PLAN:
             _plan(site, folder, files_only)
             return
+        module = import_module(f"builder.hosts.{host}")
         if host in SERVERS:
-            os.makedirs(f"{site.state}/{host}", exist_ok=True)
-        for name, text in _files(host, site).items():
+            os.makedirs(module.folder(site), exist_ok=True)
+        for name, text in module.files(site).items():
             path = f"{folder}/{name}"
             if name in EDITED and os.path.exists(path):
                 click.echo(f"Kept {path}; remove it to have it written anew.", err=True)
@@ -149,7 +150,7 @@ def hosts(
         click.echo(warning, err=True)
     click.echo(NEXT[host].format(folder), err=True)
     if host in SERVERS:
-        click.echo(f"Its logs are in {site.state}/{host}.", err=True)
+        click.echo(f"Its logs are in {module.folder(site)}.", err=True)
     click.echo(f"Links of the site lead to {site.base_url}.", err=True)
 
 
@@ -176,10 +177,6 @@ def _plan(site: HostedSite, folder: str, files_only: bool) -> None:
         "of this.",
         err=True,
     )
-
-
-def _files(host: str, site: HostedSite) -> dict[str, str]:
-    return import_module(f"builder.hosts.{host}").files(site)
 
 
 def _write(path: str, text: str) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from builder import answers, missing, names
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import TEXT_MEDIA, HostedSite, envelope, rules
+from builder.hosts.rules import TEXT_MEDIA, HostedSite, envelope, header_lines, rules
 from builder.hosts.templates import fill
 from builder.routes import (
     BY_NAME,
@@ -101,9 +101,9 @@ def files(site: HostedSite) -> dict[str, str]:
         status=STATUS, errors=_ERRORS, retry_seconds=answers.RETRY_SECONDS,
         # Headers
         cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
-        headers=_headers(answers.SAFETY + answers.CORS),
-        page_headers=_headers(answers.PAGE_SAFETY),
-        preflight_headers=_headers(answers.PREFLIGHT), read_methods=answers.READ_METHODS,
+        headers=header_lines(answers.SAFETY + answers.CORS),
+        page_headers=header_lines(answers.PAGE_SAFETY),
+        preflight_headers=header_lines(answers.PREFLIGHT), read_methods=answers.READ_METHODS,
         packed_media=TEXT_MEDIA,
         gzip_bytes_min=answers.GZIP_BYTES_MIN,
         # Reads
@@ -301,10 +301,6 @@ def _pattern(template: str, parameter: str = _CHECKED) -> str:
 def _filled(template: str, placeholder: str) -> str:
     """A template of the table with Caddy's placeholders for its parameters."""
     return re.sub(r"\{(\w+)\}", lambda found: placeholder.format(found[1]), template)
-
-
-def _headers(headers: answers.Headers) -> list[tuple[str, str]]:
-    return [(name.decode().title(), value.decode()) for name, value in headers]
 
 
 def _quoted(text: str) -> str:

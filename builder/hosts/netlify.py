@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from builder.answers import CORS, PAGE_SAFETY, SAFETY
-from builder.hosts.rules import HostedSite
+from builder.hosts.rules import HostedSite, header_lines
 from builder.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
 
 # Netlify tells these by their extension as we do.
@@ -98,7 +98,7 @@ def _rest() -> Iterator[tuple[str, str]]:
 def _blocks() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Paths and their headers."""
     every = SAFETY + CORS + PAGE_SAFETY
-    yield "/*", [(name.decode().title(), value.decode()) for name, value in every]
+    yield "/*", header_lines(every)
     done: list[tuple[str, str]] = []
     # The general before the special, which may be an exception to it.
     for path, route in sorted(_paths(), key=lambda one: _speciality(one[0])):

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder import answers, names, throttle
@@ -14,6 +14,7 @@ from builder.hosts.rules import (
     HostedSite,
     Rule,
     envelope,
+    header_lines,
     rules,
     value_pattern,
 )
@@ -90,7 +91,7 @@ def files(site: HostedSite) -> dict[str, str]:
     # Of pages alone.
     safety = [
         (header, "$" + header.lower().replace("-", "_"), value)
-        for header, value in _headers(answers.PAGE_SAFETY, quote=str)
+        for header, value in header_lines(answers.PAGE_SAFETY)
     ]
     text = fill(
         "nginx.conf.jinja",
@@ -199,11 +200,9 @@ def _policy(limit: int) -> list[tuple[str, str]]:
     return [("RateLimit-Policy", _text(throttle.policy(limit)))] if limit else []
 
 
-def _headers(
-    headers: answers.Headers, quote: Callable[[str], str] | None = None
-) -> list[tuple[str, str]]:
+def _headers(headers: answers.Headers) -> list[tuple[str, str]]:
     """Headers with their values as nginx's configuration writes them."""
-    return [(name.decode().title(), (quote or _text)(value.decode())) for name, value in headers]
+    return [(name, _text(value)) for name, value in header_lines(headers)]
 
 
 def _variables(template: str, prefix: str = "") -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from builder import render
+from builder import answers, render
 from builder.records import ErrorBody
 from builder.routes import (
     API,
@@ -128,6 +128,11 @@ def value_pattern(parameter: str) -> str:
     if parameter not in CHARS_MAX:
         return grammar
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
+
+
+def header_lines(headers: answers.Headers) -> list[tuple[str, str]]:
+    """Names, as configurations write them, and values."""
+    return [(name.decode().title(), value.decode()) for name, value in headers]
 
 
 def envelope(code: str, message: str = "") -> str:

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 
 from builder.hosts.rules import HostedSite
-from builder.settings import Settings
 from tests.servers import Process, wait_until
 
 
@@ -24,7 +23,7 @@ def listening(site: HostedSite, failure: str, process: Process) -> Iterator[str]
     try:
         wait_until(is_ready, f"a server at {site.listen}")
         scheme = "https" if site.certificate else "http"
-        yield f"{scheme}://{site.listen}{Settings(base_url=site.base_url).base_path}"
+        yield f"{scheme}://{site.listen}{site.base_path}"
     finally:
         status = process.stop()
     assert status == 0, f"exit status {status}\n{process.text}"

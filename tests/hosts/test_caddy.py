@@ -26,6 +26,7 @@ from builder.hosts.rules import HostedSite
 from builder.settings import Settings
 from tests.catalogues import settings_in, write_small_catalogue, write_version
 from tests.conformance.caddy import started_caddy
+from tests.hosts.rootless import start_command
 from tests.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
@@ -563,21 +564,7 @@ def test_it_runs_without_root_as_the_command_says(small, tmp_path):
     """`hubctl hosts caddy`, then the line that it prints, as another user, also after a kill."""
     build(small, index=False)
     port = free_port()
-    done = subprocess.run(
-        [HUBCTL, "hosts", "caddy", "--target", f"{tmp_path}/conf", "--out", small.out,
-         "--state", small.state, "--listen", f"127.0.0.1:{port}"],
-        capture_output=True, text=True, env=clean_environment(),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{tmp_path}/conf/{caddy.FILE}\n"
-    line = next(line for line in done.stderr.splitlines() if line.startswith("Start it with: "))
-    command = line.removeprefix("Start it with: ").split()
-    if os.geteuid() == 0:
-        for folder in (tmp_path, *tmp_path.parents[:3]):
-            folder.chmod(0o755)
-        for path, _, _ in os.walk(f"{small.state}/caddy"):
-            shutil.chown(path, "nobody")
-        command = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", *command]
+    command = start_command("caddy", caddy.FILE, small, tmp_path, port)
     url = f"http://127.0.0.1:{port}"
     for number in (signal.SIGKILL, signal.SIGTERM):
         # A home folder that cannot be written to, as that of many services.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,11 +19,10 @@ from builder.routes import BY_NAME
 from builder.settings import Settings
 from cli.hubctl import main
 from tests.conformance.nginx import started_nginx
+from tests.hosts.rootless import start_command
 from tests.servers import (
     DEADLINE_SECONDS,
-    HUBCTL,
     add_publisher,
-    clean_environment,
     free_port,
     read_answer,
     running,
@@ -345,21 +343,7 @@ def test_it_runs_without_root_as_the_command_says(tmp_path):
     settings = sample_settings(tmp_path)
     build(settings)
     port = free_port()
-    done = subprocess.run(
-        [HUBCTL, "hosts", "nginx", "--target", f"{tmp_path}/conf", "--out", settings.out,
-         "--state", settings.state, "--listen", f"127.0.0.1:{port}"],
-        capture_output=True, text=True, env=clean_environment(),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{tmp_path}/conf/nginx.conf\n"
-    line = next(line for line in done.stderr.splitlines() if line.startswith("Start it with: "))
-    command = line.removeprefix("Start it with: ").split()
-    if os.geteuid() == 0:
-        for folder in (tmp_path, *tmp_path.parents[:3]):
-            folder.chmod(0o755)
-        for path, _, _ in os.walk(settings.state):
-            shutil.chown(path, "nobody")
-        command = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", *command]
+    command = start_command("nginx", nginx.FILE, settings, tmp_path, port)
     pid = Path(settings.state, "nginx", "nginx.pid")
     subprocess.run(command, check=True, capture_output=True)
     try:
