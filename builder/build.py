@@ -16,7 +16,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ class Difference(NamedTuple):
 def build(
     settings: Settings,
     *,
-    changed: Iterable[tuple[str, str]] | None = None,
+    changed: Iterable[tuple[str, str | None]] | None = None,
     full: bool = False,
     index: bool = True,
     progress: Progress = lambda what, done, total: None,
@@ -99,13 +99,14 @@ def build(
 ) -> Report:
     """Make the site what the content says.
 
-    ``changed``: the (owner, name) of the only repos that can differ from the last build; by
-    default all of the content is looked at. ``full``: compare every file. ``index``: bring the
-    search index up to date. ``progress(what, done, total)`` is called often. ``on_wait``: once,
-    when another build has to end first. ``on_visible``: once, when the changed repos' own files
-    and the first pages of lists are written. ``is_wanted``: whether another build should begin
-    soon; then, or when another process waits to build, this one leaves what is not urgent to it.
-    By default a build leaves nothing.
+    ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
+    for the name where it is the owner's profile; by default all of the content is looked at.
+    ``full``: compare every file. ``index``: bring the search index up to date.
+    ``progress(what, done, total)`` is called often. ``on_wait``: once, when another build has to
+    end first. ``on_visible``: once, when the changed repos' own files and the first pages of lists
+    are written. ``is_wanted``: whether another build should begin soon; then, or when another
+    process waits to build, this one leaves what is not urgent to it. By default a build leaves
+    nothing.
 
     Raises OperatorError; PullsError, but with ``changed`` pulls stay as they are shown instead;
     ContentError: before anything has changed in lists; but with ``changed``, after everything
@@ -115,7 +116,7 @@ def build(
     check_folders(settings)
     with build_lock(settings.state, on_wait) as is_lock_wanted:
 
-        def attempt(named: list[tuple[str, str]] | None) -> Report:
+        def attempt(named: list[tuple[str, str | None]] | None) -> Report:
             with State(settings.state) as state:
                 try:
                     with Pulls(settings.state) as pulls:
@@ -128,7 +129,7 @@ def build(
                     return attempt_with(state, ShownPulls(state, error), named)
 
         def attempt_with(
-            state: State, pulls: Pulls | ShownPulls, named: list[tuple[str, str]] | None
+            state: State, pulls: Pulls | ShownPulls, named: list[tuple[str, str | None]] | None
         ) -> Report:
             run = _Run(settings, state, pulls, Site(settings.out), progress)
             if is_wanted:
@@ -215,7 +216,7 @@ class _Run:
 
     def run(
         self,
-        changed: Iterable[tuple[str, str]] | None,
+        changed: Collection[tuple[str, str | None]] | None,
         full: bool,
         index: bool,
         on_visible: Callable[[Visible], None],

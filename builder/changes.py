@@ -1,6 +1,6 @@
 """Finds out what has changed in the content since the last build, without opening a file."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from builder import content
@@ -27,13 +27,14 @@ def find_changes(
     root: str,
     state: State,
     pulls: Pulls,
-    changed: Iterable[tuple[str, str]] | None,
+    changed: Collection[tuple[str, str | None]] | None,
     progress: Progress,
 ) -> Changes:
     """Compare the tree with what the state remembers; tasks get their pulls as counted now.
 
-    ``changed``: look at these (owner, name) only, and at what a build began and did not end;
-    None for the whole tree. Raises ContentError where the tree cannot be walked, OperatorError.
+    ``changed``: look at these (owner, name) only, or at an owner's profile where the name is None,
+    and at what a build began and did not end; None for the whole tree. Raises ContentError where
+    the tree cannot be walked, OperatorError.
     """
     begun = state.todo("repo")
     repos_of: dict[str, list[str]] = {}
@@ -41,8 +42,9 @@ def find_changes(
         remembered = state.marks()
         owners = content.list_owners(root)
     else:
-        looked_at = {f"{owner}/{name}" for owner, name in changed} | begun
+        looked_at = {f"{owner}/{name}" for owner, name in changed if name} | begun
         remembered = dict.fromkeys(looked_at, "")
+        repos_of = {owner: [] for owner, _ in changed}
         for repo_id in sorted(looked_at):
             owner, name = repo_id.split("/")
             repos_of.setdefault(owner, []).append(name)

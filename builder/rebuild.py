@@ -29,7 +29,8 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 # How soon pulls that another process has counted are noticed.
 COUNTS_SECONDS = 5.0
 
-Repo = tuple[str, str]
+# Without a name it is the owner's profile.
+Repo = tuple[str, str | None]
 Outcome = Report | Exception
 
 
@@ -82,8 +83,9 @@ class Rebuilder:
                     self._next.repos.setdefault(repo, [])
             self._note_request()
 
-    def make_visible(self, owner: str, name: str) -> int:
-        """Wait until readers get what the content has of a repo now, by itself and first in lists.
+    def make_visible(self, owner: str, name: str | None) -> int:
+        """Wait until readers get what the content has of a repo now, by itself and first in lists;
+        or of an owner's profile, where the name is None.
 
         Returns the serial: lists are complete once hub.json has it, or a higher one. Raises
         RequestError ``unavailable`` where that takes too long or fails; it is tried again.

@@ -246,6 +246,11 @@ PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
 # As a regular expression: whatever the names in it, the service tells what is wrong with them.
 PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 HEALTH_URL = "/healthz"
+# Where a job of a CI gets a token by what its own issuer says of it; POST as well.
+TRUSTED_URL = f"{API}/trusted-publishing/token"
+# The account settings: pages of the publish service, at this URL and all below it.
+ACCOUNT_URL = "/account"
+ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
 # Where `hubctl serve` speaks MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
@@ -266,6 +271,11 @@ def max_age_seconds(cache: str) -> int:
 def is_publish_url(path: str) -> bool:
     """Whether something can be published at a URL's path, whatever the names in it."""
     return re.fullmatch(PUBLISH_PATTERN, path) is not None
+
+
+def is_account_url(path: str) -> bool:
+    """Whether a URL's path is one of the account settings, or would be."""
+    return f"{path}/".startswith(f"{ACCOUNT_URL}/")
 
 
 def list_api(tag: str | None, sort: str, page: int) -> "Match":

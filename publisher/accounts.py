@@ -1,9 +1,11 @@
 """Who may publish where: owners, and the tokens that publish in their name.
 
-A token's text is given once and never stored; what is stored is its SHA-256, which is enough
-for a secret of 190 bits. Nothing is remembered between calls, so that a revocation holds at
-once in every process. Times are epoch seconds; ``now`` is an aware datetime, by default the
-present. The methods raise RequestError ``storage_unavailable`` as the database does.
+Personal tokens are made by people and live for days; those of trusted publishers are made for one
+job of a CI, and live for minutes. A token's text is given once and never stored; what is stored is
+its SHA-256, which is enough for a secret of 190 bits. What is done to an account is noted in its
+log. Nothing is remembered between calls, so that a revocation holds at once in every process.
+Times are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
+RequestError ``storage_unavailable`` as the database does.
 """
 
 import hashlib
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from builder import names, records
 from builder.errors import OperatorError, RequestError
 from publisher.database import Database
+from publisher.events import Events
 from publisher.tokens import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
@@ -23,6 +26,8 @@ EXPIRES_DAYS_DEFAULT = 90
 EXPIRES_DAYS_MAX = 365
 # A last use is written at most this often, or each publication would wait for it.
 USE_NOTED_EVERY_SECONDS = 60
+# How long a job of a trusted publisher has.
+TRUSTED_SECONDS = 15 * 60
 
 _DAY_SECONDS = 86_400
 _REPOS_SHOWN = 5
@@ -37,7 +42,9 @@ class Owner(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's."""
+    """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
+    ``trusted_publisher``: the id of the one whose job it was made for; None for a personal token.
+    """
 
     id: str
     owner: str
@@ -47,6 +54,7 @@ class Token(NamedTuple):
     expires_at: int
     last_used_at: int | None
     revoked_at: int | None
+    trusted_publisher: str | None
 
     def state(self, now: datetime | None = None) -> str:
         """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
@@ -63,10 +71,14 @@ _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 
 
 class Accounts:
-    """The owners and tokens of a database."""
+    """The owners and tokens of a database.
+
+    ``address``, where it is given: of whose request it is, for the account's log.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._events = Events(database)
 
     def add_owner(self, handle: str, now: datetime | None = None) -> None:
         """Let an owner have tokens.
@@ -84,11 +96,16 @@ class Accounts:
                 f"`hubctl token create {handle} --name NAME`."
             )
 
+    def is_known(self, handle: str) -> bool:
+        """Whether there is an owner of this handle."""
+        return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
+
     def owners(self, now: datetime | None = None) -> list[Owner]:
         """All owners, by handle."""
         rows = self._database.execute(
             "SELECT handle, owner.created_at, count(token.id) FROM owner LEFT JOIN token "
             "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
+            "AND trusted_publisher IS NULL "
             "GROUP BY handle ORDER BY handle",
             (_seconds(now),),
         )
@@ -101,8 +118,10 @@ class Accounts:
         repos: Sequence[str] = (),
         expires_days: int = EXPIRES_DAYS_DEFAULT,
         now: datetime | None = None,
+        *,
+        address: str = "",
     ) -> tuple[str, Token]:
-        """A new token and its text, which nothing can tell again.
+        """A new personal token and its text, which nothing can tell again.
 
         ``repos`` (``name`` or ``owner/name``) are all it is good for; none: all of the owner's.
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner, a name that
@@ -114,40 +133,68 @@ class Accounts:
             raise OperatorError(
                 f"A token is good for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}."
             )
-        created_at = _seconds(now)
-        text = make_token()
         with self._database.transaction():
             self._check_known(owner)
             self._check_unused(owner, name)
-            token = Token(
-                id=self._new_id(),
-                owner=owner,
-                name=name,
-                repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in repos)),
-                created_at=created_at,
-                expires_at=created_at + expires_days * _DAY_SECONDS,
-                last_used_at=None,
-                revoked_at=None,
+            text, token = self._add_token(
+                owner, name, repos, expires_days * _DAY_SECONDS, None, now
             )
-            self._database.execute(
-                f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
-                f"VALUES (?, {', '.join('?' * len(Token._fields))})",
-                (_hash(text), *token._replace(repos=" ".join(token.repos))),
+            self._events.note(
+                owner, "token_made", subject=token.id, address=address, note=name, now=now
             )
         return text, token
 
+    def create_trusted_token(
+        self, owner: str, repos: Sequence[str], trusted_publisher: str,
+        now: datetime | None = None,
+    ) -> tuple[str, Token]:  # fmt: skip
+        """A token for one job of a trusted publisher, for a quarter of an hour, and its text."""
+        with self._database.transaction():
+            # Of no use to anybody any more, and jobs make thousands.
+            self._database.execute(
+                "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
+                (_seconds(now) - _DAY_SECONDS,),
+            )
+            return self._add_token(owner, "", repos, TRUSTED_SECONDS, trusted_publisher, now)
+
+    def _add_token(
+        self, owner: str, name: str, repos: Sequence[str], seconds: int,
+        trusted_publisher: str | None, now: datetime | None,
+    ) -> tuple[str, Token]:  # fmt: skip
+        text, token_id, created_at = make_token(), self._new_id(), _seconds(now)
+        token = Token(
+            id=token_id,
+            owner=owner,
+            # No two tokens of an owner have the same name.
+            name=name or f"job-{token_id}",
+            repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in repos)),
+            created_at=created_at,
+            expires_at=created_at + seconds,
+            last_used_at=None,
+            revoked_at=None,
+            trusted_publisher=trusted_publisher,
+        )
+        self._database.execute(
+            f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
+            f"VALUES (?, {', '.join('?' * len(Token._fields))})",
+            (_hash(text), *token._replace(repos=" ".join(token.repos))),
+        )
+        return text, token
+
     def tokens(self, owner: str | None = None) -> list[Token]:
-        """All tokens (of an owner) that were ever made, by owner and age.
+        """All personal tokens (of an owner) that were ever made, by owner and age.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
         """
         if owner is None:
-            return self._find("ORDER BY owner, created_at, name")
+            return self._find("WHERE trusted_publisher IS NULL ORDER BY owner, created_at, name")
         self._check_known(names.check_owner(owner))
-        return self._find("WHERE owner = ? ORDER BY created_at, name", owner)
+        return self._find(
+            "WHERE owner = ? AND trusted_publisher IS NULL ORDER BY created_at, name", owner
+        )
 
     def revoke(
-        self, owner: str, name_or_id: str, now: datetime | None = None
+        self, owner: str, name_or_id: str, now: datetime | None = None, *, address: str = ""
     ) -> tuple[Token, bool]:
         """Make a token invalid at once, for ever; tells whether it was not before.
 
@@ -173,6 +220,9 @@ class Accounts:
             self._database.execute(
                 "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
             )
+            self._events.note(
+                owner, "token_revoked", subject=token.id, address=address, note=token.name, now=now
+            )
         return token, True
 
     def authenticate(self, text: str | None, now: datetime | None = None) -> Token:
@@ -184,7 +234,8 @@ class Accounts:
             raise RequestError(
                 "missing_token",
                 "Publishing needs a token: send it as `Authorization: Bearer hub_…`. "
-                "Whoever runs this hub makes one with `hubctl token create`.",
+                "One makes it in the account settings, or whoever runs this hub with "
+                "`hubctl token create`.",
             )
         if not is_token(text):
             raise RequestError(
@@ -201,19 +252,28 @@ class Accounts:
             raise RequestError(
                 "invalid_token",
                 "The token is not known here: it was revoked, or it is another hub's. "
-                "Ask whoever runs this hub for a new one.",
+                "Make a new one in the account settings.",
             )
         (token,) = found
         if token.state(now) == "expired":
             raise RequestError(
                 "token_expired",
-                f"The token expired at {format_time(token.expires_at)}. Ask whoever runs this hub "
-                f"for a new one, which `hubctl token create {token.owner}` makes.",
+                f"The token expired at {format_time(token.expires_at)}. Make a new one in the "
+                "account settings, or have whoever runs this hub make one.",
             )
         return token
 
-    def note_use(self, token: Token, now: datetime | None = None) -> None:
-        """Remember that a token was used, to the minute."""
+    def note_use(self, token: Token, now: datetime | None = None, *, address: str = "") -> None:
+        """Remember that a token was used, to the minute, and from which addresses.
+
+        Each job has another address, so those of trusted publishers' tokens tell nothing.
+        """
+        if address and token.trusted_publisher is None:
+            alike = {"subject": token.id, "address": address}
+            if not self._events.has(token.owner, "token_new_address", **alike):
+                self._events.note(
+                    token.owner, "token_new_address", **alike, note=token.name, now=now
+                )
         seconds = _seconds(now)
         stale = seconds - USE_NOTED_EVERY_SECONDS
         if token.last_used_at is None or token.last_used_at <= stale:
@@ -224,11 +284,64 @@ class Accounts:
                 (seconds, token.id, stale),
             )
 
+    def trusted_only(self, owner: str) -> set[str]:
+        """The repos of an owner that take publications from trusted publishers alone."""
+        rows = self._database.execute("SELECT repo FROM trusted_only WHERE owner = ?", (owner,))
+        return {repo for (repo,) in rows}
+
+    def set_trusted_only(
+        self, owner: str, repo: str, is_on: bool, now: datetime | None = None, *, address: str = ""
+    ) -> None:
+        """Let a repo, which need not exist, take publications from trusted publishers alone, or
+        from personal tokens as well. Raises RequestError ``invalid_name``.
+        """
+        names.check_repo(repo)
+        with self._database.transaction():
+            if is_on == (repo in self.trusted_only(owner)):
+                return
+            self._database.execute(
+                "INSERT INTO trusted_only VALUES (?, ?)"
+                if is_on
+                else "DELETE FROM trusted_only WHERE owner = ? AND repo = ?",
+                (owner, repo),
+            )
+            kind = "trusted_only_on" if is_on else "trusted_only_off"
+            self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
+
+    def check_may_publish(self, token: Token, owner: str, name: str) -> None:
+        """Whether a token that is good is good for this repo, which need not exist.
+
+        Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
+        """
+        # Capitals are told of where names are checked.
+        if owner.lower() != token.owner:
+            raise RequestError(
+                "not_owner",
+                f"This token publishes for {token.owner} and nobody else: publish to "
+                f"{token.owner}/NAME, or use a token of the owner you mean.",
+            )
+        repo = name.lower()
+        if token.repos and repo not in token.repos:
+            more = len(token.repos) - _REPOS_SHOWN
+            shown = ", ".join(token.repos[:_REPOS_SHOWN])
+            shown += f" and {more} more" if more > 0 else ""
+            raise RequestError(
+                "insufficient_scope",
+                f"This token is only for these repos of {token.owner}: {shown}. Use another "
+                "token; the account settings make one for all repos, or for some.",
+            )
+        if token.trusted_publisher is None and repo in self.trusted_only(token.owner):
+            raise RequestError(
+                "insufficient_scope",
+                f"{token.owner}/{repo} takes publications from its trusted publishers alone. "
+                "Publish from their CI, or allow tokens in the account settings.",
+            )
+
     def _find(self, clauses: str, *args: str) -> list[Token]:
         return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
 
     def _check_known(self, owner: str) -> None:
-        if not self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (owner,)):
+        if not self.is_known(owner):
             raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
 
     def _check_unused(self, owner: str, name: str) -> None:
@@ -243,28 +356,6 @@ class Accounts:
             token_id = secrets.token_hex(4)
             if not self._find("WHERE id = ?", token_id):
                 return token_id
-
-
-def check_may_publish(token: Token, owner: str, name: str) -> None:
-    """Whether a token that is good is good for this repo, which need not exist.
-
-    Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
-    """
-    # Capitals are told of where names are checked.
-    if owner.lower() != token.owner:
-        raise RequestError(
-            "not_owner",
-            f"This token publishes for {token.owner} and nobody else: publish to "
-            f"{token.owner}/NAME, or use a token of the owner you mean.",
-        )
-    if token.repos and name.lower() not in token.repos:
-        more = len(token.repos) - _REPOS_SHOWN
-        shown = ", ".join(token.repos[:_REPOS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        raise RequestError(
-            "insufficient_scope",
-            f"This token is only for these repos of {token.owner}: {shown}. Use another token; "
-            "`hubctl token create` makes one for all repos, or with --repo for some.",
-        )
 
 
 def format_time(seconds: int) -> str:

@@ -26,7 +26,7 @@ from builder.render import json_bytes, single
 from builder.routes import API, CACHE_CONTROL, HEALTH_URL, JSON, PUBLISH_URL
 from builder.settings import Settings
 from builder.throttle import Throttle
-from publisher.accounts import Accounts, Token, check_may_publish
+from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.idempotency import Answers, Keyed, fingerprint
 from publisher.incoming import bearer_token, read_publication
@@ -116,8 +116,8 @@ class _Service:
         g.fields["token"] = token.id
         if self._publications:
             g.headers["RateLimit-Policy"] = self._publications.policy
-        self._accounts.note_use(token)
-        check_may_publish(token, owner, name)
+        self._accounts.note_use(token, address=request.remote_addr or "")
+        self._accounts.check_may_publish(token, owner, name)
         if self._publications:
             wait_seconds = self._publications.hit(token.id)
             if wait_seconds:

@@ -1,4 +1,4 @@
-"""The accounts database: owners, tokens, and the answers that are kept for retries.
+"""The accounts database: owners, what they sign in and publish with, answers kept for retries.
 
 SQLite in the state folder, yet no cache: nothing else knows what is in it. So a commit waits
 for the disk, and a file that cannot be used is reported, never replaced. Several processes may
@@ -18,9 +18,8 @@ from builder.errors import OperatorError, RequestError
 ACCOUNTS_FILE = "accounts.sqlite3"
 BUSY_SECONDS = 10.0
 
-SCHEMA_VERSION = 1
-# Times are epoch seconds.
-SCHEMA = """
+# Times are epoch seconds. A secret is never here: its hash is.
+_OWNERS_AND_TOKENS = """
 CREATE TABLE owner (
     handle TEXT PRIMARY KEY, created_at INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -48,6 +47,74 @@ CREATE TABLE answer (
 ) WITHOUT ROWID;
 CREATE INDEX answer_kept_until ON answer (kept_until);
 """
+_PEOPLE = """
+-- Whose job a token was made for; null for a personal one.
+ALTER TABLE token ADD COLUMN trusted_publisher TEXT;
+CREATE TABLE event (                  -- the security log of an account
+    id INTEGER PRIMARY KEY,
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,            -- what it is about, as a token's id
+    address TEXT NOT NULL,            -- of who did it; empty: whoever runs the hub, at a shell
+    note TEXT NOT NULL                -- for people: what the subject is called
+);
+CREATE INDEX event_owner ON event (owner, kind, subject);
+CREATE TABLE password (
+    owner TEXT PRIMARY KEY REFERENCES owner (handle),
+    hash TEXT NOT NULL,               -- Argon2id, with its parameters and salt
+    changed_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE invitation (             -- one for each owner: a new one ends the one before
+    owner TEXT PRIMARY KEY REFERENCES owner (handle),
+    hash BLOB NOT NULL UNIQUE,        -- SHA-256 of the link's secret
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE session (
+    hash BLOB PRIMARY KEY,            -- SHA-256 of the cookie's secret
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    began_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL,
+    address TEXT NOT NULL,            -- where it began
+    agent TEXT NOT NULL               -- the browser's name of itself
+) WITHOUT ROWID;
+CREATE INDEX session_owner ON session (owner);
+CREATE TABLE identity (               -- at OpenID providers
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    added_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, subject)
+) WITHOUT ROWID;
+CREATE INDEX identity_owner ON identity (owner);
+CREATE TABLE trusted_publisher (      -- CI jobs that need no stored token
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    repo TEXT NOT NULL,               -- empty: all of the owner's
+    issuer TEXT NOT NULL,
+    project TEXT NOT NULL,            -- GROUP/NAME at the issuer, lower case
+    project_id TEXT NOT NULL,         -- the issuer's number of it; empty until a first job tells
+    workflow TEXT NOT NULL,           -- the file that defines the job
+    environment TEXT NOT NULL,        -- lower case; empty: any
+    added_at INTEGER NOT NULL,
+    used_at INTEGER,
+    UNIQUE (owner, repo, issuer, project, workflow, environment)
+) WITHOUT ROWID;
+CREATE INDEX trusted_publisher_project ON trusted_publisher (issuer, project);
+CREATE TABLE trusted_only (           -- repos that take publications from trusted publishers alone
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    repo TEXT NOT NULL,
+    PRIMARY KEY (owner, repo)
+) WITHOUT ROWID;
+CREATE TABLE exchanged (              -- ID tokens that are used up
+    hash BLOB PRIMARY KEY,            -- SHA-256 of issuer and jti
+    until INTEGER NOT NULL            -- when it could not be used any more anyway
+) WITHOUT ROWID;
+CREATE INDEX exchanged_until ON exchanged (until);
+"""
+# Each makes the next version of the one before.
+_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE)
+SCHEMA_VERSION = len(_MIGRATIONS)
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REMEDIES = {
@@ -97,10 +164,13 @@ class Database:
     def transaction(self) -> Iterator[Self]:
         """All that the block executes, or nothing if it raises; durable when the block ends.
 
-        Keep it short: other writers wait, in every process, and this one's readers. Raises as
-        ``execute`` does.
+        Within another transaction it is a part of that one. Keep it short: other writers wait, in
+        every process, and this one's readers. Raises as ``execute`` does.
         """
         with self._turn:
+            if self._db.in_transaction:
+                yield self
+                return
             self.execute("BEGIN IMMEDIATE")
             try:
                 yield self
@@ -139,8 +209,9 @@ class Database:
         if version == SCHEMA_VERSION:
             return
         with self.transaction():
-            for statement in SCHEMA.split(";\n"):
-                self.execute(statement)
+            for migration in _MIGRATIONS[version:]:
+                for statement in migration.split(";\n"):
+                    self.execute(statement)
             self.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _check_in_place(self) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from builder.errors import OperatorError, RequestError
 from publisher import database as database_module
-from publisher.accounts import Accounts, Owner, Token, check_may_publish
+from publisher.accounts import Accounts, Owner, Token
 from publisher.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
 from publisher.tokens import make_token
 from tests.servers import HUBCTL, clean_environment
@@ -77,7 +77,7 @@ def test_a_new_token(accounts: Accounts):
     text, token = accounts.create_token("ann", "my ci", ["story", "ann/review", "story"], now=NOW)
     expiry = NOW_SECONDS + 90 * 86_400
     assert token == Token(
-        token.id, "ann", "my ci", ("story", "review"), NOW_SECONDS, expiry, None, None
+        token.id, "ann", "my ci", ("story", "review"), NOW_SECONDS, expiry, None, None, None
     )
     assert len(token.id) == 8 and token.id not in text
     assert accounts.tokens() == accounts.tokens("ann") == [token]
@@ -241,10 +241,10 @@ def test_where_a_token_may_publish(
     _, token = accounts.create_token("ann", "ci", repos, now=NOW)
     owner, name = target.split("/")
     if code is None:
-        check_may_publish(token, owner, name)
+        accounts.check_may_publish(token, owner, name)
         return
     with pytest.raises(RequestError) as caught:
-        check_may_publish(token, owner, name)
+        accounts.check_may_publish(token, owner, name)
     assert (caught.value.code, caught.value.status) == (code, 403)
     assert "bob" not in str(caught.value)
 
@@ -252,7 +252,7 @@ def test_where_a_token_may_publish(
 def test_many_repos_are_not_all_told(accounts: Accounts):
     _, token = accounts.create_token("ann", "ci", [f"r{n}" for n in range(9)], now=NOW)
     with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
-        check_may_publish(token, "ann", "other")
+        accounts.check_may_publish(token, "ann", "other")
 
 
 # Last use

@@ -1,0 +1,1 @@
+"""Pages on which people manage their accounts: Flask views over ``people`` and ``accounts``."""

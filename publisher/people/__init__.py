@@ -1,0 +1,1 @@
+"""How people sign in: passwords, invitations, sessions. Knows nothing of HTTP."""

@@ -1,0 +1,1 @@
+"""Publishing from CI without a stored token: identities of jobs, and their issuers."""
