@@ -378,7 +378,14 @@ class _Run:
         self.site.write_fixed("connect", page)
         self.site.write_fixed("search_page", self.pages.render("search.html"))
         self.site.write_fixed("not_found_page", self.pages.render("404.html"))
-        for route in ("stylesheet", "site_script", "search_script", "prompt_script", "icon"):
+        for route in (
+            "stylesheet",
+            "site_script",
+            "search_script",
+            "prompt_script",
+            "account_script",
+            "icon",
+        ):
             name = os.path.basename(BY_NAME[route].file)
             with open(os.path.join(render.ASSETS, name), "rb") as file:
                 self.site.write_fixed(route, file.read())

@@ -16,7 +16,7 @@ from builder import linked_data, records
 from builder.derive import Links
 from builder.plain import one_line
 from builder.prompts import mark_variables, parse_document
-from builder.routes import BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
+from builder.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
 from builder.settings import Settings
 from builder.visible import visible
 
@@ -92,11 +92,11 @@ def pages_of(settings: Settings) -> "Pages":
 
 
 class Pages:
-    """Renders pages for people."""
+    """Renders pages for people, by the templates of the site and those of other folders."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *folders: str) -> None:
         self._environment = _Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
+            loader=jinja2.FileSystemLoader([TEMPLATES, *folders]),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -122,6 +122,7 @@ class Pages:
             site_name=settings.site_name,
             base_url=settings.base_url,
             queries=settings.queries,
+            account_url=root + ACCOUNT_URL,
             root=root,
             url=url,
             file_url=file_url,

@@ -202,6 +202,7 @@ _ROWS = (
     Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
     Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),
     Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
+    Route("account_script", "/assets/account.js", "assets/account.js", SCRIPT, "list", "site"),
     Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
     # For programs that look for pages
     Route("feed", "/feed.xml", "feed.xml", ATOM, "list", "list"),

@@ -1,4 +1,4 @@
-"""Limits on requests a minute and client: the library ``limits``, on a storage of our own.
+"""Limits on requests by client and time: the library ``limits``, on a storage of our own.
 
 The library's memory storage starts a thread that looks through all clients, a hundred times a
 second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
@@ -56,9 +56,9 @@ class _WindowStorage(Storage):
         self._windows.pop(key, None)
 
 
-def policy(limit: int, name: str = "read") -> str:
-    """The RateLimit-Policy header of a limit of requests a minute."""
-    return f'"{name}";q={limit};w={WINDOW_SECONDS}'
+def policy(limit: int, name: str = "read", minutes: int = 1) -> str:
+    """The RateLimit-Policy header of a limit of requests in so many minutes."""
+    return f'"{name}";q={limit};w={minutes * WINDOW_SECONDS}'
 
 
 def exhausted(wait_seconds: int, name: str = "read") -> str:
@@ -67,15 +67,18 @@ def exhausted(wait_seconds: int, name: str = "read") -> str:
 
 
 class Throttle:
-    """Counts the requests of each client. ``limit`` is requests a minute, at least 1; ``name``
+    """Counts the requests of each client; those that it refuses do not count.
+
+    ``limit``, at least 1, is how many a client has in ``minutes``, from its first one on; ``name``
     is what the headers call it.
     """
 
-    def __init__(self, limit: int, name: str = "read") -> None:
-        self.policy = policy(limit, name)
+    def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
+        self.policy = policy(limit, name, minutes)
         self._name = name
-        self._item = RateLimitItemPerMinute(limit)
-        self._limiter = FixedWindowRateLimiter(_WindowStorage())
+        self._item = RateLimitItemPerMinute(limit, minutes)
+        self._storage = _WindowStorage()
+        self._limiter = FixedWindowRateLimiter(self._storage)
         self._turn = threading.Lock()
 
     def hit(self, client: str) -> int:
@@ -84,8 +87,25 @@ class Throttle:
             if self._limiter.hit(self._item, client):
                 return 0
             end = self._limiter.get_window_stats(self._item, client).reset_time
+            self._uncount(client)
         return max(1, math.ceil(end - time.monotonic()))
+
+    def give_back(self, client: str) -> None:
+        """Count a request no more that ``hit`` has let go on."""
+        with self._turn:
+            self._uncount(client)
+
+    def forget(self, client: str) -> None:
+        """Count none of the client's requests until now any more."""
+        with self._turn:
+            self._limiter.clear(self._item, client)
 
     def exhausted(self, wait_seconds: int) -> str:
         """The RateLimit header for a client who is told to wait so long."""
         return exhausted(wait_seconds, self._name)
+
+    def _uncount(self, client: str) -> None:
+        key = self._item.key_for(client)
+        # What was counted in a window that is over is of no account in the next.
+        if self._storage.get(key):
+            self._storage.incr(key, self._item.get_expiry(), -1)

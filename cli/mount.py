@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from a2wsgi import WSGIMiddleware
 
 from builder.errors import OperatorError
-from builder.routes import HEALTH_URL, MCP_URLS, is_publish_url
+from builder.routes import HEALTH_URL, MCP_URLS, TRUSTED_URL, is_account_url, is_publish_url
 from builder.serve import ReadApp, Receive, Scope, Send
 
 # A publisher holds a thread until its version can be read.
@@ -37,7 +37,9 @@ class Hub:
         self._publisher = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
         self._root = reads.settings.base_path
         # Looked up with each request, so by whole paths.
-        self._apps: dict[str, App] = {self._root + HEALTH_URL: self._publish}
+        self._apps: dict[str, App] = dict.fromkeys(
+            (self._root + url for url in (HEALTH_URL, TRUSTED_URL)), self._publish
+        )
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
 
@@ -49,9 +51,13 @@ class Hub:
 
     def _app_for(self, scope: Scope) -> App:
         path = scope["path"]
-        if scope["method"] == "POST" and is_publish_url(self._reads.below_base(path) or ""):
+        app = self._apps.get(path)
+        if app:
+            return app
+        below = self._reads.below_base(path) or ""
+        if is_account_url(below) or (scope["method"] == "POST" and is_publish_url(below)):
             return self._publish
-        return self._apps.get(path, self._reads)
+        return self._reads
 
     async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._publisher({**scope, "root_path": self._root}, receive, send)

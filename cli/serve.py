@@ -34,12 +34,16 @@ from publisher.log import configure_logging, log_build
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
     show_default=True, help="Publications a minute for each token; 0 for no limit.",
 )  # fmt: skip
+@click.option(
+    "--open-signup", is_flag=True,
+    help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
+)  # fmt: skip
 @mcp_origin_option
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
     rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    mcp_origins: tuple[str, ...], watch: bool,
+    open_signup: bool, mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
 
@@ -65,7 +69,12 @@ def serve(
             hub = Hub(
                 ReadApp(settings, throttle, queries),
                 create_app(
-                    settings, rebuilder, Accounts(database), database, publish_limit=publish_limit
+                    settings,
+                    rebuilder,
+                    Accounts(database),
+                    database,
+                    publish_limit=publish_limit,
+                    open_signup=open_signup,
                 ),
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )

@@ -116,7 +116,9 @@ def revoke(state: str, owner: str, name_or_id: str) -> None:
 def _as_json(token: Token) -> dict[str, object]:
     times = ("created_at", "expires_at", "last_used_at", "revoked_at")
     shown = {field: _format_optional(getattr(token, field)) for field in times}
-    return token._asdict() | shown | {"state": token.state()}
+    told = token._asdict() | shown | {"state": token.state()}
+    del told["trusted_publisher"]  # these are personal
+    return told
 
 
 def _format_optional(seconds: int | None) -> str | None:

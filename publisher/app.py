@@ -1,4 +1,5 @@
-"""The publish service: a Flask application around ``publish``, for any WSGI server.
+"""The publish service: a Flask application around ``publish``, for any WSGI server. The account
+settings are pages of it.
 
 Says who may publish, waits until readers can see what was published, and answers; every error
 in the envelope of the API. Writes one line of log for each request. Limits are counted in this
@@ -14,7 +15,8 @@ from typing import NoReturn
 import msgspec
 from flask import Flask, Response, g, request
 from flask_cors import CORS
-from werkzeug.exceptions import MethodNotAllowed, NotFound
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from builder import answers, names
 from builder.answers import RETRY_SECONDS
@@ -23,7 +25,14 @@ from builder.errors import OperatorError, RequestError
 from builder.rebuild import Rebuilder
 from builder.records import Publication
 from builder.render import json_bytes, single
-from builder.routes import API, CACHE_CONTROL, HEALTH_URL, JSON, PUBLISH_URL
+from builder.routes import (
+    API,
+    CACHE_CONTROL,
+    HEALTH_URL,
+    JSON,
+    PUBLISH_URL,
+    is_account_url,
+)
 from builder.settings import Settings
 from builder.throttle import Throttle
 from publisher.accounts import Accounts, Token
@@ -31,6 +40,10 @@ from publisher.database import Database
 from publisher.idempotency import Answers, Keyed, fingerprint
 from publisher.incoming import bearer_token, read_publication
 from publisher.log import log_event
+from publisher.pages import sign_in
+from publisher.pages.cookie import CookieSessions, VisitorsFlask
+from publisher.pages.frame import Frame
+from publisher.people.attempts import Attempts
 from publisher.publish import Published, publish
 
 PUBLISH_LIMIT = 30
@@ -49,23 +62,33 @@ def create_app(
     *,
     publish_limit: int = PUBLISH_LIMIT,
     failed_auth_limit: int = FAILED_AUTH_LIMIT,
+    open_signup: bool = False,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
     ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
-    minute and client address; 0 for none.
+    minute and client address; 0 for none. ``open_signup``: whether people may make accounts.
     """
     service = _Service(settings, rebuilder, accounts, database, publish_limit, failed_auth_limit)
-    app = Flask(__name__, static_folder=None)
+    app = VisitorsFlask(__name__, static_folder=None)
+    app.session_interface = CookieSessions(settings)
     app.url_map.merge_slashes = False  # a redirect is no answer to a POST
     # What is registered first runs last: the log gets the answer as it is sent.
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
-    app.register_error_handler(Exception, _answer_error)
+    frame = Frame(app, settings, accounts, database, has_signup=open_signup)
+
+    def answer_error(error: Exception) -> Response:
+        told = _tell(error)
+        return frame.error(told) if is_account_url(request.path) else _answer_error(error, told)
+
+    app.register_error_handler(Exception, answer_error)
     publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
     app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
+    attempts = Attempts()
+    sign_in.add_to(frame, attempts, open_signup=open_signup)
     return app
 
 
@@ -206,12 +229,16 @@ def _end(response: Response) -> Response:
     return response
 
 
-def _answer_error(error: Exception) -> Response:
-    """The answer to whatever went wrong; the log gets the cause of what is not the client's."""
+def _tell(error: Exception) -> RequestError:
+    """What to tell of whatever went wrong; the log gets the cause of what is not the client's."""
     told = _as_request_error(error)
     g.fields["code"] = told.code
     if told.status >= 500:
         g.failure = error
+    return told
+
+
+def _answer_error(error: Exception, told: RequestError) -> Response:
     answer = answers.error_answer(told, RETRY_SECONDS if told.status == 503 else None)
     headers = {key.decode(): value.decode() for key, value in answer.headers}
     if told.status == 401:
@@ -227,12 +254,22 @@ def _answer_error(error: Exception) -> Response:
 def _as_request_error(error: Exception) -> RequestError:
     if isinstance(error, RequestError):
         return error
+    if isinstance(error, CSRFError):
+        return RequestError(
+            "invalid_parameter",
+            "This form is no longer good, or was not sent from its page. Open the page again, with "
+            "cookies allowed, and send it once more.",
+        )
+    if isinstance(error, RequestEntityTooLarge):
+        return RequestError("content_too_large", "That is too much for a form; send less.")
     if isinstance(error, OperatorError):
         return RequestError(
             "unavailable",
             "The hub cannot do this before somebody mends it; the log tells whoever runs it what "
             "is wrong. Try again later.",
         )
+    if isinstance(error, NotFound) and is_account_url(request.path):
+        return RequestError("not_found", "There is no such page among the account settings.")
     if isinstance(error, NotFound):
         return RequestError(
             "not_found",

@@ -17,7 +17,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         state=environ.get("HUB_STATE") or default.state,
         base_url=parse_base_url(environ.get("HUB_BASE_URL") or DEFAULT_BASE_URL),
         site_name=environ.get("HUB_SITE_NAME") or default.site_name,
-        queries=_flag(environ, "HUB_QUERIES"),
+        queries=flag_from(environ, "HUB_QUERIES"),
     )
     check_folders(settings)
     return settings
@@ -31,7 +31,8 @@ def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
     return int(text)
 
 
-def _flag(environ: Mapping[str, str], variable: str) -> bool:
+def flag_from(environ: Mapping[str, str], variable: str) -> bool:
+    """A switch that the environment gives, by default off. Raises OperatorError."""
     text = environ.get(variable, "").lower()
     if text not in _TRUE + _FALSE:
         raise OperatorError(f"{variable} is {text!r}; give 1 or 0.")

@@ -4,6 +4,7 @@ Settings are environment variables, as ``hubctl`` has them: HUB_CONTENT, HUB_OUT
 HUB_BASE_URL, HUB_SITE_NAME, HUB_QUERIES (1: what serves the site answers searches). Beside them:
 
 HUB_PUBLISH_LIMIT    publications a minute and token, 30 by default, 0 for no limit
+HUB_OPEN_SIGNUP      1: people may make accounts themselves
 HUB_TRUSTED_PROXIES  how many reverse proxies are in front, each of which adds to
                      X-Forwarded-For; 0 by default, where the header is not believed
 
@@ -25,7 +26,7 @@ from builder.rebuild import Rebuilder
 from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
-from publisher.environment import number_from, settings_from
+from publisher.environment import flag_from, number_from, settings_from
 from publisher.log import configure_logging, log_build
 
 
@@ -38,8 +39,9 @@ def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
     wsgi: Callable = create_app(
-        settings, rebuilder, Accounts(database), database, publish_limit=publish_limit
-    )
+        settings, rebuilder, Accounts(database), database,
+        publish_limit=publish_limit, open_signup=flag_from(environ, "HUB_OPEN_SIGNUP"),
+    )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})
     return ProxyFix(wsgi, x_for=proxies, x_proto=0, x_host=0) if proxies else wsgi

@@ -219,7 +219,7 @@ def test_expiry_to_the_second(accounts: Accounts):
     assert token.state(end - SECOND) == "active" and token.state(end) == "expired"
     error = refusal(accounts, text, end)
     assert (error.code, error.status) == ("token_expired", 401)
-    assert "2026-02-01T09:30:15Z" in str(error) and "hubctl token create ann" in str(error)
+    assert "2026-02-01T09:30:15Z" in str(error) and "account settings" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,15 @@ def test_a_commit_waits_for_the_disk(database: Database):
     assert database.execute("PRAGMA journal_mode") == [("wal",)]
     assert database.execute("PRAGMA synchronous") == [(2,)]
     with pytest.raises(sqlite3.IntegrityError):
-        database.execute("INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0)")
+        database.execute("INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0, '')")
+
+
+def test_a_transaction_within_another_is_a_part_of_it(database: Database, accounts: Accounts):
+    with pytest.raises(ZeroDivisionError), database.transaction():
+        with database.transaction() as inner:
+            inner.execute("DELETE FROM owner WHERE handle = 'ann'")
+        raise ZeroDivisionError
+    assert accounts.is_known("ann")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
@@ -454,8 +462,6 @@ def test_a_lock_that_is_held_too_long(
 def test_a_mistake_of_ours_is_not_the_disks(database: Database):
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         database.execute("SELECT * FROM missing")
-    with pytest.raises(sqlite3.OperationalError), database.transaction(), database.transaction():
-        pass
     database.close()
     with pytest.raises(sqlite3.ProgrammingError):
         database.execute("SELECT 1")
@@ -471,10 +477,13 @@ def test_no_database_at_all(tmp_path: Path):
 
 def test_damage_found_later(database: Database, accounts: Accounts):
     accounts.create_token("ann", "ci", now=NOW)
+    ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'token'")
+    ((page_bytes,),) = database.execute("PRAGMA page_size")
     database.close()
     path = Path(database.path)
-    data = path.read_bytes()
-    path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * page_bytes : root * page_bytes] = b"\xff" * page_bytes
+    path.write_bytes(data)
     damaged = pytest.raises(OperatorError, match="backup")
     with Database(str(path.parent)) as again, damaged as caught:
         Accounts(again).create_token("ann", "other", now=NOW)

@@ -1,0 +1,215 @@
+"""What all account pages have in common: who is signed in, safety, the look, errors.
+
+Nothing of these pages may be kept by caches, put into frames or read by other origins. A form is
+taken only with the token that the visitor got with the page (Flask-WTF).
+"""
+
+import ipaddress
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, flash, g, get_flashed_messages, request, session
+from flask_wtf import FlaskForm
+from flask_wtf.csrf import CSRFProtect, generate_csrf
+from markupsafe import Markup
+
+from builder.answers import SAFETY
+from builder.errors import RequestError
+from builder.render import Pages
+from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, PAGE_POLICY, is_account_url
+from builder.settings import Settings
+from publisher.accounts import Accounts, format_time
+from publisher.database import Database
+from publisher.events import Events
+from publisher.people.sessions import Session, Sessions
+
+FORM_BYTES_MAX = 64 * 1024
+# The places of the account settings, in the order in which they are shown.
+PLACES = (
+    ("tokens", "Tokens"),
+    ("publishers", "Trusted publishers"),
+    ("profile", "Profile"),
+    ("security", "Security"),
+)
+LOGIN, START = "/login", f"/{PLACES[0][0]}"
+
+_HEADERS = {
+    "Cache-Control": CACHE_CONTROL["none"],
+    "Content-Security-Policy": f"{PAGE_POLICY}; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Also of this site's own pages: an address may name what is nobody else's business.
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+} | {name.decode().title(): value.decode() for name, value in SAFETY}
+
+View = Callable[..., Response]
+
+
+class Frame:
+    """Takes views and adds them to an application; renders their pages.
+
+    ``options`` are what every template may want to know of this hub, as whether it has sign-up.
+    """
+
+    def __init__(
+        self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.accounts = accounts
+        self.database = database
+        self.events = Events(database)
+        self.sessions = Sessions(database)
+        self._app = app
+        self._pages = Pages(settings, f"{app.root_path}/pages/templates")
+        self._options = options
+        # A form is good as long as its visitor's secret. Where the page came from is not looked at,
+        # as browsers are told not to say it: the token tells.
+        app.config |= {
+            "WTF_CSRF_CHECK_DEFAULT": False,
+            "WTF_CSRF_TIME_LIMIT": None,
+            "WTF_CSRF_SSL_STRICT": False,
+        }
+        self._csrf = CSRFProtect(app)
+        app.after_request(self._add_headers)
+
+    # Views
+
+    def view(self, path: str, *methods: str, is_open: bool = False) -> Callable[[View], View]:
+        """Decorates the view of a path below the account settings.
+
+        It is called with the owner's handle as first argument, by those who are signed in; others
+        are sent to sign in. One that is ``is_open`` is for everybody, and gets no handle.
+        """
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def guarded(**params: str) -> Response:
+                self._check_is_safe()
+                request.max_content_length = FORM_BYTES_MAX
+                self._csrf.protect()
+                if is_open:
+                    return view(**params)
+                owner = self.signed_in()
+                return view(owner, **params) if owner else self._send_to_login()
+
+            endpoint = f"account {path}"
+            self._app.add_url_rule(
+                ACCOUNT_URL + path, endpoint, guarded, methods=methods or ("GET",)
+            )
+            return view
+
+        return decorate
+
+    def signed_in(self) -> str | None:
+        """The handle of the owner who is signed in."""
+        found = self.session()
+        return found and found.owner
+
+    def session(self) -> Session | None:
+        """The visitor's session, if there is one; looked up once a request."""
+        if "account_session" not in g:
+            secret = session.sent_secret
+            g.account_session = self.sessions.find(secret) if secret else None
+            session.is_signed_in = g.account_session is not None
+        return g.account_session
+
+    def begin_session(self, owner: str) -> None:
+        """Sign a visitor in, with a secret that nobody has seen before."""
+        self.end_session()
+        address, agent = request.remote_addr or "", request.headers.get("User-Agent", "")
+        self.sessions.begin(owner, session.renew(), address=address, agent=agent)
+        session.is_signed_in = True
+
+    def end_session(self) -> None:
+        """Sign the visitor out, if signed in."""
+        if session.sent_secret:
+            self.sessions.end(session.sent_secret)
+        g.account_session = None
+        session.renew()
+
+    def _check_is_safe(self) -> None:
+        base = urlsplit(self.settings.base_url)
+        if base.scheme != "https" and not _is_loopback(base.hostname or ""):
+            raise RequestError(
+                "insufficient_scope",
+                "The account settings are closed, because passwords would travel in clear text: "
+                f"this hub's address is {self.settings.base_url}. Whoever runs it has to serve it "
+                "over https, and to give that address with --base-url.",
+            )
+
+    # Answers
+
+    def url(self, path: str = "") -> str:
+        """The URL, without host, of a path below the account settings."""
+        return self.settings.base_path + ACCOUNT_URL + path
+
+    def redirect(self, path: str, told: str = "") -> Response:
+        """To another page, which says what was done."""
+        if told:
+            flash(told)
+        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": self.url(path)})
+
+    def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
+        """A page from a template of this package."""
+        body = self._pages.render(
+            template,
+            account=self.url,
+            owner=self.signed_in(),
+            places=PLACES,
+            place=request.path.removeprefix(ACCOUNT_URL).strip("/"),
+            told=get_flashed_messages(),
+            csrf=_csrf_field,
+            time=format_time,
+            **self._options,
+            **values,
+        )
+        return Response(body, status, content_type=HTML)
+
+    def status_of(self, form: FlaskForm) -> int:
+        """The status of a page with a form that was sent, or not yet."""
+        return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+
+    def refuse(self, wait_seconds: int, reason: str) -> Response:
+        """The page for who tries too often."""
+        minutes = -(-wait_seconds // 60)
+        wait = f"{minutes} minutes" if minutes > 1 else "a minute"
+        response = self.error(RequestError("rate_limited", f"{reason}. Try again in {wait}."))
+        response.headers["Retry-After"] = str(wait_seconds)
+        return response
+
+    def error(self, error: RequestError) -> Response:
+        """The page that tells what went wrong."""
+        title = HTTPStatus(error.status).phrase
+        return self.render("error.html", error.status, title=title, message=str(error))
+
+    def _send_to_login(self) -> Response:
+        after = request.path.removeprefix(ACCOUNT_URL)
+        is_default = after_login(after) == START
+        return self.redirect(LOGIN if is_default else f"{LOGIN}?next={after}")
+
+    def _add_headers(self, response: Response) -> Response:
+        if is_account_url(request.path):
+            response.headers.update(_HEADERS)
+        return response
+
+
+def after_login(path: str | None) -> str:
+    """Where to go on after a sign-in: one of our own places, whatever a link asks for."""
+    known = {f"/{place}" for place, _ in PLACES}
+    return path if path in known else START
+
+
+def _csrf_field() -> Markup:
+    """What every form has in it."""
+    return Markup('<input type="hidden" name="csrf_token" value="{}">').format(generate_csrf())
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,130 @@
+"""Signing in and out, signing up, and taking an invitation."""
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import PasswordField, StringField
+from wtforms.validators import EqualTo, InputRequired, Length
+
+from builder.errors import RequestError
+from builder.names import OWNER_CHARS_MAX
+from publisher.pages.fields import show_errors
+from publisher.pages.frame import LOGIN, START, Frame, after_login
+from publisher.people.attempts import Attempts
+from publisher.people.invitations import Invitations
+from publisher.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords
+from publisher.people.signup import sign_up
+
+WRONG = "The handle or the password is wrong."
+
+
+class LoginForm(FlaskForm):
+    handle = StringField("Handle", [InputRequired("Give your handle.")])
+    password = PasswordField("Password", [InputRequired("Give your password.")])
+
+
+class NewPasswordForm(FlaskForm):
+    password = PasswordField(
+        "Password",
+        [InputRequired("Choose a password."), Length(max=PASSWORD_CHARS_MAX)],
+        description=f"{PASSWORD_CHARS_MIN} characters or more. A few unusual words do well; "
+        "a password manager does better.",
+    )
+    again = PasswordField(
+        "The same password again", [EqualTo("password", "These are not the same.")]
+    )
+
+
+class InvitationForm(NewPasswordForm):
+    code = StringField(
+        "Code of the invitation",
+        [InputRequired("Put in the code.")],
+        description="What follows # in the link that you were given; or the whole link.",
+    )
+
+
+class SignUpForm(NewPasswordForm):
+    handle = StringField(
+        "Handle",
+        [InputRequired("Choose a handle.")],
+        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens between "
+        "them. It stands before the names of your prompts, and cannot be changed.",
+    )
+
+
+def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
+    """Add these pages."""
+    passwords = Passwords(frame.database)
+    invitations = Invitations(frame.database)
+
+    @frame.view("")
+    def account(owner: str) -> Response:
+        return frame.redirect(START)
+
+    @frame.view(LOGIN, "GET", "POST", is_open=True)
+    def login() -> Response:
+        onwards = after_login(request.args.get("next"))
+        if request.method == "GET" and frame.signed_in():
+            return frame.redirect(onwards)
+        form = LoginForm()
+        if not form.validate_on_submit():
+            return frame.render("login.html", form=form)
+        handle, address = form.handle.data.strip(), request.remote_addr or ""
+        wait_seconds = attempts.take(handle, address)
+        if wait_seconds:
+            return frame.refuse(wait_seconds, "Too many sign-ins that failed")
+        if passwords.verify(handle, form.password.data):
+            attempts.succeeded(handle, address)
+            frame.begin_session(handle)
+            return frame.redirect(onwards)
+        form.password.errors = [WRONG]
+        response = frame.render("login.html", 401, form=form)
+        # Only known handles have a log: written before the answer, its time would tell of them.
+        response.call_on_close(lambda: note_failure(handle, address))
+        return response
+
+    def note_failure(handle: str, address: str) -> None:
+        if frame.accounts.is_known(handle):
+            frame.events.note(handle, "sign_in_failed", address=address)
+
+    @frame.view("/logout", "POST", is_open=True)
+    def logout() -> Response:
+        frame.end_session()
+        return frame.redirect(LOGIN, "You are signed out.")
+
+    @frame.view("/invitation", "GET", "POST", is_open=True)
+    def invitation() -> Response:
+        form = InvitationForm()
+        if form.validate_on_submit():
+            address = request.remote_addr or ""
+            try:
+                owner = invitations.accept(form.code.data, form.password.data, address=address)
+            except RequestError as error:
+                show_errors(form, error, form.code)
+            else:
+                frame.begin_session(owner)
+                return frame.redirect(START, f"Welcome, {owner}. Your password is set.")
+        return frame.render("invitation.html", frame.status_of(form), form=form)
+
+    if not open_signup:
+        return
+
+    @frame.view("/signup", "GET", "POST", is_open=True)
+    def signup() -> Response:
+        form = SignUpForm()
+        if form.validate_on_submit():
+            address = request.remote_addr or ""
+            handle = form.handle.data.strip()
+            wait_seconds = attempts.take_signup(address)
+            if wait_seconds:
+                return frame.refuse(wait_seconds, "Too many sign-ups from your address")
+            try:
+                sign_up(
+                    frame.database, frame.settings.content, handle, form.password.data,
+                    address=address,
+                )  # fmt: skip
+            except RequestError as error:
+                show_errors(form, error, form.handle)
+            else:
+                frame.begin_session(handle)
+                return frame.redirect(START, f"Welcome, {handle}.")
+        return frame.render("signup.html", frame.status_of(form), form=form)
