@@ -14,6 +14,7 @@ _EXAMPLES = {
     "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
     "page": "1",
 }  # fmt: skip
+_BODY_EXAMPLES = {"content": "Say hello to {{name}}.", "token": "$ID_TOKEN"}
 _QUERY_EXAMPLES = ("sort", "tag", "version")
 # How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
 _RULES = {
@@ -219,10 +220,9 @@ def _example(base_url: str, url: str, operation: dict[str, Any], schemas: dict[s
     )
     if "requestBody" not in operation:
         return f"curl '{address}?{query}'" if query else f"curl {address}"
-    draft = schemas[_name(_only_schema(operation["requestBody"])["$ref"])]
-    # Every field that is required is a text.
-    body = json.dumps(dict.fromkeys(draft["required"], "Say hello to {{name}}."))
-    return (
-        f'curl {address} -H "Authorization: Bearer $HUB_TOKEN" \\\n'
-        f"  -H 'Content-Type: application/json' -d '{body}'"
-    )
+    sent = schemas[_name(_only_schema(operation["requestBody"])["$ref"])]
+    body = json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
+    # A shell fills variables in between double quotes alone.
+    quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
+    authorization = '-H "Authorization: Bearer $HUB_TOKEN" ' if "security" in operation else ""
+    return f"curl {address} {authorization}\\\n  -H 'Content-Type: application/json' -d {quoted}"

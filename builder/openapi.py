@@ -7,7 +7,16 @@ import msgspec
 
 from builder import names, records
 from builder.render import json_bytes
-from builder.routes import GRAMMAR, JSON, PUBLISH_URL, QUERY_CHARS_MAX, ROUTES, SORTS, Route
+from builder.routes import (
+    GRAMMAR,
+    JSON,
+    PUBLISH_URL,
+    QUERY_CHARS_MAX,
+    ROUTES,
+    SORTS,
+    TRUSTED_URL,
+    Route,
+)
 from builder.settings import Settings
 
 # The record that a route of the API answers with: alone, or as the rows of a list.
@@ -57,10 +66,11 @@ def document(settings: Settings) -> bytes:
     """The document as JSON."""
     kinds = {
         *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
-        records.Draft, records.Publication,
+        records.Draft, records.Publication, records.TrustedExchange, records.TrustedToken,
     }  # fmt: skip
     paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
     paths[PUBLISH_URL]["post"] = _publish_operation()
+    paths[TRUSTED_URL] = {"post": _trusted_operation()}
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
@@ -85,7 +95,9 @@ def document(settings: Settings) -> bytes:
                     "token": {
                         "type": "http",
                         "scheme": "bearer",
-                        "description": "A personal token: `hub_` and 38 letters and digits.",
+                        "description": "A token: `hub_` and 38 letters and digits. A personal one "
+                        "is made in the account settings; a job of a CI that the owner trusts gets "
+                        f"one at `{TRUSTED_URL}`.",
                     }
                 },
             },
@@ -151,6 +163,31 @@ def _publish_operation() -> dict[str, Any]:
             "default": {"$ref": "#/components/responses/Error"},
         },
     }  # fmt: skip
+
+
+def _trusted_operation() -> dict[str, Any]:
+    return {
+        "operationId": "trusted_publishing",
+        "summary": "Get a token for a job of a CI",
+        "description": "For a job of GitHub Actions or GitLab that an owner has named under "
+        "Trusted publishers in the account settings; no secret is stored anywhere. The job sends "
+        "the ID token that its CI made for it, whose audience (`aud`) must be the hub's base URL. "
+        "An ID token counts once, and what it is exchanged for publishes for a quarter of an hour. "
+        "Without `repo` the token is for all repos that trust the job, which must be of one owner.",
+        "parameters": [],
+        "requestBody": {
+            "required": True,
+            "content": {JSON: {"schema": _reference(records.TrustedExchange)}},
+        },
+        "responses": {
+            "200": {
+                "description": "A token, which nothing can tell again",
+                "headers": {"Cache-Control": {"schema": {"type": "string"}}},
+                "content": {JSON: {"schema": _object(data=_reference(records.TrustedToken))}},
+            },
+            "default": {"$ref": "#/components/responses/Error"},
+        },
+    }
 
 
 def _path_parameters(url: str) -> list[dict[str, Any]]:

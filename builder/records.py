@@ -30,6 +30,15 @@ Owner = Annotated[
 RepoName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.REPO_CHARS_MAX)
 ]
+RepoPath = Annotated[
+    str,
+    Meta(
+        pattern=f"^{names.NAME_PATTERN}/{names.NAME_PATTERN}$",
+        max_length=names.OWNER_CHARS_MAX + 1 + names.REPO_CHARS_MAX,
+        description="OWNER/NAME",
+        examples=["ada/code-review"],
+    ),
+]
 TagName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.TAG_CHARS_MAX)
 ]
@@ -161,6 +170,17 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
     base_version: VersionName | UnsetType = UNSET
 
 
+class TrustedExchange(Struct, forbid_unknown_fields=True):
+    """What a job of a CI sends to get a token. Without ``repo``: for all repos whose owner trusts
+    the job.
+    """
+
+    token: Annotated[
+        str, Meta(min_length=1, description="the ID token (a JWT) that the job's CI made for it")
+    ]
+    repo: RepoPath | None = None
+
+
 # Public --------------------------------------------------------------------------------------
 
 
@@ -237,6 +257,17 @@ class Publication(Struct):
     unchanged: bool
     warnings: list[str]
     serial: int
+
+
+class TrustedToken(Struct):
+    """A token for one job of a CI. ``repos`` are all that it is good for; none: all of the
+    owner's.
+    """
+
+    token: Annotated[str, Meta(description="shown this once; `hub_` and 38 letters and digits")]
+    owner: Owner
+    repos: list[RepoName]
+    expires_at: Time
 
 
 class Tag(Struct):

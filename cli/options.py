@@ -6,6 +6,7 @@ import click
 
 from builder.settings import DEFAULT_BASE_URL, parse_base_url
 from mcp_app.access import parse_origin
+from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuer
 
 content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
@@ -28,6 +29,14 @@ mcp_origin_option = click.option(
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
     help="Another address under which /mcp may be asked, and whose pages may ask it: "
     "https://app.example.org, or * for any. May be given several times.",
+)  # fmt: skip
+trusted_issuer_option = click.option(
+    "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
+    envvar="HUB_TRUSTED_ISSUERS", show_envvar=True,
+    default=tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS), show_default=True,
+    callback=lambda context, option, values: tuple(map(parse_issuer, values)),
+    help="Whose word on CI jobs is believed, for publishing without a stored token; KIND is "
+    "github or gitlab. May be given several times, and replaces what is there by default.",
 )  # fmt: skip
 
 

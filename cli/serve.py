@@ -16,13 +16,20 @@ from builder.watch import Watch
 from cli.build import describe, say_waiting
 from cli.listening import address_of, listen, listening_options, run
 from cli.mount import Hub
-from cli.options import base_url_option, folder_options, mcp_origin_option, name_option
+from cli.options import (
+    base_url_option,
+    folder_options,
+    mcp_origin_option,
+    name_option,
+    trusted_issuer_option,
+)
 from cli.progress import Progress
 from mcp_app.app import create_app as create_mcp_app
 from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
 from publisher.log import configure_logging, log_build
+from publisher.trusted.issuers import Issuer
 
 
 @click.command()
@@ -35,15 +42,16 @@ from publisher.log import configure_logging, log_build
     show_default=True, help="Publications a minute for each token; 0 for no limit.",
 )  # fmt: skip
 @click.option(
-    "--open-signup", is_flag=True,
+    "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
     help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
 )  # fmt: skip
+@trusted_issuer_option
 @mcp_origin_option
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
     rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, mcp_origins: tuple[str, ...], watch: bool,
+    open_signup: bool, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
 
@@ -75,6 +83,7 @@ def serve(
                     database,
                     publish_limit=publish_limit,
                     open_signup=open_signup,
+                    issuers=issuers,
                 ),
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )

@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -31,6 +32,7 @@ from builder.routes import (
     HEALTH_URL,
     JSON,
     PUBLISH_URL,
+    TRUSTED_URL,
     is_account_url,
 )
 from builder.settings import Settings
@@ -45,6 +47,10 @@ from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
 from publisher.people.attempts import Attempts
 from publisher.publish import Published, publish
+from publisher.trusted.claims import verify
+from publisher.trusted.endpoint import read_exchange, trusted_token
+from publisher.trusted.exchange import exchange
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, KeyRing
 
 PUBLISH_LIMIT = 30
 FAILED_AUTH_LIMIT = 20
@@ -63,13 +69,17 @@ def create_app(
     publish_limit: int = PUBLISH_LIMIT,
     failed_auth_limit: int = FAILED_AUTH_LIMIT,
     open_signup: bool = False,
+    issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
     ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
     minute and client address; 0 for none. ``open_signup``: whether people may make accounts.
+    ``issuers``: whose word on CI jobs is believed.
     """
-    service = _Service(settings, rebuilder, accounts, database, publish_limit, failed_auth_limit)
+    service = _Service(
+        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit
+    )
     app = VisitorsFlask(__name__, static_folder=None)
     app.session_interface = CookieSessions(settings)
     app.url_map.merge_slashes = False  # a redirect is no answer to a POST
@@ -86,6 +96,7 @@ def create_app(
     app.register_error_handler(Exception, answer_error)
     publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
     app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
+    app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
     attempts = Attempts()
     sign_in.add_to(frame, attempts, open_signup=open_signup)
@@ -97,18 +108,37 @@ class _Service:
 
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
-        publish_limit: int, failed_auth_limit: int,
+        issuers: Sequence[Issuer], publish_limit: int, failed_auth_limit: int,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
         self._rebuilder = rebuilder
         self._accounts = accounts
+        self._database = database
+        self._issuers = issuers
+        self._keys = KeyRing(issuers)
         self._answers = Answers(database, settings.content)
         self._publications = Throttle(publish_limit, "publish") if publish_limit else None
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
     def health(self) -> Response:
         return _json(200, json_bytes(self._rebuilder.health()))
+
+    def exchange(self) -> Response:
+        """A token for a CI job, for the word of its issuer."""
+        id_token, repo = read_exchange(request)
+        try:
+            job = verify(id_token, self._issuers, self._keys, self._settings.base_url)
+            g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
+            text, token = exchange(
+                self._database, self._accounts, job, repo, address=request.remote_addr or ""
+            )
+        except RequestError as error:
+            if error.status in (401, 403):
+                self._count_failure()
+            raise
+        g.fields |= {"owner": token.owner, "token": token.id}
+        return _json(200, single(json_bytes(trusted_token(text, token))))
 
     def publish(self, owner: str, name: str) -> Response:
         _note_repo(owner, name)
@@ -217,7 +247,7 @@ def _end(response: Response) -> Response:
     log_event(
         log,
         level,
-        "publish" if request.endpoint == "publish" else "request",
+        request.endpoint if request.endpoint in ("publish", "exchange") else "request",
         g.failure,
         request_id=g.request_id,
         method=request.method,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from builder.errors import OperatorError
 from builder.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer
 
 _TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
 
@@ -29,6 +30,12 @@ def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise OperatorError(f"{variable} is {text!r}; give a whole number, 0 or more.")
     return int(text)
+
+
+def issuers_from(environ: Mapping[str, str]) -> tuple[Issuer, ...]:
+    """Whose word on CI jobs is believed. Raises OperatorError."""
+    text = environ.get("HUB_TRUSTED_ISSUERS")
+    return tuple(map(parse_issuer, text.split())) if text else DEFAULT_ISSUERS
 
 
 def flag_from(environ: Mapping[str, str], variable: str) -> bool:

@@ -44,8 +44,7 @@ def read_publication(request: Request) -> Incoming:
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, and what parse_draft
     does, which for headers is ``validation_failed`` too.
     """
-    _check_media_type(request)
-    body = _read_body(request)
+    body = read_json_body(request, BODY_BYTES_MAX, "publish less at once")
     draft = parse_draft(body)
     key = request.headers.get("Idempotency-Key")
     if key is not None and not _key.fullmatch(key):
@@ -54,6 +53,16 @@ def read_publication(request: Request) -> Incoming:
         )
     if_match = request.headers.get("If-Match")
     return Incoming(_with_condition(draft, if_match), body, key, if_match)
+
+
+def read_json_body(request: Request, bytes_max: int, advice: str) -> bytes:
+    """The body of a request that must be JSON; what is in it is not looked at.
+
+    ``advice``: what to do if there is more of it. Raises RequestError
+    ``unsupported_media_type``, ``content_too_large``, ``invalid_json``.
+    """
+    _check_media_type(request)
+    return _read_body(request, bytes_max, advice)
 
 
 def _check_media_type(request: Request) -> None:
@@ -68,17 +77,17 @@ def _check_media_type(request: Request) -> None:
         )
 
 
-def _read_body(request: Request) -> bytes:
-    if (request.content_length or 0) > BODY_BYTES_MAX:
-        raise _too_large()
+def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
+    if (request.content_length or 0) > bytes_max:
+        raise _too_large(bytes_max, advice)
     is_chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
     # A server that takes chunks ends the stream after the last, whether it says so or not;
     # Flask would see no body at all where it does not.
     stream = request.environ["wsgi.input"] if is_chunked else request.stream
     body = bytearray()
     try:
-        while len(body) <= BODY_BYTES_MAX:
-            part = stream.read(BODY_BYTES_MAX + 1 - len(body))
+        while len(body) <= bytes_max:
+            part = stream.read(bytes_max + 1 - len(body))
             if not part:
                 return bytes(body)
             body += part
@@ -87,13 +96,12 @@ def _read_body(request: Request) -> bytes:
         raise RequestError(
             "invalid_json", "The body did not arrive whole: send the request again."
         ) from error
-    raise _too_large()
+    raise _too_large(bytes_max, advice)
 
 
-def _too_large() -> RequestError:
+def _too_large(bytes_max: int, advice: str) -> RequestError:
     return RequestError(
-        "content_too_large",
-        f"The request has more than {BODY_BYTES_MAX:,} bytes; publish less at once.",
+        "content_too_large", f"The request has more than {bytes_max:,} bytes; {advice}."
     )
 
 

@@ -77,7 +77,7 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
             frame.begin_session(handle)
             return frame.redirect(onwards)
         form.password.errors = [WRONG]
-        response = frame.render("login.html", 401, form=form)
+        response = frame.render("login.html", frame.status_of(form), form=form)
         # Only known handles have a log: written before the answer, its time would tell of them.
         response.call_on_close(lambda: note_failure(handle, address))
         return response

@@ -1,0 +1,343 @@
+"""What an ID token says of the CI job that holds it, and whether to believe it.
+
+A token is a JWT (RFC 7519) that an issuer has signed. All that is in it comes from outside: its
+``iss`` before the signature is checked does no more than pick an issuer from the allow list.
+Messages quote claims, never the token.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import jwt
+
+from builder.errors import RequestError
+from builder.records import format_time
+from publisher.trusted.issuers import ALGORITHMS, DEFAULT_ISSUERS, Issuer, KeyRing, Kind
+
+TOKEN_BYTES_MAX = 16 * 1024
+# How far clocks may be apart.
+LEEWAY_SECONDS = 60
+LIFE_SECONDS_MAX = 86_400
+CLAIM_CHARS_MAX = 1000
+
+# They run code that anybody can propose, with the rights of the project.
+_REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
+    "github": ("pull_request_target",),
+    "gitlab": ("merge_request_event", "external_pull_request_event"),
+}
+_SHOWN_CHARS = 200
+
+_digits = re.compile(r"[0-9]{1,20}")
+# What follows the file is a branch or tag, or a commit; neither can be a part of a file's name.
+_github_workflow = re.compile(
+    r"(?P<project>[^/]+/[^/]+)/\.github/workflows/(?P<file>[^/]+?\.ya?ml)"
+    r"@(?P<ref>refs/.+|[0-9a-f]{40}|[0-9a-f]{64})"
+)
+_gitlab_workflow = re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)")
+
+_jws = jwt.PyJWS(algorithms=ALGORITHMS)
+
+
+class Job(NamedTuple):
+    """A CI job, as its issuer vouches for it.
+
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) and ``environment`` are in lower case,
+    and there may be no environment (empty). ``project_id`` stays when the project is renamed.
+    ``workflow`` is the file that defines the job: at GitHub its name, at GitLab its path. ``ref``
+    is that file's branch or tag. ``run`` leads to the job's log, or is empty. ``token_hash`` is the
+    same for the same ID token alone, which counts until ``expires_at``, in epoch seconds.
+    """
+
+    issuer: str
+    kind: Kind
+    project: str
+    project_id: str
+    workflow: str
+    environment: str
+    ref: str
+    run: str
+    token_hash: bytes
+    expires_at: int
+
+
+def verify(
+    token: str,
+    issuers: Iterable[Issuer],
+    keys: KeyRing,
+    audience: str,
+    now: datetime | None = None,
+) -> Job:
+    """The job that an ID token was made for, if an issuer on the list made it for ``audience``,
+    the hub's base URL, and it holds now.
+
+    Raises RequestError ``invalid_token``, ``token_expired``; ``unavailable`` if the issuer's keys
+    are.
+    """
+    header, claims = _read(token)
+    issuer = _issuer_of(claims, issuers)
+    _check_signature(token, header, issuer, keys)
+    expires_at = _check_times(claims, (now or datetime.now(UTC)).timestamp())
+    _check_audience(claims, audience)
+    token_id = _text(claims, "jti")
+    _text(claims, "sub")
+    read = {"github": _read_github, "gitlab": _read_gitlab}[issuer.kind]
+    digest = hashlib.sha256(f"{issuer.url}\n{token_id}".encode()).digest()
+    return read(issuer, claims, {"token_hash": digest, "expires_at": expires_at})
+
+
+def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Header and claims of a JWT, which nobody has vouched for yet."""
+    if len(token) > TOKEN_BYTES_MAX:
+        raise _refusal(
+            f"An ID token has at most {TOKEN_BYTES_MAX:,} bytes, and this has {len(token):,}. "
+            "Send the issuer's JWT alone."
+        )
+    not_a_jwt = _refusal(
+        "That is no ID token: it is no signed JWT, three parts of base64 with dots between them. "
+        "Send what the issuer gave, all of it, without quotes."
+    )
+    if not token.isascii():
+        raise not_a_jwt
+    try:
+        parts = _jws.decode_complete(token, options={"verify_signature": False})
+        claims = json.loads(parts["payload"])
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        # Without its cause, which may quote the token.
+        raise not_a_jwt from None
+    if not isinstance(claims, dict):
+        raise not_a_jwt
+    return parts["header"], claims
+
+
+def _issuer_of(claims: Mapping[str, Any], issuers: Iterable[Issuer]) -> Issuer:
+    known = {issuer.url: issuer for issuer in issuers}
+    came = claims.get("iss")
+    if not isinstance(came, str) or came not in known:
+        raise _refusal(
+            f"The ID token's issuer (iss) is {_shown(came)}, and this hub believes only "
+            f"{' and '.join(known)}. Publish from there, or ask whoever runs this hub to add the "
+            "issuer."
+        )
+    return known[came]
+
+
+def _check_signature(
+    token: str, header: Mapping[str, Any], issuer: Issuer, keys: KeyRing
+) -> None:  # fmt: skip
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if algorithm not in ALGORITHMS:
+        raise _refusal(
+            f"The ID token says that it is signed with {_shown(algorithm)}; expected is one of "
+            f"{', '.join(ALGORITHMS)}. Send the token as its issuer gave it."
+        )
+    if not isinstance(kid, str):
+        raise _refusal(
+            "The ID token does not say which key it is signed with (kid). Send the token as its "
+            "issuer gave it."
+        )
+    key = keys.key_for(issuer, kid)
+    if algorithm != key.algorithm_name:
+        raise _refusal(
+            f"The ID token says that it is signed with {algorithm}; its key is for "
+            f"{key.algorithm_name}. Send the token as its issuer gave it."
+        )
+    options = {"verify_signature": True, "enforce_minimum_key_length": True}
+    try:
+        _jws.decode_complete(token, key, algorithms=[algorithm], options=options)
+    except jwt.PyJWTError:
+        raise _refusal(
+            f"The ID token is not signed by {issuer.url}: it was changed, or somebody else made "
+            "it. Send the token as its issuer gave it."
+        ) from None
+
+
+def _check_times(claims: Mapping[str, Any], now: float) -> int:
+    """Whether a token holds at ``now``; returns the second from which on it does not.
+
+    PyJWT would do this, but by the clock of the machine alone, so that no test could say what
+    happens a second before and after.
+    """
+    expires = _time(claims, "exp")
+    if expires is None:
+        raise _refusal(
+            "The ID token never expires (it has no exp), and such a token is not taken. Get one "
+            "from an issuer that says how long it holds."
+        )
+    if expires > now + LIFE_SECONDS_MAX + LEEWAY_SECONDS:
+        raise _refusal(
+            "The ID token holds for more than a day, and such a token is not taken. Have the "
+            "issuer make one that expires (exp) with the job."
+        )
+    if now >= expires + LEEWAY_SECONDS:
+        raise RequestError(
+            "token_expired",
+            f"The ID token expired (exp) at {_moment(expires)}, and here it is {_moment(now)}. "
+            "Get a new one right before it is exchanged.",
+        )
+    for name, told in (("nbf", "does not hold before"), ("iat", "was made at")):
+        since = _time(claims, name)
+        if since is not None and since > now + LEEWAY_SECONDS:
+            raise _refusal(
+                f"The ID token {told} ({name}) {_moment(since)}, and here it is {_moment(now)}. "
+                "Set the clock of the machine that is wrong, and get a new one."
+            )
+    return math.ceil(expires) + LEEWAY_SECONDS
+
+
+def _check_audience(claims: Mapping[str, Any], audience: str) -> None:
+    came = claims.get("aud")
+    if came not in (audience, [audience]):
+        raise _refusal(
+            f"The ID token is for (aud) {_shown(came)}, and this hub is {audience!r}. Ask the "
+            "issuer for a token with exactly this audience, and no other beside it."
+        )
+
+
+def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
+    project, came = _text(claims, "repository"), _text(claims, "job_workflow_ref")
+    _check_event(issuer, _text(claims, "event_name"), "event_name")
+    found = _github_workflow.fullmatch(came)
+    if not found:
+        raise _refusal(
+            f"The ID token's job_workflow_ref is {_shown(came)}; expected is "
+            f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
+        )
+    if found["project"].lower() != project.lower():
+        raise _refusal(
+            f"The job is of {project}, and its workflow of another repository: {_shown(came)}. "
+            "A reusable workflow of another repository may change without this one; call the hub "
+            f"from a job that a workflow file of {project} itself defines."
+        )
+    run_id = _optional_text(claims, "run_id")
+    run = f"run {run_id}" if _digits.fullmatch(run_id) else ""
+    if run and issuer == DEFAULT_ISSUERS[0]:
+        # Where the pages of an issuer of somebody's own are, its tokens do not say.
+        run = f"https://github.com/{project}/actions/runs/{run_id}"
+    return Job(
+        issuer=issuer.url,
+        kind=issuer.kind,
+        project=project.lower(),
+        project_id=_number(claims, "repository_id"),
+        workflow=found["file"],
+        environment=_optional_text(claims, "environment").lower(),
+        ref=found["ref"],
+        run=run,
+        **token,
+    )
+
+
+def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, Any]) -> Job:
+    project, came = _text(claims, "project_path"), _text(claims, "ci_config_ref_uri")
+    _check_event(issuer, _text(claims, "pipeline_source"), "pipeline_source")
+    parts = urlsplit(issuer.url)
+    here = f"{parts.netloc}{parts.path}/{project}"
+    found = _gitlab_workflow.fullmatch(came)
+    if not found:
+        raise _refusal(
+            f"The ID token's ci_config_ref_uri is {_shown(came)}; expected is {here}//FILE@REF. "
+            "Publish from a pipeline that a file of the project defines."
+        )
+    if found["project"].lower() != here.lower():
+        raise _refusal(
+            f"The job is of {project}, and its pipeline is defined elsewhere: {_shown(came)}. "
+            "That may change without the project; call the hub from a pipeline that a file of "
+            f"{project} itself defines."
+        )
+    job_id = _optional_text(claims, "job_id")
+    is_number = _digits.fullmatch(job_id)
+    return Job(
+        issuer=issuer.url,
+        kind=issuer.kind,
+        project=project.lower(),
+        project_id=_number(claims, "project_id"),
+        workflow=found["file"],
+        environment=_optional_text(claims, "environment").lower(),
+        ref=found["ref"],
+        run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",
+        **token,
+    )
+
+
+def _check_event(issuer: Issuer, event: str, name: str) -> None:
+    if event in _REFUSED_EVENTS[issuer.kind]:
+        raise _refusal(
+            f"The job was started by {event} ({name}), which runs code that a stranger may have "
+            "written with the rights of the project. Publish when a change has been merged: on a "
+            "push, a tag or a release."
+        )
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str:
+    """A claim that must be there: text that is not empty."""
+    text = _optional_text(claims, name)
+    if not text:
+        raise _refusal(
+            f"The ID token's {name} is {_shown(claims.get(name))}; expected is some text. Get the "
+            "token from the issuer of the CI that runs the job."
+        )
+    return text
+
+
+def _optional_text(claims: Mapping[str, Any], name: str) -> str:
+    """A claim that is text; empty if it is missing or null."""
+    came = claims.get(name)
+    if came is None:
+        return ""
+    if not isinstance(came, str) or len(came) > CLAIM_CHARS_MAX or not came.isprintable():
+        raise _refusal(
+            f"The ID token's {name} is {_shown(came)}; expected is one line of text with at most "
+            f"{CLAIM_CHARS_MAX} characters. Get the token from the issuer of the CI that runs the "
+            "job."
+        )
+    return came
+
+
+def _number(claims: Mapping[str, Any], name: str) -> str:
+    """A claim that must be there: digits."""
+    text = _text(claims, name)
+    if not _digits.fullmatch(text):
+        raise _refusal(
+            f"The ID token's {name} is {_shown(text)}; expected are digits. Get the token from "
+            "the issuer of the CI that runs the job."
+        )
+    return text
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    """A claim that is epoch seconds; None if it is missing."""
+    if name not in claims:
+        return None
+    came = claims[name]
+    is_number = isinstance(came, int | float) and not isinstance(came, bool)
+    # Python's JSON has infinity and no number that is too large.
+    if not is_number or not 0 <= came < 1e12:
+        raise _refusal(
+            f"The ID token's {name} is {_shown(came)}; expected are seconds since 1970. Get the "
+            "token from the issuer of the CI that runs the job."
+        )
+    return came
+
+
+def _moment(seconds: float) -> str:
+    # Within what a date can be; nobody needs the right one beyond.
+    return format_time(datetime.fromtimestamp(min(seconds, 253_402_300_799), UTC))
+
+
+def _shown(came: Any) -> str:
+    if came is None:
+        return "missing"
+    try:
+        text = ascii(came)
+    except RecursionError:
+        text = "deeply nested"
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+
+
+def _refusal(message: str) -> RequestError:
+    return RequestError("invalid_token", message)

@@ -1,0 +1,92 @@
+"""The ID token of a CI job for a token of the hub."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from builder.errors import Detail, RequestError
+from publisher.accounts import Accounts, Token
+from publisher.database import Database
+from publisher.fields import validation_failed
+from publisher.trusted.claims import Job
+from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+
+
+def exchange(
+    database: Database,
+    accounts: Accounts,
+    job: Job,
+    repo: str | None,
+    now: datetime | None = None,
+    *,
+    address: str = "",
+) -> tuple[str, Token]:
+    """A token for a job's repos, and its text, which nothing can tell again.
+
+    ``repo`` (``owner/name``, well-formed) is all that the token is good for; None: all that trust
+    the job, which must be of one owner. A job's ID token counts once; it is used up when a token
+    was made for it, and not by a refusal, so that a job can try again when its owner has added it.
+    ``address``: of whose request it is, for the account's log. All of it is one transaction.
+
+    Raises RequestError ``token_expired``, ``invalid_token`` if it is used up,
+    ``insufficient_scope`` if nobody trusts the job there, ``validation_failed`` if it must say
+    ``repo``, ``storage_unavailable``.
+    """
+    publishers = TrustedPublishers(database)
+    with database.transaction():
+        _use_up(database, job, int((now or datetime.now(UTC)).timestamp()))
+        trusting = publishers.matching(job)
+        if repo is not None:
+            owner, _, name = repo.partition("/")
+            trusting = [one for one in trusting if one.owner == owner and one.repo in ("", name)]
+        if not trusting:
+            raise _not_trusted(job, repo)
+        if len({one.owner for one in trusting}) > 1:
+            raise validation_failed(
+                Detail("repo", "is required: more than one owner trusts this job; say OWNER/NAME")
+            )
+        for publisher in trusting:
+            publishers.note_use(publisher, job, address=address, now=now)
+        return accounts.create_trusted_token(
+            trusting[0].owner,
+            [name] if repo is not None else _repos(trusting),
+            " ".join(one.id for one in trusting),
+            now,
+        )
+
+
+def _use_up(database: Database, job: Job, seconds: int) -> None:
+    # A row is dropped when its ID token does not hold any more. One that came just before must
+    # not be taken after that.
+    if seconds >= job.expires_at:
+        raise RequestError(
+            "token_expired", "The ID token has just expired. Get a new one and send that."
+        )
+    database.execute("DELETE FROM exchanged WHERE until <= ?", (seconds,))
+    is_new = database.execute(
+        "INSERT INTO exchanged VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+        (job.token_hash, job.expires_at),
+    )
+    if not is_new:
+        raise RequestError(
+            "invalid_token",
+            "The ID token was used already (jti), and each counts once. Get a new one from the "
+            "CI; at GitLab, whose jobs have one, leave `repo` out and keep the hub's token for "
+            "all that the job publishes.",
+        )
+
+
+def _repos(trusting: Sequence[TrustedPublisher]) -> list[str]:
+    """What they are good for together; empty: all of the owner's."""
+    repos = sorted({one.repo for one in trusting})
+    return [] if "" in repos else repos
+
+
+def _not_trusted(job: Job, repo: str | None) -> RequestError:
+    environment = f"environment {job.environment}" if job.environment else "no environment"
+    return RequestError(
+        "insufficient_scope",
+        f"No trusted publisher for {repo or 'any repo'} is this job: project {job.project} "
+        f"(id {job.project_id}), workflow {job.workflow}, {environment}, at {job.issuer}. Add it "
+        "in the account settings under Trusted publishers; if the project was made anew under an "
+        "old name, remove the old one there first.",
+    )

@@ -1,0 +1,272 @@
+"""Trusted publishers: which CI jobs may publish for an owner.
+
+An owner names the project, the file that defines the job and, if wanted, the environment. Whoever
+may change that file may publish. ``now`` is an aware datetime, by default the present. The
+methods raise RequestError ``storage_unavailable`` as the database does.
+"""
+
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from builder import names
+from builder.errors import Detail, OperatorError, RequestError
+from publisher.accounts import Accounts
+from publisher.database import Database
+from publisher.events import Events
+from publisher.fields import validation_failed
+from publisher.trusted.claims import Job
+from publisher.trusted.issuers import Issuer
+
+PER_OWNER_MAX = 100
+GITLAB_WORKFLOW = ".gitlab-ci.yml"
+ENVIRONMENT_CHARS_MAX = 255
+
+_PROJECT_CHARS_MAX = 1000
+_WORKFLOW_CHARS_MAX = 255
+_GITHUB_FOLDER = ".github/workflows/"
+
+# Those of git's own addresses end in .git, and names do not.
+_github_project = re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)")
+_gitlab_project = re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)")
+_github_workflow = re.compile(r"[^/\\@]+\.ya?ml")
+# A file of another project would be FILE@GROUP/PROJECT or a URL.
+_gitlab_workflow = re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]")
+_project_id = re.compile(r"[0-9]{1,20}")
+
+
+class TrustedPublisher(NamedTuple):
+    """What a job must be to publish for ``owner``. ``repo`` is empty for all of the owner's.
+
+    ``issuer`` is the issuer's URL; ``project`` and ``environment`` are in lower case.
+    ``project_id`` is the issuer's number of the project, empty until a first job tells it. An
+    empty ``environment`` is any, or none. ``used_at`` is None before the first use.
+    """
+
+    id: str
+    owner: str
+    repo: str
+    issuer: str
+    project: str
+    project_id: str
+    workflow: str
+    environment: str
+    added_at: int
+    used_at: int | None
+
+    def scope(self) -> str:
+        """Where its jobs may publish, for people: ``ann/review``, or ``ann/*``."""
+        return f"{self.owner}/{self.repo or '*'}"
+
+
+_FIELDS = ", ".join(TrustedPublisher._fields)
+
+
+class TrustedPublishers:
+    """The trusted publishers of a database.
+
+    ``address``, where it is given: of whose request it is, for the account's log.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._events = Events(database)
+
+    def add(
+        self, owner: str, repo: str, issuer: Issuer, project: str, workflow: str,
+        environment: str = "", project_id: str = "", *, address: str = "",
+        now: datetime | None = None,
+    ) -> TrustedPublisher:  # fmt: skip
+        """Trust the jobs of a workflow file, for a repo, which need not exist, or all (empty).
+
+        White space around what is given is dropped, ``.github/workflows/`` too; at GitLab an empty
+        ``workflow`` is the usual one. ``project_id`` is only for who knows it: the first job tells
+        it anyway. Raises RequestError ``validation_failed``, whose details name these parameters;
+        OperatorError for an unknown owner.
+        """
+        added_at = _seconds(now)
+        fields, details = _parse(issuer, repo, project, workflow, environment, project_id)
+        if details:
+            raise validation_failed(*details)
+        with self._database.transaction():
+            self._check_room(owner)
+            publisher = TrustedPublisher(
+                id=self._new_id(), owner=owner, issuer=issuer.url, added_at=added_at,
+                used_at=None, **fields,
+            )  # fmt: skip
+            is_new = self._database.execute(
+                f"INSERT INTO trusted_publisher ({_FIELDS}) "
+                f"VALUES ({', '.join('?' * len(TrustedPublisher._fields))}) "
+                "ON CONFLICT (owner, repo, issuer, project, workflow, environment) DO NOTHING "
+                "RETURNING 1",
+                publisher,
+            )
+            if not is_new:
+                raise validation_failed(
+                    Detail("project", f"is trusted already, with all of this: {_note(publisher)}")
+                )
+            self._note_event("publisher_added", publisher, address, now)
+        return publisher
+
+    def of(self, owner: str) -> list[TrustedPublisher]:
+        """All of an owner, by repo, project and age."""
+        return self._find(
+            "WHERE owner = ? ORDER BY repo, project, workflow, environment, added_at", owner
+        )
+
+    def remove(
+        self, owner: str, publisher_id: str, *, address: str = "", now: datetime | None = None
+    ) -> TrustedPublisher:
+        """Trust it no more; the tokens that its jobs have are revoked at once.
+
+        Raises RequestError ``not_found``.
+        """
+        with self._database.transaction():
+            found = self._find("WHERE owner = ? AND id = ?", owner, publisher_id)
+            if not found:
+                raise RequestError(
+                    "not_found",
+                    "There is no such trusted publisher any more. Look at the list again.",
+                )
+            (publisher,) = found
+            self._database.execute("DELETE FROM trusted_publisher WHERE id = ?", (publisher.id,))
+            self._database.execute(
+                # A job may have its token by several publishers: their ids, joined by spaces.
+                "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
+                "AND expires_at > ?1 AND instr(' ' || trusted_publisher || ' ', ?3)",
+                (_seconds(now), owner, f" {publisher.id} "),
+            )
+            self._note_event("publisher_removed", publisher, address, now)
+        return publisher
+
+    def matching(self, job: Job) -> list[TrustedPublisher]:
+        """Those of all owners that trust a job, by owner and repo."""
+        # Without a number it is not known yet whose the name is: whoever comes first.
+        return self._find(
+            "WHERE issuer = ? AND project = ? AND workflow = ? AND environment IN ('', ?) "
+            "AND project_id IN ('', ?) ORDER BY owner, repo, environment, id",
+            job.issuer, job.project, job.workflow, job.environment, job.project_id,
+        )  # fmt: skip
+
+    def note_use(
+        self, publisher: TrustedPublisher, job: Job, *, address: str = "",
+        now: datetime | None = None,
+    ) -> None:  # fmt: skip
+        """Remember that a job used it, and that the project's name means this number from now on:
+        whoever gets the name of a project that is gone is another.
+        """
+        told = f"{job.kind} {job.project} {job.workflow} @{job.ref}"
+        with self._database.transaction():
+            self._database.execute(
+                "UPDATE trusted_publisher SET used_at = ?, project_id = ? WHERE id = ?",
+                (_seconds(now), job.project_id, publisher.id),
+            )
+            self._events.note(
+                publisher.owner, "publisher_used", subject=publisher.id, address=address,
+                note=f"{told} {job.run}".strip(), now=now,
+            )  # fmt: skip
+
+    def _check_room(self, owner: str) -> None:
+        if not Accounts(self._database).is_known(owner):
+            raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
+        if len(self.of(owner)) >= PER_OWNER_MAX:
+            raise validation_failed(
+                Detail(
+                    "project",
+                    f"is one too many: an owner has at most {PER_OWNER_MAX} trusted publishers. "
+                    "Remove one that is not used, or trust one for all repos",
+                )
+            )
+
+    def _note_event(
+        self, kind: str, publisher: TrustedPublisher, address: str, now: datetime | None
+    ) -> None:
+        self._events.note(
+            publisher.owner, kind, subject=publisher.id, address=address,
+            note=_note(publisher), now=now,
+        )  # fmt: skip
+
+    def _find(self, clauses: str, *args: str) -> list[TrustedPublisher]:
+        rows = self._database.execute(f"SELECT {_FIELDS} FROM trusted_publisher {clauses}", args)
+        return [TrustedPublisher(*row) for row in rows]
+
+    def _new_id(self) -> str:
+        while True:
+            publisher_id = secrets.token_hex(4)
+            if not self._find("WHERE id = ?", publisher_id):
+                return publisher_id
+
+
+def _parse(
+    issuer: Issuer, repo: str, project: str, workflow: str, environment: str, project_id: str
+) -> tuple[dict[str, str], list[Detail]]:
+    """The fields as they are stored, and what is wrong with them."""
+    details: list[Detail] = []
+    fields = {
+        "repo": repo.strip(),
+        "project": project.strip().lower(),
+        "workflow": workflow.strip(),
+        "environment": environment.strip().lower(),
+        "project_id": project_id.strip(),
+    }
+
+    def refuse(field: str, message: str) -> None:
+        details.append(Detail(field, message))
+
+    if fields["repo"]:
+        try:
+            names.check_repo(fields["repo"])
+        except RequestError as error:
+            refuse("repo", f"cannot be a repo's name. {error}")
+    if issuer.kind == "github":
+        fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
+        if not _github_project.fullmatch(fields["project"]):
+            refuse("project", "is OWNER/REPO, as GitHub shows it above the files: octo/prompts")
+        if not _is_fit(_github_workflow, fields["workflow"]):
+            refuse(
+                "workflow",
+                f"is the name of a file in {_GITHUB_FOLDER} that ends in .yml or .yaml, in the "
+                "capitals that it has there: publish.yml",
+            )
+    else:
+        fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
+        is_short = len(fields["project"]) <= _PROJECT_CHARS_MAX
+        if not is_short or not _gitlab_project.fullmatch(fields["project"]):
+            refuse(
+                "project",
+                "is GROUP/PROJECT, with the groups between if there are any, as in the address of "
+                "the project: acme/team/prompts",
+            )
+        if not _is_fit(_gitlab_workflow, fields["workflow"]):
+            refuse(
+                "workflow",
+                "is the path of a file in the project itself, from its top folder: "
+                f"{GITLAB_WORKFLOW}",
+            )
+    if (
+        len(fields["environment"]) > ENVIRONMENT_CHARS_MAX
+        or not fields["environment"].isprintable()
+    ):
+        refuse(
+            "environment",
+            f"is one line with at most {ENVIRONMENT_CHARS_MAX} characters; leave it empty for any",
+        )
+    if fields["project_id"] and not _project_id.fullmatch(fields["project_id"]):
+        refuse("project_id", "has only digits; leave it empty, and the first job tells it")
+    return fields, details
+
+
+def _is_fit(pattern: re.Pattern[str], workflow: str) -> bool:
+    is_line = len(workflow) <= _WORKFLOW_CHARS_MAX and workflow.isprintable()
+    return is_line and pattern.fullmatch(workflow) is not None
+
+
+def _note(publisher: TrustedPublisher) -> str:
+    """What a publisher is, for the account's log."""
+    environment = f" environment {publisher.environment}" if publisher.environment else ""
+    return f"{publisher.project} {publisher.workflow}{environment} for {publisher.scope()}"
+
+
+def _seconds(now: datetime | None) -> int:
+    return int((now or datetime.now(UTC)).timestamp())
