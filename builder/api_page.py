@@ -14,7 +14,7 @@ _EXAMPLES = {
     "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
     "page": "1",
 }  # fmt: skip
-_BODY_EXAMPLES = {"content": "Say hello to {{name}}.", "token": "$ID_TOKEN"}
+_BODY_EXAMPLES = {"content": "Say hello to {{name}}.", "token": "$ID_TOKEN", "repo": "ada/hello"}
 _QUERY_EXAMPLES = ("sort", "tag", "version")
 # How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
 _RULES = {

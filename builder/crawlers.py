@@ -11,6 +11,7 @@ from builder.connect import mcp_url
 from builder.derive import Links
 from builder.plain import one_line
 from builder.records import RepoSummary
+from builder.routes import ACCOUNT_URL
 from builder.settings import Settings
 
 PROMPTS_MAX = 20
@@ -22,13 +23,18 @@ _decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 
 def robots(settings: Settings) -> bytes:
-    """``robots.txt``: everything is for everybody, and where the sitemap is.
+    """``robots.txt``: everything but the account settings is for everybody, and where the sitemap
+    is.
 
     Crawlers ask for it at the root of a host only. Where the base URL has a path, it does
     nothing unless its host's own ``robots.txt`` takes in the line of the sitemap.
     """
     sitemap = Links(settings.base_url).page("sitemap")
-    return f"User-agent: *\nAllow: /\n\nSitemap: {sitemap}\n".encode()
+    account = settings.base_path + ACCOUNT_URL
+    # The first rule that fits counts to some crawlers, the longest to others. Without the sign of
+    # the end, owners whose names begin with that word would be left out, too.
+    rules = f"Disallow: {account}$\nDisallow: {account}/\nAllow: /\n"
+    return f"User-agent: *\n{rules}\nSitemap: {sitemap}\n".encode()
 
 
 def llms(settings: Settings, top: list[bytes]) -> bytes:

@@ -173,7 +173,7 @@ def _trusted_operation() -> dict[str, Any]:
         "Trusted publishers in the account settings; no secret is stored anywhere. The job sends "
         "the ID token that its CI made for it, whose audience (`aud`) must be the hub's base URL. "
         "An ID token counts once, and what it is exchanged for publishes for a quarter of an hour. "
-        "Without `repo` the token is for all repos that trust the job, which must be of one owner.",
+        "For `OWNER/*` the token is good for all repos of the owner that trust the job.",
         "parameters": [],
         "requestBody": {
             "required": True,

@@ -30,12 +30,12 @@ Owner = Annotated[
 RepoName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.REPO_CHARS_MAX)
 ]
-RepoPath = Annotated[
+RepoScope = Annotated[
     str,
     Meta(
-        pattern=f"^{names.NAME_PATTERN}/{names.NAME_PATTERN}$",
+        pattern=f"^{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*)$",
         max_length=names.OWNER_CHARS_MAX + 1 + names.REPO_CHARS_MAX,
-        description="OWNER/NAME",
+        description="OWNER/NAME, or OWNER/*",
         examples=["ada/code-review"],
     ),
 ]
@@ -171,14 +171,14 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class TrustedExchange(Struct, forbid_unknown_fields=True):
-    """What a job of a CI sends to get a token. Without ``repo``: for all repos whose owner trusts
-    the job.
+    """What a job of a CI sends to get a token: for a repo, or for all of an owner's that trust the
+    job (``OWNER/*``).
     """
 
     token: Annotated[
         str, Meta(min_length=1, description="the ID token (a JWT) that the job's CI made for it")
     ]
-    repo: RepoPath | None = None
+    repo: RepoScope
 
 
 # Public --------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@
 _hub() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local commands='pull cat search versions push help' words=
+    # Which operand of the command it is, from 1; 0 is the command.
+    local operand=$((COMP_CWORD - 1))
+    [[ ${COMP_WORDS[2]-} != --trusted || $COMP_CWORD -eq 2 ]] || operand=$((operand - 1))
     COMPREPLY=()
     case $before in
     -o | --output)
@@ -13,18 +16,19 @@ _hub() {
     --sort) words='top trending new' ;;
     --version | --tag | --page) ;;
     *)
-        case $COMP_CWORD:${COMP_WORDS[1]} in
-        1:*) words="$commands --version --help" ;;
+        case $operand:${COMP_WORDS[1]} in
+        0:*) words="$commands --version --help" ;;
         *:pull) words='--version --output --force --offline --no-cache --help' ;;
         *:cat) words='--version --offline --no-cache --help' ;;
         *:search) words='--tag --sort --page --json --help' ;;
         *:versions) words='--json --help' ;;
-        2:help) words=$commands ;;
-        3:push)
+        1:help) words=$commands ;;
+        1:push) words='--trusted --help' ;;
+        2:push)
             _hub_files "$word"
             return
             ;;
-        5:push) words='major minor patch' ;;
+        4:push) words='major minor patch' ;;
         esac
         ;;
     esac

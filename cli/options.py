@@ -1,12 +1,17 @@
 """The options that several commands share, so that they mean the same on each."""
 
+import functools
+import os
 from collections.abc import Callable
+from typing import Any
 
 import click
 
 from builder.settings import DEFAULT_BASE_URL, parse_base_url
 from mcp_app.access import parse_origin
-from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuer
+from publisher.environment import secret_from
+from publisher.provider import SECRET_VARIABLE, make_provider
+from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 
 content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
@@ -34,7 +39,7 @@ trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
     envvar="HUB_TRUSTED_ISSUERS", show_envvar=True,
     default=tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS), show_default=True,
-    callback=lambda context, option, values: tuple(map(parse_issuer, values)),
+    callback=lambda context, option, values: parse_issuers(values),
     help="Whose word on CI jobs is believed, for publishing without a stored token; KIND is "
     "github or gitlab. May be given several times, and replaces what is there by default.",
 )  # fmt: skip
@@ -52,3 +57,33 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
         callback=lambda context, option, value: parse_base_url(value) if value else None,
         help=f"Where readers find the site; may carry a path. [default: {default}]",
     )  # fmt: skip
+
+
+def openid_options(command: Callable) -> Callable:
+    """The OpenID provider with which people may sign in, as parameter ``openid``; None: none."""
+
+    @click.option(
+        "--openid-issuer", metavar="URL", envvar="HUB_OPENID_ISSUER", show_envvar=True,
+        help="Let people sign in with this OpenID Connect provider, too. Register there the "
+        "callback URL BASE_URL/account/openid/callback.",
+    )  # fmt: skip
+    @click.option(
+        "--openid-client-id", metavar="ID", envvar="HUB_OPENID_CLIENT_ID", show_envvar=True,
+        help="What the provider calls this hub. The secret that it gives with it is read from "
+        f"the environment variable {SECRET_VARIABLE}, or from a file that {SECRET_VARIABLE}_FILE "
+        "names.",
+    )  # fmt: skip
+    @click.option(
+        "--openid-name", metavar="TEXT", envvar="HUB_OPENID_NAME", show_envvar=True,
+        help="What people call the provider, on the button. [default: its host]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def with_provider(
+        *args: Any, openid_issuer: str | None, openid_client_id: str | None,
+        openid_name: str | None, **params: Any,
+    ) -> Any:  # fmt: skip
+        secret = secret_from(os.environ, SECRET_VARIABLE)
+        openid = make_provider(openid_issuer, openid_client_id, openid_name, secret)
+        return command(*args, openid=openid, **params)
+
+    return with_provider

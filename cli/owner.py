@@ -1,17 +1,23 @@
 """``hubctl owner``: who may have repos here."""
 
+from datetime import UTC, datetime
+
 import click
 import msgspec
 
-from cli.options import state_option
+from builder.settings import DEFAULT_BASE_URL
+from cli.options import base_url_option, state_option
 from cli.table import echo_table
 from publisher.accounts import Accounts, format_time
 from publisher.database import Database
+from publisher.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
+from publisher.people.passwords import Passwords
+from publisher.people.ways import ways_to_sign_in
 
 
 @click.group()
 def owner() -> None:
-    """Add and list the owners who publish over HTTP."""
+    """Add, invite and list the owners who publish over HTTP."""
 
 
 @owner.command()
@@ -29,24 +35,70 @@ def add(state: str, handle: str) -> None:
     )
 
 
+@owner.command()
+@state_option
+@base_url_option()
+@click.argument("handle")
+def invite(state: str, base_url: str | None, handle: str) -> None:
+    """Make a link that lets HANDLE in once, to set a password.
+
+    Adds HANDLE if there is no such owner. One who has a password gets in by the link too, and
+    sets a new one. It is good for a day; a new link ends the one before.
+
+    Standard output is the link and nothing else. It is shown this once: only a hash is stored.
+
+    \b
+      hubctl owner invite ann --base-url https://prompts.example.org
+    """
+    now = datetime.now(UTC)
+    with Database(state) as database:
+        code = Invitations(database).invite(handle, now)
+        has_password = Passwords(database).has(handle)
+    click.echo(invitation_link(base_url or DEFAULT_BASE_URL, code))
+    until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
+    password = "a new password; the old one is good until then" if has_password else "a password"
+    click.echo(
+        f"This lets {handle} in, once, until {until}, to set {password}.\n"
+        f"Whoever has it can be {handle}: send it to nobody else. It is shown this once.\n"
+        "The hub has to be served when it is opened: hubctl serve."
+        + ("" if base_url else "\nIf its address is another than that, give it with --base-url."),
+        err=True,
+    )
+
+
 @owner.command("list")
 @state_option
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
 def list_owners(state: str, is_json: bool) -> None:
-    """List the owners, with the number of their active tokens.
+    """List the owners, with the number of their active tokens and how they sign in.
 
-    Columns, separated by tabs in a pipe: handle, time of creation, active tokens.
+    Columns, separated by tabs in a pipe: handle, time of creation, active tokens, ways to sign in
+    (password, openid, invited; none).
     """
     with Database(state) as database:
         owners = Accounts(database).owners()
+        ways = ways_to_sign_in(database)
     if is_json:
-        shown = [each._asdict() | {"created_at": format_time(each.created_at)} for each in owners]
+        shown = [
+            each._asdict()
+            | {
+                "created_at": format_time(each.created_at),
+                "signs_in_with": ways.get(each.handle, []),
+            }
+            for each in owners
+        ]
         click.echo(msgspec.json.encode(shown))
         return
     if not owners:
         click.echo("There are no owners; `hubctl owner add HANDLE` adds one.", err=True)
         return
     echo_table(
-        ("handle", "created", "active tokens"),
-        [(each.handle, format_time(each.created_at), str(each.tokens)) for each in owners],
-    )
+        ("handle", "created", "active tokens", "signs in with"),
+        [
+            (
+                each.handle, format_time(each.created_at), str(each.tokens),
+                ", ".join(ways.get(each.handle, ["none"])),
+            )
+            for each in owners
+        ],
+    )  # fmt: skip

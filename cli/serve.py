@@ -21,6 +21,7 @@ from cli.options import (
     folder_options,
     mcp_origin_option,
     name_option,
+    openid_options,
     trusted_issuer_option,
 )
 from cli.progress import Progress
@@ -29,6 +30,7 @@ from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
 from publisher.log import configure_logging, log_build
+from publisher.provider import Provider
 from publisher.trusted.issuers import Issuer
 
 
@@ -45,13 +47,15 @@ from publisher.trusted.issuers import Issuer
     "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
     help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
 )  # fmt: skip
+@openid_options
 @trusted_issuer_option
 @mcp_origin_option
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
     rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...], watch: bool,
+    open_signup: bool, openid: Provider | None, issuers: tuple[Issuer, ...],
+    mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
 
@@ -84,6 +88,7 @@ def serve(
                     publish_limit=publish_limit,
                     open_signup=open_signup,
                     issuers=issuers,
+                    openid=openid,
                 ),
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )

@@ -43,7 +43,8 @@ class Owner(NamedTuple):
 
 class Token(NamedTuple):
     """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
-    ``trusted_publisher``: the id of the one whose job it was made for; None for a personal token.
+    ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it was made for;
+    None for a personal token.
     """
 
     id: str

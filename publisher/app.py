@@ -42,15 +42,18 @@ from publisher.database import Database
 from publisher.idempotency import Answers, Keyed, fingerprint
 from publisher.incoming import bearer_token, read_publication
 from publisher.log import log_event
-from publisher.pages import sign_in
+from publisher.pages import openid as openid_pages
+from publisher.pages import profile, publishers, security, sign_in, tokens
 from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
 from publisher.people.attempts import Attempts
+from publisher.provider import Provider
 from publisher.publish import Published, publish
 from publisher.trusted.claims import verify
 from publisher.trusted.endpoint import read_exchange, trusted_token
 from publisher.trusted.exchange import exchange
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, KeyRing
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.keys import KeyRing
 
 PUBLISH_LIMIT = 30
 FAILED_AUTH_LIMIT = 20
@@ -70,12 +73,13 @@ def create_app(
     failed_auth_limit: int = FAILED_AUTH_LIMIT,
     open_signup: bool = False,
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
+    openid: Provider | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
     ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
     minute and client address; 0 for none. ``open_signup``: whether people may make accounts.
-    ``issuers``: whose word on CI jobs is believed.
+    ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     """
     service = _Service(
         settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit
@@ -87,11 +91,18 @@ def create_app(
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
-    frame = Frame(app, settings, accounts, database, has_signup=open_signup)
+    frame = Frame(
+        app, settings, accounts, database, has_signup=open_signup, openid=openid and openid.name
+    )
 
     def answer_error(error: Exception) -> Response:
         told = _tell(error)
-        return frame.error(told) if is_account_url(request.path) else _answer_error(error, told)
+        response = frame.error(told) if is_account_url(request.path) else _envelope(told)
+        if told.status == 503:
+            response.headers["Retry-After"] = str(RETRY_SECONDS)
+        if isinstance(error, MethodNotAllowed):
+            response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+        return response
 
     app.register_error_handler(Exception, answer_error)
     publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
@@ -100,6 +111,11 @@ def create_app(
     app.add_url_rule(HEALTH_URL, "health", service.health)
     attempts = Attempts()
     sign_in.add_to(frame, attempts, open_signup=open_signup)
+    tokens.add_to(frame)
+    publishers.add_to(frame, issuers)
+    profile.add_to(frame, rebuilder)
+    security.add_to(frame, attempts)
+    openid_pages.add_to(frame, attempts, openid, open_signup=open_signup)
     return app
 
 
@@ -172,7 +188,8 @@ class _Service:
         self._accounts.note_use(token, address=request.remote_addr or "")
         self._accounts.check_may_publish(token, owner, name)
         if self._publications:
-            wait_seconds = self._publications.hit(token.id)
+            # Each job has a token of its own.
+            wait_seconds = self._publications.hit(token.trusted_publisher or token.id)
             if wait_seconds:
                 g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
                 _refuse(wait_seconds, "Too many publications with this token")
@@ -268,16 +285,13 @@ def _tell(error: Exception) -> RequestError:
     return told
 
 
-def _answer_error(error: Exception, told: RequestError) -> Response:
-    answer = answers.error_answer(told, RETRY_SECONDS if told.status == 503 else None)
-    headers = {key.decode(): value.decode() for key, value in answer.headers}
-    if told.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, MethodNotAllowed):
-        headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+def _envelope(told: RequestError) -> Response:
+    answer = answers.error_answer(told)
     # Headers are set without regard to case, so these replace those of the read server.
     response = Response(answer.body, answer.status)
-    response.headers.update(headers)
+    response.headers.update({key.decode(): value.decode() for key, value in answer.headers})
+    if told.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
     return response
 
 

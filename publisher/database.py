@@ -48,7 +48,7 @@ CREATE TABLE answer (
 CREATE INDEX answer_kept_until ON answer (kept_until);
 """
 _PEOPLE = """
--- Whose job a token was made for; null for a personal one.
+-- Who trusts the job that a token was made for, joined by spaces; null for a personal one.
 ALTER TABLE token ADD COLUMN trusted_publisher TEXT;
 CREATE TABLE event (                  -- the security log of an account
     id INTEGER PRIMARY KEY,

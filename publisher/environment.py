@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from builder.errors import OperatorError
 from builder.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer
+from publisher.provider import SECRET_VARIABLE, Provider, make_provider
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
 
 _TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
 
@@ -35,7 +36,7 @@ def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
 def issuers_from(environ: Mapping[str, str]) -> tuple[Issuer, ...]:
     """Whose word on CI jobs is believed. Raises OperatorError."""
     text = environ.get("HUB_TRUSTED_ISSUERS")
-    return tuple(map(parse_issuer, text.split())) if text else DEFAULT_ISSUERS
+    return parse_issuers(text.split()) if text else DEFAULT_ISSUERS
 
 
 def flag_from(environ: Mapping[str, str], variable: str) -> bool:
@@ -44,3 +45,35 @@ def flag_from(environ: Mapping[str, str], variable: str) -> bool:
     if text not in _TRUE + _FALSE:
         raise OperatorError(f"{variable} is {text!r}; give 1 or 0.")
     return text in _TRUE
+
+
+def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
+    """A secret that the environment gives, or that a file holds which it names in the variable
+    with ``_FILE``, as service managers pass them. Raises OperatorError.
+    """
+    secret, path = environ.get(variable), environ.get(f"{variable}_FILE")
+    if secret and path:
+        raise OperatorError(f"Set {variable} or {variable}_FILE, not both.")
+    if not path:
+        return secret or None
+    try:
+        with open(path, encoding="utf-8") as file:
+            secret = file.read().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise OperatorError(
+            f"Cannot read {path}, which {variable}_FILE names: {reason}."
+        ) from error
+    if not secret:
+        raise OperatorError(f"{path}, which {variable}_FILE names, is empty; put the secret in.")
+    return secret
+
+
+def provider_from(environ: Mapping[str, str]) -> Provider | None:
+    """The OpenID provider that the environment gives, if it gives one. Raises OperatorError."""
+    return make_provider(
+        environ.get("HUB_OPENID_ISSUER"),
+        environ.get("HUB_OPENID_CLIENT_ID"),
+        environ.get("HUB_OPENID_NAME"),
+        secret_from(environ, SECRET_VARIABLE),
+    )

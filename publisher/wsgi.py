@@ -5,6 +5,10 @@ HUB_BASE_URL, HUB_SITE_NAME, HUB_QUERIES (1: what serves the site answers search
 
 HUB_PUBLISH_LIMIT    publications a minute and token, 30 by default, 0 for no limit
 HUB_OPEN_SIGNUP      1: people may make accounts themselves
+HUB_OPENID_ISSUER    an OpenID Connect provider with which people may sign in. With it come
+                     HUB_OPENID_CLIENT_ID, HUB_OPENID_NAME, and the client secret as
+                     HUB_OPENID_CLIENT_SECRET or in a file, HUB_OPENID_CLIENT_SECRET_FILE.
+                     The provider has to know HUB_BASE_URL/account/openid/callback
 HUB_TRUSTED_ISSUERS  whose word on CI jobs is believed, as KIND=URL with spaces between
 HUB_TRUSTED_PROXIES  how many reverse proxies are in front, each of which adds to
                      X-Forwarded-For; 0 by default, where the header is not believed
@@ -27,7 +31,13 @@ from builder.rebuild import Rebuilder
 from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
-from publisher.environment import flag_from, issuers_from, number_from, settings_from
+from publisher.environment import (
+    flag_from,
+    issuers_from,
+    number_from,
+    provider_from,
+    settings_from,
+)
 from publisher.log import configure_logging, log_build
 
 
@@ -42,7 +52,7 @@ def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
     wsgi: Callable = create_app(
         settings, rebuilder, Accounts(database), database,
         publish_limit=publish_limit, issuers=issuers_from(environ),
-        open_signup=flag_from(environ, "HUB_OPEN_SIGNUP"),
+        open_signup=flag_from(environ, "HUB_OPEN_SIGNUP"), openid=provider_from(environ),
     )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})

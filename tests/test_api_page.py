@@ -12,7 +12,7 @@ import requests
 from builder import openapi
 from builder.api_page import ApiPage, Kind, describe
 from builder.errors import STATUS
-from builder.routes import ROUTES
+from builder.routes import ROUTES, TRUSTED_URL
 from builder.settings import Settings
 from tests.catalogues import build_files
 from tests.servers import Server
@@ -29,10 +29,14 @@ def test_has_every_operation(page: ApiPage) -> None:
     assert [(one.method, one.url) for one in page.operations] == [
         (method.upper(), url) for url, item in DOCUMENT["paths"].items() for method in item
     ]
-    assert {one.url for one in page.operations} == {route.url for route in ROUTES if route.summary}
+    reads = {route.url for route in ROUTES if route.summary}
+    assert {one.url for one in page.operations} == {*reads, TRUSTED_URL}
     (publish,) = [one for one in page.operations if one.needs_token]
     assert publish.method == "POST"
     assert publish.body == Kind("Draft", "Draft")
+    (exchange,) = [one for one in page.operations if one.url == TRUSTED_URL]
+    assert exchange.method == "POST"
+    assert exchange.body == Kind("TrustedExchange", "TrustedExchange")
 
 
 def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
@@ -157,7 +161,13 @@ def test_examples_work(live: Server, page: ApiPage) -> None:
         url = command[1].replace("ada/code-review", "sam-ferreira/diff-review")
         url = url.replace("users/ada", "users/sam-ferreira")
         if operation.method == "POST":
-            assert json.loads(command[command.index("-d") + 1]).keys() == {"content"}
-            assert command[command.index("-H") + 1] == "Authorization: Bearer $HUB_TOKEN"
+            sent = json.loads(command[command.index("-d") + 1])
+            authorization = "Authorization: Bearer $HUB_TOKEN"
+            assert "Content-Type: application/json" in command
+            assert (authorization in command) == operation.needs_token
+            if operation.url == TRUSTED_URL:
+                assert sent == {"token": "$ID_TOKEN", "repo": "ada/hello"}
+            else:
+                assert sent.keys() == {"content"}
         else:
             assert requests.get(url, timeout=10).status_code == 200, url

@@ -41,7 +41,16 @@ def made(*args: str) -> str:
 
 @pytest.mark.parametrize(
     "command",
-    ["owner", "owner add", "owner list", "token", "token create", "token list", "token revoke"],
+    [
+        "owner",
+        "owner add",
+        "owner invite",
+        "owner list",
+        "token",
+        "token create",
+        "token list",
+        "token revoke",
+    ],
 )
 def test_help(folder: Path, command: str):
     done = run(*command.split(), "--help")
@@ -57,10 +66,10 @@ def test_owners(folder: Path):
     assert (added.exit_code, added.stdout) == (0, "") and "hubctl token create ann" in added.stderr
     assert (folder / "elsewhere" / ACCOUNTS_FILE).exists()
     made()
-    assert re.fullmatch(f"ann\t{TIME}\t1\n", run("owner", "list").stdout)
+    assert re.fullmatch(f"ann\t{TIME}\t1\tnone\n", run("owner", "list").stdout)
     (shown,) = json.loads(run("owner", "list", "--json").stdout)
-    assert list(shown) == ["handle", "created_at", "tokens"]
-    assert (shown["handle"], shown["tokens"]) == ("ann", 1)
+    assert list(shown) == ["handle", "created_at", "tokens", "signs_in_with"]
+    assert (shown["handle"], shown["tokens"], shown["signs_in_with"]) == ("ann", 1, [])
     assert re.fullmatch(TIME, shown["created_at"])
 
 
@@ -157,9 +166,9 @@ def test_a_list_on_a_terminal_is_aligned(folder: Path):
     with os.fdopen(ours, "rb") as terminal:
         lines = terminal.read1().decode().splitlines()
     assert done.returncode == 0
-    assert lines[0] == "HANDLE         CREATED               ACTIVE TOKENS"
-    assert re.fullmatch(rf"a-long-handle  {TIME}  0", lines[1])
-    assert re.fullmatch(rf"ann            {TIME}  1", lines[2])
+    assert lines[0] == "HANDLE         CREATED               ACTIVE TOKENS  SIGNS IN WITH"
+    assert re.fullmatch(rf"a-long-handle  {TIME}  0              none", lines[1])
+    assert re.fullmatch(rf"ann            {TIME}  1              none", lines[2])
 
 
 def test_revoke():

@@ -39,7 +39,7 @@ def test_commands() -> None:
     assert completed("hub", "help", "v") == {"versions"}
 
 
-@pytest.mark.parametrize("command", ["pull", "cat", "search", "versions"])
+@pytest.mark.parametrize("command", ["pull", "cat", "search", "versions", "push"])
 def test_options_in_bash(command: str) -> None:
     assert completed("hub", command, "--") == long_options(command) | {"--help"}
 
@@ -47,7 +47,9 @@ def test_options_in_bash(command: str) -> None:
 def test_values() -> None:
     assert completed("hub", "search", "x", "--sort", "t") == {"top", "trending"}
     assert completed("hub", "push", "a/b", "f", "c", "m") == {"major", "minor"}
+    assert completed("hub", "push", "--trusted", "a/b", "f", "c", "m") == {"major", "minor"}
     assert "pyproject.toml" in completed("hub", "push", "a/b", "pypro")
+    assert "pyproject.toml" in completed("hub", "push", "--trusted", "a/b", "pypro")
     assert "pyproject.toml" in completed("hub", "pull", "a/b", "-o", "pypro")
 
 

@@ -16,13 +16,20 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import pytest
 import uvicorn
 
 from builder.build import build
-from builder.routes import API
+from builder.rebuild import Rebuilder
+from builder.routes import API, TRUSTED_URL, is_account_url
 from builder.serve import ReadApp, Receive, Scope, Send
+from cli.mount import App, Hub
+from publisher.accounts import Accounts
+from publisher.app import create_app
+from publisher.database import Database
+from publisher.log import log_build
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.conformance import hosts
 from tests.conformance.deployment import CAPABILITIES, Deployment
@@ -32,6 +39,10 @@ from tests.servers import PROJECT, clean_environment, free_port, wait_until
 
 SUITE = str(PROJECT / "tests" / "conformance")
 SOUND = "sound"
+# Of the level full.
+FULL_AREAS = {
+    "search", "account settings", "account forms", "account paths", "trusted publishing",
+}  # fmt: skip
 QUIET = ["-p", "no:xdist", "-p", "no:cacheprovider", "-q"]
 
 
@@ -196,7 +207,101 @@ class CacheOfOneEncoding:
         return self._kept.setdefault(query, reply)
 
 
+# Of the account settings, and of the exchange of tokens
+
+
+def at_account(change: Callable[[Scope, Reply], Reply]) -> Callable[[Scope, Reply], Reply]:
+    """A fault there alone."""
+
+    def changed(scope: Scope, reply: Reply) -> Reply:
+        return change(scope, reply) if is_account_url(scope["path"]) else reply
+
+    return changed
+
+
+def an_account_without_a_service(scope: Scope, reply: Reply) -> Reply:
+    page = with_headers(reply, set_cookie=None, cache_control="public, max-age=10")
+    return with_body(page._replace(status=404), b"<h1>Not found</h1>")
+
+
+def an_account_for_all_origins(scope: Scope, reply: Reply) -> Reply:
+    return with_headers(reply, access_control_allow_origin="*")
+
+
+def cookies_for_scripts(scope: Scope, reply: Reply) -> Reply:
+    cookie = reply.headers.get("set-cookie")
+    return with_headers(reply, set_cookie=cookie and cookie.replace("HttpOnly; ", ""))
+
+
+def a_packed_page(scope: Scope, reply: Reply) -> Reply:
+    if (b"accept-encoding", b"gzip") not in scope["headers"]:
+        return reply
+    return with_headers(with_body(reply, gzip.compress(reply.body)), content_encoding="gzip")
+
+
+def a_redirect_to_the_service_itself(scope: Scope, reply: Reply) -> Reply:
+    location = reply.headers.get("location")
+    return with_headers(reply, location=location and f"http://127.0.0.1:8000{location}")
+
+
+def a_host_s_own_error_page(scope: Scope, reply: Reply) -> Reply:
+    return with_headers(reply, cache_control="public, max-age=10") if reply.status > 403 else reply
+
+
+def forms_without_tokens(scope: Scope, reply: Reply) -> Reply:
+    return reply._replace(status=303) if reply.status == 400 else reply
+
+
+def a_leak_below_account(scope: Scope, reply: Reply) -> Reply:
+    return with_body(reply._replace(status=200), CANARY.encode()) if reply.status == 404 else reply
+
+
+def a_failure_below_account(scope: Scope, reply: Reply) -> Reply:
+    return reply._replace(status=500) if len(scope["raw_path"]) > 4000 else reply
+
+
+def a_query_in_the_page(scope: Scope, reply: Reply) -> Reply:
+    return with_body(reply, reply.body + unquote_to_bytes(scope["query_string"]))
+
+
+class CacheOfPages:
+    """Gives everybody what the first visitor got, with the cookie."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Reply] = {}
+
+    def __call__(self, scope: Scope, reply: Reply) -> Reply:
+        return self._kept.setdefault(scope["path"], reply) if scope["method"] == "GET" else reply
+
+
+def at_exchange(change: Callable[[Scope, Reply], Reply]) -> Callable[[Scope, Reply], Reply]:
+    """A fault there alone."""
+
+    def changed(scope: Scope, reply: Reply) -> Reply:
+        return change(scope, reply) if scope["path"] == TRUSTED_URL else reply
+
+    return changed
+
+
+def a_token_for_everybody(scope: Scope, reply: Reply) -> Reply:
+    if reply.status != 401:
+        return reply
+    return with_body(reply._replace(status=200), b'{"data":{"token":"hub_x"}}')
+
+
+def an_exchange_that_can_be_read(scope: Scope, reply: Reply) -> Reply:
+    return with_headers(reply, allow="GET, HEAD, POST, OPTIONS")
+
+
 # What becomes of a request, before it is answered
+
+
+def cookies_kept_back(scope: Scope) -> Scope:
+    return {**scope, "headers": [one for one in scope["headers"] if one[0] != b"cookie"]}
+
+
+def forms_as_links(scope: Scope) -> Scope:
+    return {**scope, "method": "GET"} if scope["method"] == "POST" else scope
 
 
 def queries_ignored(scope: Scope) -> Scope:
@@ -252,13 +357,58 @@ FAULTS = {
                         request=queries_ignored),
     "one-encoding": Fault({"search"}, "expected no Content-Encoding", CacheOfOneEncoding()),
     "no-words": Fault({"search"}, "came     meta ListMeta", request=words_ignored),
+    "no-account": Fault(
+        {"account settings"}, "expected status 200", at_account(an_account_without_a_service)
+    ),
+    "account-cors": Fault(
+        {"account settings"}, "expected no Access-Control-Allow-Origin",
+        at_account(an_account_for_all_origins),
+    ),
+    "account-framed": Fault({"account settings"}, "frame-ancestors 'none'",
+                            at_account(pages_in_frames)),
+    "account-sniffed": Fault({"account settings"}, "expected X-Content-Type-Options: nosniff",
+                             at_account(sniffed)),
+    "account-script": Fault(
+        {"account settings"}, "expected Set-Cookie with httponly, samesite=lax, secure",
+        at_account(cookies_for_scripts),
+    ),
+    "account-packed": Fault({"account settings"}, "expected no compression",
+                            at_account(a_packed_page)),
+    "account-shared": Fault({"account settings"}, "expected cookies of one's own",
+                            at_account(CacheOfPages())),
+    "account-moved": Fault({"account settings"}, "Location: http://127.0.0.1:8000/account/login",
+                           at_account(a_redirect_to_the_service_itself)),
+    "account-errors": Fault({"account settings"}, "expected Cache-Control: no-store",
+                            at_account(a_host_s_own_error_page)),
+    "account-forms": Fault({"account forms"}, "expected status 400",
+                           at_account(forms_without_tokens)),
+    "account-links": Fault({"account forms"}, "expected status 400", request=forms_as_links),
+    "account-cookies": Fault(
+        {"account forms"}, "expected status 401 or 422", request=cookies_kept_back
+    ),
+    "account-leak": Fault({"account paths"}, "expected nothing from outside",
+                          at_account(a_leak_below_account)),
+    "account-failure": Fault({"account paths"}, "expected no failure of the server",
+                             at_account(a_failure_below_account)),
+    "account-echo": Fault({"account paths"}, "expected nothing of the query as markup",
+                          at_account(a_query_in_the_page)),
+    "exchange-for-all": Fault({"trusted publishing"}, "expected 401 invalid_token",
+                              at_exchange(a_token_for_everybody)),
+    "exchange-cached": Fault({"trusted publishing"}, "expected Cache-Control: no-store",
+                             at_exchange(one_cache_rule_for_all)),
+    "exchange-html": Fault({"trusted publishing"}, "in the error envelope",
+                           at_exchange(errors_as_html)),
+    "exchange-read": Fault({"trusted publishing"}, "expected Allow with POST alone",
+                           at_exchange(an_exchange_that_can_be_read)),
+    "exchange-cors": Fault({"trusted publishing"}, "expected Access-Control-Allow-Origin: *",
+                           at_exchange(no_cors)),
 }  # fmt: skip
 
 
 class FaultyServer:
-    """The read application on many ports, each with its fault; ASGI."""
+    """The real application on many ports, each with its fault; ASGI."""
 
-    def __init__(self, app: ReadApp, faults: dict[int, Fault]) -> None:
+    def __init__(self, app: App, faults: dict[int, Fault]) -> None:
         self._app = app
         self._faults = faults
 
@@ -272,9 +422,10 @@ class FaultyServer:
             sent.append(event)
 
         await self._app(fault.request(scope) if fault else scope, receive, keep)
-        start, body = sent
-        headers = {key.decode(): value.decode() for key, value in start["headers"]}
-        reply = Reply(start["status"], headers, body["body"])
+        start, *parts = sent
+        headers = {key.decode().lower(): value.decode() for key, value in start["headers"]}
+        body = b"".join(part.get("body", b"") for part in parts)
+        reply = Reply(start["status"], headers, body)
         if fault:
             reply = fault.reply(scope, reply)
         pairs = [(key.encode(), value.encode()) for key, value in reply.headers.items()]
@@ -294,22 +445,25 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     for listener in listeners.values():
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
-    app = ReadApp(settings)
-    faulty = FaultyServer(app, {ports[name]: fault for name, fault in FAULTS.items()})
-    config = uvicorn.Config(
-        faulty, http="httptools", lifespan="off", log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
-    sockets = list(listeners.values())
-    thread = threading.Thread(target=partial(asyncio.run, server.serve(sockets=sockets)))
-    thread.start()
-    try:
-        wait_until(lambda: server.started, "the faulty server")
-        yield {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
-    finally:
-        server.should_exit = True
-        thread.join()
-        app.close()
+    with Database(settings.state) as database, Rebuilder(settings, log_build) as rebuilder:
+        # All hosts are one address.
+        service = create_app(settings, rebuilder, Accounts(database), database, failed_auth_limit=0)
+        with contextlib.closing(ReadApp(settings)) as reads:
+            app = Hub(reads, service)
+            faulty = FaultyServer(app, {ports[name]: fault for name, fault in FAULTS.items()})
+            config = uvicorn.Config(
+                faulty, http="httptools", lifespan="off", log_config=None, access_log=False
+            )
+            server = uvicorn.Server(config)
+            sockets = list(listeners.values())
+            thread = threading.Thread(target=partial(asyncio.run, server.serve(sockets=sockets)))
+            thread.start()
+            try:
+                wait_until(lambda: server.started, "the faulty server")
+                yield {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+            finally:
+                server.should_exit = True
+                thread.join()
 
 
 class Told:
@@ -322,7 +476,9 @@ class Told:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             host = report.nodeid.rpartition("[")[2].rstrip("]")
-            name = next(name for name in (SOUND, *FAULTS) if f"-{host}".endswith(f"-{name}"))
+            # After the name of what is tested, in which there may be hyphens, too.
+            names = [name for name in (SOUND, *FAULTS) if f"-{host}".endswith(f"-{name}")]
+            name = max(names, key=len)
             self.failures.setdefault(name, []).append(str(report.longrepr))
         elif report.when == "call":
             self.passed += 1
@@ -331,9 +487,10 @@ class Told:
 @pytest.fixture(scope="module")
 def told(urls: dict[str, str]) -> Told:
     """What the suite says of every host, in one run inside this process."""
-    rows = {SOUND: Host("queries", partial(at, urls[SOUND]))}
+    lacks = dict.fromkeys(("mcp", "token", "rate limit"), "they have tests of their own")
+    rows = {SOUND: Host("full", partial(at, urls[SOUND]), lacks)}
     for name, fault in FAULTS.items():
-        level = "full" if "search" in fault.areas else "queries"
+        level = "full" if fault.areas & FULL_AREAS else "queries"
         rows[name] = Host(level, partial(at, urls[name]), areas=fault.areas)
     found = Told()
     with pytest.MonkeyPatch.context() as patch:

@@ -44,6 +44,31 @@ def test_crawlers_may_see_everything_and_find_the_sitemap(tmp_path):
     assert "sitemap.xml" in site
 
 
+@pytest.mark.parametrize("base_path", ["", "/prompts"])
+def test_crawlers_may_not_see_the_account_settings(tmp_path, base_path):
+    text = crawlers.robots(settings_in(tmp_path, f"https://example.org{base_path}")).decode()
+    lines = [line for line in text.splitlines() if line.startswith(("Allow", "Disallow"))]
+    assert lines == [
+        f"Disallow: {base_path}/account$", f"Disallow: {base_path}/account/", "Allow: /"
+    ]  # fmt: skip
+    for path in ("/account", "/account/", "/account/login", "/account/tokens/7/revoke"):
+        assert not may_read(lines, base_path + path)
+    # Owners, and their prompts.
+    for path in ("/", "/accountant", "/accountant/account", "/ann/account", "/api/v1/repos"):
+        assert may_read(lines, base_path + path)
+
+
+def may_read(lines: list[str], path: str) -> bool:
+    """What the longest rule that fits says (RFC 9309, 2.2.2); $ is the end of the path."""
+    found = []
+    for line in lines:
+        kind, _, rule = line.partition(": ")
+        pattern = re.escape(rule.removesuffix("$")) + ("$" if rule.endswith("$") else "")
+        if re.match(pattern, path):
+            found.append((len(rule), kind == "Allow"))
+    return max(found)[1]
+
+
 @pytest.mark.parametrize("base_url", [BASE_URL, "https://example.org/prompts"])
 @pytest.mark.parametrize("queries", [False, True])
 def test_what_llms_txt_names_is_there(tmp_path, base_url, queries):

@@ -8,7 +8,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder import openapi
 from builder.errors import STATUS
-from builder.routes import GZIP, PUBLISH_URL, ROUTES
+from builder.routes import GZIP, PUBLISH_URL, ROUTES, TRUSTED_URL
 from builder.settings import Settings
 from tests.servers import Server, run_schemathesis
 
@@ -44,6 +44,11 @@ def document(live: Server) -> dict:
     return live.get("/api/v1/openapi.json").json()
 
 
+def reads(document: dict) -> dict[str, dict]:
+    """The operations that read, by URL."""
+    return {url: item["get"] for url, item in document["paths"].items() if "get" in item}
+
+
 def test_is_valid(document: dict) -> None:
     assert document["openapi"].startswith("3.1")
     errors = list(OpenAPIV31SpecValidator(document).iter_errors())
@@ -51,11 +56,14 @@ def test_is_valid(document: dict) -> None:
 
 
 def test_has_every_public_route(document: dict, live: Server) -> None:
-    assert set(document["paths"]) == {route.url for route in ROUTES if route.summary}
-    assert set(document["paths"]) >= SPEC_PATHS
+    assert set(reads(document)) == {route.url for route in ROUTES if route.summary}
+    assert set(reads(document)) >= SPEC_PATHS
     api = {route.url for route in ROUTES if route.is_api and route.media != GZIP}
-    assert api == set(document["paths"])
-    assert [url for url, item in document["paths"].items() if set(item) != {"get"}] == [PUBLISH_URL]
+    assert api == set(reads(document))
+    others = {url: set(item) - {"get"} for url, item in document["paths"].items()}
+    assert {url: methods for url, methods in others.items() if methods} == {
+        PUBLISH_URL: {"post"}, TRUSTED_URL: {"post"},
+    }  # fmt: skip
     items = document["paths"].values()
     operations = [operation["operationId"] for item in items for operation in item.values()]
     assert len(operations) == len(set(operations))
@@ -64,8 +72,8 @@ def test_has_every_public_route(document: dict, live: Server) -> None:
 
 def test_parameters_of_the_spec(document: dict) -> None:
     parameters = {
-        path: {parameter["name"]: parameter for parameter in item["get"]["parameters"]}
-        for path, item in document["paths"].items()
+        path: {parameter["name"]: parameter for parameter in operation["parameters"]}
+        for path, operation in reads(document).items()
     }
     assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
@@ -161,12 +169,12 @@ def test_media_types_are_as_documented(document: dict, live: Server) -> None:
         "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
         "{sort}": "top", "{page}": "1",
     }  # fmt: skip
-    for url, item in document["paths"].items():
+    for url, operation in reads(document).items():
         path = url
         for field, value in values.items():
             path = path.replace(field, value)
         answer = live.get(path)
-        documented = item["get"]["responses"]["200"]
+        documented = operation["responses"]["200"]
         assert answer.status_code == 200
         assert [answer.headers["Content-Type"]] == list(documented["content"])
         assert all(header in answer.headers for header in documented["headers"])
@@ -189,7 +197,31 @@ def test_errors_are_as_documented(document: dict, live: Server, path: str) -> No
     jsonschema.Draft202012Validator(whole).validate(answer.json())
     assert STATUS[answer.json()["error"]["code"]] == answer.status_code
     for item in document["paths"].values():
-        assert item["get"]["responses"]["default"] == {"$ref": "#/components/responses/Error"}
+        for operation in item.values():
+            default = operation["responses"]["default"]
+            assert default == {"$ref": "#/components/responses/Error"}
+
+
+def test_trusted_publishing_is_documented(document: dict) -> None:
+    operation = document["paths"][TRUSTED_URL]["post"]
+    assert "security" not in operation
+    schemas = document["components"]["schemas"]
+    sent, answered = schemas["TrustedExchange"], schemas["TrustedToken"]
+    assert sent["required"] == ["token", "repo"]
+    assert sent["additionalProperties"] is False
+    whole = {**sent, "components": document["components"]}
+    for right in ({"token": "a.b.c", "repo": "ada/*"}, {"token": "a", "repo": "ada/code-review"}):
+        jsonschema.Draft202012Validator(whole).validate(right)
+    for wrong in (
+        {},
+        {"token": "a.b.c"},
+        {"token": "", "repo": "a/b"},
+        {"token": "a", "repo": "review"},
+        {"token": "a", "rep": "a/b"},
+    ):
+        assert not jsonschema.Draft202012Validator(whole).is_valid(wrong)
+    assert list(answered["properties"]) == ["token", "owner", "repos", "expires_at"]
+    assert answered["required"] == list(answered["properties"])
 
 
 @pytest.mark.parametrize("config", [CONFIG, CONFIG + REAL_CONFIG], ids=["any", "real"])
@@ -201,4 +233,4 @@ def test_schemathesis(
 ) -> None:
     """No 5xx, nothing undocumented, nothing accepted that the document forbids, by the reads."""
     told = run_schemathesis(f"{live.url}/api/v1/openapi.json", tmp_path, config, 10, "GET")
-    assert f"Tested: {len(document['paths'])}\n" in told
+    assert f"Tested: {len(reads(document))}\n" in told

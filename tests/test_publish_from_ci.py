@@ -1,5 +1,6 @@
 """The CI jobs of docs/publish-from-ci.md: their very shell, in real clones, to a live hub."""
 
+import hashlib
 import http.server
 import itertools
 import json
@@ -8,6 +9,7 @@ import re
 import shutil
 import string
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,10 @@ import yaml
 
 from publisher.database import Database
 from publisher.tokens import make_token
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
 from tests.catalogues import settings_in
+from tests.issuer import RUNTIME_SECRET, TestIssuer, issuer
 from tests.servers import (
     DEADLINE_SECONDS,
     PROJECT,
@@ -30,12 +35,25 @@ from tests.servers import (
 )
 
 DOCUMENT = (PROJECT / "docs/publish-from-ci.md").read_text(encoding="utf-8")
-GITHUB, GITLAB = (
+TRUSTED_GITHUB, TRUSTED_GITLAB, GITHUB, GITLAB = (
     yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", DOCUMENT, flags=re.DOTALL)
 )
 CHECKOUT, STEP = GITHUB["jobs"]["publish"]["steps"]
 JOB = GITLAB["publish-prompts"]
 (GITLAB_SHELL,) = JOB["script"]
+TRUSTED_CHECKOUT, TRUSTED_STEP = TRUSTED_GITHUB["jobs"]["publish"]["steps"]
+TRUSTED_JOB = TRUSTED_GITLAB["publish-prompts"]
+(TRUSTED_GITLAB_SHELL,) = TRUSTED_JOB["script"]
+# What is to be entered in the account settings: what each field is called, for GitHub and GitLab.
+FIELDS = {
+    field: (github.strip("`"), gitlab.strip("`"))
+    for field, github, gitlab in re.findall(
+        r"^\| (\w[\w ]*) \| (.*?) \| (.*?) \|$",
+        DOCUMENT.partition("### 1.")[2].partition("### 2.")[0], flags=re.MULTILINE,
+    )
+}  # fmt: skip
+# What a reader is to replace.
+ADDRESS, HANDLE = "https://prompts.example.org", "ada"
 
 SHELLS = {"github": ["bash", "-e"], "gitlab": ["dash", "-e"], "alpine": ["busybox", "sh", "-e"]}
 NOTHING = "0" * 40
@@ -101,11 +119,7 @@ class Project:
         shallow = [f"--depth={depth}"] if depth else []
         git(self.folder, "clone", "--quiet", *shallow, f"file://{self.origin}", str(clone))
         git(clone, "checkout", "--quiet", "--detach", after)
-        hub = {"HUB_URL": self.url, "HUB_OWNER": self.owner, "HUB_TOKEN": self.token}
-        if platform == "github":
-            environment, shell = github_environment(hub, before, after, run), STEP["run"]
-        else:
-            environment, shell = gitlab_environment(hub, before, after, run), GITLAB_SHELL
+        environment, shell = self.job(platform, before, after, run)
         script = clone.with_suffix(".sh")
         script.write_text(shell)
         return subprocess.Popen(
@@ -114,11 +128,76 @@ class Project:
             env=environment | git_environment() | {"PATH": f"{self.tools}:{os.environ['PATH']}"},
         )  # fmt: skip
 
+    def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
+        """The environment of a job, and its shell."""
+        hub = {"HUB_URL": self.url, "HUB_OWNER": self.owner, "HUB_TOKEN": self.token}
+        if platform == "github":
+            return github_environment(STEP, hub, before, after, run), STEP["run"]
+        return gitlab_environment(JOB, hub, before, after, run), GITLAB_SHELL
+
     def put_tool(self, name: str, lines: str) -> None:
         """Let jobs find a program of ours; ``REAL`` in it is the one that is hidden."""
         tool = self.tools / name
         tool.write_text("#!/bin/sh\n" + lines.replace("REAL", shutil.which(name)))
         tool.chmod(0o755)
+
+
+class TrustedProject(Project):
+    """One whose jobs have no stored token. ``claims`` are what its CI says of them, where that is
+    not what the owner has entered; ``id_token`` is the one that GitLab gives, by default its own.
+    """
+
+    def __init__(self, folder: Path, trusting: "Trusting", owner: str, number: int) -> None:
+        super().__init__(folder, trusting.server.url, owner, token="")
+        self._trusting = trusting
+        self._number = number
+        self.path = f"acme/prompts-{number}"
+        self.claims: dict[str, str] = {}
+        self.id_token = ""
+
+    def trust(self) -> None:
+        """Enter its jobs in the account settings, as the document says."""
+        with Database(self._trusting.server.settings.state) as database:
+            for at, known in enumerate(self._trusting.issuers):
+                repo, environment, workflow = (
+                    "" if FIELDS[field][at].startswith("empty") else FIELDS[field][at]
+                    for field in ("Repo", "Environment", "Workflow file")
+                )
+                TrustedPublishers(database).add(
+                    self.owner, repo, known, self.path, workflow, environment
+                )
+
+    def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
+        if platform == "github":
+            path = self.claims.get("repository", self.path)
+            workflow = f"{path}/.github/workflows/publish-prompts.yml@refs/heads/main"
+            self._trusting.github.job = {
+                "repository": path, "repository_id": str(self._number),
+                "workflow_ref": workflow, "job_workflow_ref": workflow,
+                "environment": TRUSTED_GITHUB["jobs"]["publish"]["environment"],
+            } | self.claims  # fmt: skip
+            given = github_environment(TRUSTED_STEP, {}, before, after, run)
+            return self._replace(given) | self._trusting.github.env(), TRUSTED_STEP["run"]
+        given = self._replace(gitlab_environment(TRUSTED_JOB, {}, before, after, run))
+        ((name, wanted),) = TRUSTED_JOB["id_tokens"].items()
+        return given | {name: self.id_token or self.ask_gitlab(wanted["aud"])}, TRUSTED_GITLAB_SHELL
+
+    def ask_gitlab(self, audience: str = ADDRESS) -> str:
+        """An ID token of a job."""
+        gitlab = self._trusting.gitlab.url.partition("://")[2]
+        path = self.claims.get("project_path", self.path)
+        claims = {
+            "aud": self.url if audience == ADDRESS else audience,
+            "project_path": path, "project_id": str(self._number),
+            "ci_config_ref_uri": f"{gitlab}/{path}//.gitlab-ci.yml@refs/heads/main",
+        }  # fmt: skip
+        return self._trusting.gitlab.gitlab_token(**claims | self.claims)
+
+    def _replace(self, given: dict[str, str]) -> dict[str, str]:
+        """Put the address and the handle where those of the document stand."""
+        mine = {ADDRESS: self.url, HANDLE: self.owner}
+        assert set(mine) <= set(given.values())
+        return {name: mine.get(value, value) for name, value in given.items()}
 
 
 def git_environment() -> dict[str, str]:
@@ -140,27 +219,31 @@ def git(folder: Path, *command: str) -> str:
     return done.stdout.strip()
 
 
-def github_environment(hub: dict[str, str], before: str, after: str, run: str) -> dict[str, str]:
+def github_environment(
+    step: dict[str, Any], hub: dict[str, str], before: str, after: str, run: str
+) -> dict[str, str]:
     """What the step's ``env`` comes to; an expression that GitHub has not fails."""
     known = {
-        "vars.HUB_URL": hub["HUB_URL"], "vars.HUB_OWNER": hub["HUB_OWNER"],
-        "secrets.HUB_TOKEN": hub["HUB_TOKEN"], "github.event.before": before,
-        "github.sha": after, "github.ref_name": "main", "github.run_id": run,
+        **{f"{kind}.{name}": value for name, value in hub.items() for kind in ("vars", "secrets")},
+        "github.event.before": before, "github.sha": after, "github.ref_name": "main",
+        "github.run_id": run,
     }  # fmt: skip
     env = {
         name: re.sub(r"\$\{\{ (\S+) \}\}", lambda found: known[found[1]], value)
-        for name, value in STEP["env"].items()
+        for name, value in step["env"].items()
     }
     return {"CI": "true", "GITHUB_ACTIONS": "true"} | env
 
 
-def gitlab_environment(hub: dict[str, str], before: str, after: str, run: str) -> dict[str, str]:
+def gitlab_environment(
+    job: dict[str, Any], hub: dict[str, str], before: str, after: str, run: str
+) -> dict[str, str]:
     given = {
         "CI": "true", "GITLAB_CI": "true", "CI_COMMIT_BEFORE_SHA": before, "CI_COMMIT_SHA": after,
         "CI_COMMIT_BRANCH": "main", "CI_PIPELINE_ID": run, **hub,
     }  # fmt: skip
     set_by_job = {
-        name: string.Template(value).substitute(given) for name, value in JOB["variables"].items()
+        name: string.Template(value).substitute(given) for name, value in job["variables"].items()
     }
     return given | set_by_job
 
@@ -183,6 +266,39 @@ def project(hub: Server, tmp_path: Path) -> Project:
     """A project of an owner who has nothing on the hub."""
     owner = f"ada-{next(_numbers)}"
     return Project(tmp_path, hub.url, owner, add_publisher(hub.settings, owner))
+
+
+class Trusting(NamedTuple):
+    """A live hub, and the issuers that it believes."""
+
+    server: Server
+    github: TestIssuer
+    gitlab: TestIssuer
+
+    @property
+    def issuers(self) -> tuple[Issuer, Issuer]:
+        return Issuer("github", self.github.url), Issuer("gitlab", self.gitlab.url)
+
+
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
+    settings = settings_in(tmp_path_factory.mktemp("trusting"))
+    with issuer() as github, issuer() as gitlab:
+        options = (f"github={github.url}", f"gitlab={gitlab.url}")
+        with serving(
+            settings, *(word for each in options for word in ("--trusted-issuer", each))
+        ) as server:
+            yield Trusting(server, github, gitlab)
+
+
+@pytest.fixture
+def trusted(trusting: Trusting, tmp_path: Path) -> TrustedProject:
+    """A project whose jobs may publish for an owner who has nothing on the hub."""
+    number = next(_numbers)
+    add_publisher(trusting.server.settings, f"ada-{number}")
+    project = TrustedProject(tmp_path, trusting, f"ada-{number}", number)
+    project.trust()
+    return project
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -608,3 +724,214 @@ def test_what_is_not_tried_again(project: Project, answer: Answer, told: str):
         done = project.run("github", NOTHING, after)
     assert done.status == 1 and f"::error file=prompts/a.md:: {told}" in done.output
     assert len(server.asked) == 1
+
+
+# With no secret
+
+FETCHED = "hub: OK\n"
+
+
+def test_the_trusted_jobs_differ_in_who_they_are():
+    whole, trusted = GITHUB, TRUSTED_GITHUB
+    assert trusted["permissions"] == {"contents": "read", "id-token": "write"}
+    for part in (True, "concurrency"):
+        assert trusted[part] == whole[part]
+    for part in ("if", "runs-on", "environment"):
+        assert trusted["jobs"]["publish"][part] == whole["jobs"]["publish"][part]
+    assert TRUSTED_CHECKOUT == CHECKOUT
+    assert TRUSTED_GITLAB["workflow"] == GITLAB["workflow"]
+    for part in ("rules", "resource_group", "interruptible", "image", "stage"):
+        assert TRUSTED_JOB[part] == JOB[part]
+    assert TRUSTED_JOB["variables"]["GIT_DEPTH"] == "0"
+    assert TRUSTED_JOB["id_tokens"]["HUB_ID_TOKEN"] == {"aud": TRUSTED_JOB["variables"]["HUB_URL"]}
+    for text in (str(TRUSTED_GITHUB), str(TRUSTED_GITLAB)):
+        assert "secrets." not in text and "hub_" not in text
+
+
+def test_the_trusted_jobs_run_the_same_shell_but_for_the_token():
+    exchange = re.compile(r"\n# The job has one ID token.*?\n\n", re.DOTALL)
+    assert len(exchange.findall(TRUSTED_GITLAB_SHELL)) == 1
+    gitlab = exchange.sub("\n", TRUSTED_GITLAB_SHELL)
+    assert gitlab == TRUSTED_STEP["run"].replace(
+        'sh "$work/hub" push --trusted', 'HUB_TOKEN=$token sh "$work/hub" push'
+    )
+
+
+def test_the_jobs_fetch_the_client_as_the_hub_says(trusting: Trusting):
+    page = trusting.server.get("/connect").text
+    for path in ("/cli/releases/v1.0.0/hub", "/cli/releases/v1.0.0/hub.sha256"):
+        assert f"{trusting.server.url}{path}" in page
+    assert "release=${HUB_URL%/}/cli/releases/v1.0.0\n" in TRUSTED_STEP["run"]
+    assert "sha256sum -c hub.sha256" in page and "sha256sum -c hub.sha256" in TRUSTED_STEP["run"]
+
+
+@pytest.mark.parametrize("platform", SHELLS)
+def test_trusted_pushes(trusting: Trusting, trusted: TrustedProject, platform: str):
+    hub, owner = trusting.server, trusted.owner
+    first = trusted.push_files("Begin", {
+        "prompts/hello.md": "---\nvariables: [who]\n---\nHello\n", "prompts/bye-2.md": "Bye",
+        "prompts/deep/other.md": "Other", "README.md": "Read",
+    })  # fmt: skip
+    done = trusted.run(platform, NOTHING, first)
+    warned = "hub: warning: Variables declared, not in the text: who.\n"
+    assert done == Done(0, f"{FETCHED}{owner}/bye-2 1.0.0\n{warned}{owner}/hello 1.0.0\n")
+    trusted.commit("Aside", {"prompts/hello.md": "Hello.\n"})
+    subject = 'Say "more" \\ $(id) 😀'
+    second = trusted.push_files(f"{subject}\n\nBump: minor", {"prompts/hello.md": "Hello!\n"})
+    assert trusted.run(platform, first, second) == Done(0, f"{FETCHED}{owner}/hello 1.1.0\n")
+    assert versions(hub, trusted, "hello") == {"1.1.0": subject, "1.0.0": "Begin"}
+    # By hand, and again.
+    done = trusted.run(platform, "", second)
+    unchanged = f"{owner}/bye-2 1.0.0 unchanged\n{owner}/hello 1.1.0 unchanged\n"
+    assert done == Done(0, FETCHED + unchanged)
+    # An old one.
+    done = trusted.run(platform, NOTHING, first)
+    assert done.status == 0 and "prompts/hello.md: a later push has changed it" in done.output
+    assert text(hub, trusted, "hello") == b"Hello!\n"
+
+
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_every_byte_arrives_from_a_trusted_job(
+    trusting: Trusting, trusted: TrustedProject, platform: str
+):
+    files = {f"prompts/{name}.md": content for name, content in ODD.items()}
+    after = trusted.push_files("Odd", files | {".gitattributes": "*.md text eol=crlf"})
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status == 0, done.output
+    for name in ODD:
+        kept = git(trusted.work, "rev-parse", f"HEAD:prompts/{name}.md")
+        published = text(trusting.server, trusted, name)
+        header = f"blob {len(published)}\0".encode()
+        assert hashlib.sha1(header + published).hexdigest() == kept, name
+
+
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_what_is_refused_of_a_trusted_job(
+    trusting: Trusting, trusted: TrustedProject, platform: str
+):
+    refused = {
+        "empty": (b"", "- is empty"),
+        "latin-1": (b"caf\xe9", "- is not UTF-8 at byte 4"),
+        "nul": (b"a\0b", "- has a NUL at byte 1"),
+        "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "- has 262145 bytes"),
+        "two--hyphens": (b"x", "a name is a-z, 0-9 and single hyphens"),
+    }
+    files = {f"prompts/{name}.md": content for name, (content, _) in refused.items()}
+    misnamed = {"prompts/My Prompt.md": b"x", 'prompts/a"b\nc.md': b"x", "prompts/.md": b"x"}
+    after = trusted.push_files("Odd", files | misnamed | {"prompts/a.md": "A", "prompts/z.md": "Z"})
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status == 1
+    for name, (_, reason) in refused.items():
+        told = rf"^hub: {re.escape(reason)}.*\n(hub: .*\n)?prompts/{name}\.md: not published$"
+        assert re.search(told, done.output, re.MULTILINE), done.output
+    assert done.output.count(": Name the file as its repo") == len(misnamed)
+    assert text(trusting.server, trusted, "a") == b"A"
+    assert text(trusting.server, trusted, "z") == b"Z"
+
+
+def test_a_trusted_job_whose_bump_is_none(
+    trusting: Trusting, trusted: TrustedProject, platform: str
+):
+    after = trusted.push_files("Begin\n\nBump: mnior", {"prompts/a.md": "A"})
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status == 1 and "major, minor or patch, not 'mnior'" in done.output
+    assert not versions(trusting.server, trusted, "a")
+
+
+@pytest.mark.parametrize(
+    ("platform", "claims", "told"),
+    [
+        ("github", {"repository": "eve/fork", "repository_id": "1000001"}, "project eve/fork"),
+        ("github", {"repository": "acme/renamed"}, "project acme/renamed"),
+        ("github", {"environment": "other"}, "environment other"),
+        ("github", {"event_name": "pull_request_target"}, "pull_request_target"),
+        (
+            "github",
+            {"job_workflow_ref": "acme/shared/.github/workflows/publish-prompts.yml@main"},
+            "acme/shared",
+        ),
+        ("gitlab", {"project_path": "eve/fork", "project_id": "1000001"}, "project eve/fork"),
+        ("gitlab", {"pipeline_source": "merge_request_event"}, "merge_request_event"),
+    ],
+)
+def test_jobs_that_nobody_trusts(
+    trusting: Trusting, trusted: TrustedProject, platform: str, claims: dict[str, str], told: str
+):
+    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
+    trusted.claims = claims
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status != 0 and told in done.output
+    assert not versions(trusting.server, trusted, "a")
+    trusted.claims = {}
+    assert trusted.run(platform, NOTHING, after).status == 0
+
+
+def test_a_project_under_the_name_of_another(trusted: TrustedProject, platform: str):
+    """The hub remembers the number of the first."""
+    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
+    assert trusted.run(platform, NOTHING, after).status == 0
+    trusted.claims = {"repository_id" if platform == "github" else "project_id": "1000002"}
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status != 0 and "1000002" in done.output
+
+
+def test_an_id_token_of_gitlab_counts_once(trusting: Trusting, trusted: TrustedProject):
+    trusted.id_token = trusted.ask_gitlab()
+    after = trusted.push_files("Begin", {"prompts/a.md": "A", "prompts/b.md": "B"})
+    assert trusted.run("gitlab", NOTHING, after).status == 0
+    assert list(versions(trusting.server, trusted, "b")) == ["1.0.0"]
+    done = trusted.run("gitlab", NOTHING, after)
+    assert done.status != 0 and "used already" in done.output
+
+
+def test_a_trusted_job_of_gitlab_that_takes_too_long(trusting: Trusting, trusted: TrustedProject):
+    """Its token expires between two files; another run publishes what is left."""
+    state = trusting.server.settings.state
+    expire = f"UPDATE token SET expires_at = 1 WHERE owner = '{trusted.owner}'"
+    trusted.put_tool(
+        "git",
+        f'case "$*" in *HEAD:prompts/b.md*) {sys.executable} -c "import sqlite3\n'
+        f"with sqlite3.connect('{state}/accounts.sqlite3', timeout=10) as database: "
+        f'database.execute(\\"{expire}\\")" ;; esac\nexec REAL "$@"\n',
+    )
+    after = trusted.push_files("Begin", {"prompts/a.md": "A", "prompts/b.md": "B"})
+    done = trusted.run("gitlab", NOTHING, after)
+    assert done.status == 1 and "expired" in done.output
+    assert done.output.endswith("prompts/b.md: not published\n")
+    (trusted.tools / "git").unlink()
+    done = trusted.run("gitlab", NOTHING, after)
+    names = f"{trusted.owner}/a 1.0.0 unchanged\n{trusted.owner}/b 1.0.0\n"
+    assert done == Done(0, FETCHED + names)
+
+
+@pytest.mark.parametrize("platform", SHELLS)
+def test_a_trusted_job_tells_nobody_its_secrets(
+    trusting: Trusting, trusted: TrustedProject, platform: str, tmp_path: Path
+):
+    for tool in ("curl", "git", "sed", "sha256sum"):
+        trusted.put_tool(tool, f'printf "%s\\n" "$0" "$@" >>{tmp_path}/seen\nexec REAL "$@"\n')
+    trusted.id_token = trusted.ask_gitlab()
+    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
+    done = trusted.run(platform, NOTHING, after)
+    seen = (tmp_path / "seen").read_text()
+    assert done.status == 0, done.output
+    assert "trusted-publishing/token" in seen
+    told = done.output + seen + trusting.server.process.text
+    assert RUNTIME_SECRET not in told and trusted.id_token not in told
+    # What any token of a job looks like, and any of the hub.
+    assert not re.search(r"eyJ[\w-]+\.|hub_[0-9A-Za-z]{38}", told)
+
+
+def test_a_client_that_is_not_the_hub_s(trusted: TrustedProject, platform: str):
+    trusted.put_tool("curl", 'REAL "$@" || exit\n[ ! -f hub ] || echo : >>hub\n')
+    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status != 0 and "hub: FAILED" in done.output
+    assert "1.0.0" not in done.output
+
+
+def test_a_trusted_job_whose_hub_is_another_thing(trusted: TrustedProject, platform: str):
+    trusted.url = f"{trusted.url}/connect"
+    after = trusted.push_files("Begin", {"prompts/a.md": "A"})
+    done = trusted.run(platform, NOTHING, after)
+    assert done.status != 0 and "404" in done.output

@@ -1,4 +1,4 @@
-"""The publish operation is what the API document says: whatever is sent, nothing undocumented.
+"""The operations that write are what the API document says: whatever is sent, nothing undocumented.
 
 Schemathesis makes requests from the document, right ones and wrong ones, and holds each answer
 against it. It loads this module for the hook and the check below.
@@ -27,13 +27,17 @@ checks.positive_data_acceptance.enabled = false
 STATE = {
     "base_version_mismatch": "which version is the latest",
     "idempotency_key_reused": "what was sent before",
+    "invalid_token": "what an issuer has signed",
+    "rate_limited": "how many wrong tokens came before",
 }
 FIELDS = {
     ("If-Match", "send one of them"): "that two conditions are one",
     ("variables", "the same name twice"): "that items differ in one of their keys",
     ("tags", "the same tag twice"): "that items differ",
     ("content", "is empty"): "that there is more than white space",
+    ("content", "has a NUL"): "which characters are none of a text",
     ("title", "one line of printable text"): "what is printable",
+    ("repo", "is OWNER/NAME"): "how long each half may be",
 }
 
 
@@ -67,4 +71,4 @@ def test_publishing(tmp_path: Path) -> None:
     with serving(settings, "--publish-limit", "0") as server:
         document = f"{server.url}/api/v1/openapi.json"
         told = run_schemathesis(document, tmp_path, config, EXAMPLES, "POST")
-    assert "Tested: 1\n" in told
+    assert "Tested: 2\n" in told

@@ -1,4 +1,4 @@
-"""The limit on reads: exact by the clock, and as clients of the live server meet it."""
+"""Limits on requests: exact by the clock, and as clients of the live server meet it."""
 
 from collections.abc import Iterator
 
@@ -73,6 +73,47 @@ def test_retry_after_is_when_reads_go_on(clock: Clock, elapsed: float) -> None:
 
 def test_policy_names_the_limit() -> None:
     assert Throttle(120).policy == '"read";q=120;w=60'
+    assert Throttle(30, "sign-in", 15).policy == '"sign-in";q=30;w=900'
+
+
+def test_a_window_of_several_minutes(clock: Clock) -> None:
+    sign_ins = Throttle(2, "sign-in", 15)
+    assert [sign_ins.hit("a") for _ in range(3)] == [0, 0, 15 * 60]
+    clock.now += 15 * 60 - 1
+    assert sign_ins.hit("a") == 1
+    # The counts of others are swept meanwhile, and not this one.
+    assert sign_ins.hit("b") == 0
+    assert sign_ins.hit("a") == 1
+    clock.now += 1
+    assert [sign_ins.hit("a") > 0 for _ in range(3)] == [False, False, True]
+
+
+def test_a_request_that_is_given_back(clock: Clock) -> None:
+    reads = Throttle(3)
+    assert [reads.hit("a") > 0 for _ in range(5)] == [False] * 3 + [True] * 2
+    reads.give_back("a")
+    reads.give_back("b")
+    # As many as were let go on, whatever was refused between.
+    assert [reads.hit("a") > 0 for _ in range(2)] == [False, True]
+    assert [reads.hit("b") > 0 for _ in range(4)] == [False] * 3 + [True]
+
+
+def test_nothing_is_given_back_into_another_window(clock: Clock) -> None:
+    reads = Throttle(1)
+    reads.hit("a")
+    clock.now += WINDOW_SECONDS
+    reads.give_back("a")
+    assert [reads.hit("a") > 0 for _ in range(2)] == [False, True]
+
+
+def test_a_client_that_is_forgotten(clock: Clock) -> None:
+    reads = Throttle(2)
+    for client in "ab" * 3:
+        reads.hit(client)
+    reads.forget("a")
+    reads.forget("unknown")
+    assert [reads.hit("a") > 0 for _ in range(3)] == [False, False, True]
+    assert reads.hit("b") > 0
 
 
 _steps = st.lists(

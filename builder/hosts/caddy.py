@@ -12,9 +12,17 @@ from typing import NamedTuple
 
 from builder import answers, missing, names
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import TEXT_MEDIA, HostedSite, envelope, header_lines, rules
+from builder.hosts.rules import (
+    ACCOUNT_UNAVAILABLE,
+    TEXT_MEDIA,
+    HostedSite,
+    envelope,
+    header_lines,
+    rules,
+)
 from builder.hosts.templates import fill
 from builder.routes import (
+    ACCOUNT_PATTERN,
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
@@ -29,6 +37,7 @@ from builder.routes import (
     ROUTES,
     SORTS,
     TEXT,
+    TRUSTED_URL,
     Route,
 )
 from builder.settings import Settings, parse_base_url
@@ -127,6 +136,10 @@ def files(site: HostedSite) -> dict[str, str]:
         # The service
         service_urls=[base + url for url in (*MCP_URLS, HEALTH_URL)],
         publish=escaped_base + PUBLISH_PATTERN,
+        trusted_url=base + TRUSTED_URL,
+        account=escaped_base + ACCOUNT_PATTERN,
+        account_headers=header_lines(answers.SAFETY),
+        account_unavailable=f"`{ACCOUNT_UNAVAILABLE}`",
     )  # fmt: skip
     return {FILE: text}
 

@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 from builder import answers, missing, names, throttle
 from builder.errors import STATUS, OperatorError
-from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, rules
+from builder.hosts.rules import ACCOUNT_UNAVAILABLE, MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
 from builder.routes import (
+    ACCOUNT_URL,
     BY_NAME,
     CACHE_CONTROL,
     CHARS_MAX,
@@ -22,6 +23,7 @@ from builder.routes import (
     ROUTES,
     SORTS,
     TEXT,
+    TRUSTED_URL,
     Route,
 )
 
@@ -58,6 +60,8 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "REPOS": f"{BY_NAME['repos'].url}/",
         "USERS": BY_NAME["user"].url_for(owner=""),
         "PASSED_ON": [*MCP_URLS, HEALTH_URL],
+        "ACCOUNT_URL": ACCOUNT_URL,
+        "TRUSTED_URL": TRUSTED_URL,
         "PARAMETERS": PARAMETERS,
         "FIRST_SORT": SORTS[0],
         "CHARS_MAX": CHARS_MAX,
@@ -67,6 +71,7 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "HTML_MEDIA": HTML,
         "CACHE_CONTROL": CACHE_CONTROL,
         "EVERY_ANSWER": _object(answers.SAFETY + answers.CORS),
+        "SAFETY": _object(answers.SAFETY),
         "PREFLIGHT": _object(answers.PREFLIGHT),
         "PAGE_SAFETY": _object(answers.PAGE_SAFETY),
         "READ_METHODS": answers.READ_METHODS,
@@ -78,6 +83,7 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
         "NO_QUERIES": NO_QUERIES,
+        "ACCOUNT_UNAVAILABLE": ACCOUNT_UNAVAILABLE,
     }
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from builder import answers, names, throttle
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
+    ACCOUNT_TOO_LARGE,
+    ACCOUNT_UNAVAILABLE,
     BAD_REQUEST,
     NO_QUERIES,
     TEXT_MEDIA,
@@ -21,6 +23,8 @@ from builder.hosts.rules import (
 from builder.hosts.templates import fill
 from builder.missing import reasons
 from builder.routes import (
+    ACCOUNT_PATTERN,
+    ACCOUNT_URL,
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
@@ -33,10 +37,14 @@ from builder.routes import (
     PUBLISH_PATTERN,
     ROUTES,
     SORTS,
+    TEXT,
+    TRUSTED_URL,
     Route,
 )
 
 FILE = "nginx.conf"
+
+_RETRY = ("Retry-After", str(answers.RETRY_SECONDS))
 
 # The extension in the pattern of a raw text.
 _TEXT = r"(?:\.txt)?"
@@ -103,6 +111,7 @@ def files(site: HostedSite) -> dict[str, str]:
         cache=CACHE_CONTROL,
         json=JSON,
         html=HTML,
+        plain_text=TEXT,
         envelope=envelope,
         path=_path,
         text=_text,
@@ -134,8 +143,12 @@ def files(site: HostedSite) -> dict[str, str]:
         + _variables(BY_NAME["version_raw"].url).replace("$version", "$asked_version"),
         # The service
         mcp=f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
-        service_urls=[*MCP_URLS, HEALTH_URL],
+        service_urls=[*MCP_URLS, HEALTH_URL, TRUSTED_URL],
         publish=re.escape(base) + PUBLISH_PATTERN,
+        trusted=re.escape(base + TRUSTED_URL),
+        account=[f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
+        # A line break is a character like others.
+        account_pattern=f"(?s:{re.escape(base)}{ACCOUNT_PATTERN})",
         # Headers
         safety=safety,
         api_headers=[*common, *_policy(limit)],
@@ -147,6 +160,7 @@ def files(site: HostedSite) -> dict[str, str]:
         limit=limit,
         status=STATUS,
         errors=_errors(limit, common),
+        account_errors=_account_errors(),
     )
     return {FILE: text}
 
@@ -182,8 +196,7 @@ def _errors(
     yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
     yield "nobody", "method_not_allowed", [*common, ("Allow", _text(answers.READ_METHODS))], ""
     yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))], ""
-    retry = ("Retry-After", str(answers.RETRY_SECONDS))
-    yield "unavailable", "unavailable", [*common, retry], ""
+    yield "unavailable", "unavailable", [*common, _RETRY], ""
     # The file's own headers are there already.
     yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""
     if limit:
@@ -194,6 +207,13 @@ def _errors(
             ("RateLimit", _text(throttle.exhausted(wait_seconds))),
         ]
         yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
+
+
+def _account_errors() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
+    """The same for the account settings, as texts: they are for people, and for no other site."""
+    common = [("Cache-Control", "$cache"), *_headers(answers.SAFETY)]
+    yield "account_too_large", "content_too_large", common, ACCOUNT_TOO_LARGE
+    yield "account_unavailable", "unavailable", [*common, _RETRY], ACCOUNT_UNAVAILABLE
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

@@ -16,6 +16,11 @@ def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:
     named = [detail for detail in error.details if detail.field in form]
     for detail in named:
         field = form[detail.field]
-        field.errors = [*field.errors, f"{detail.message[:1].upper()}{detail.message[1:]}."]
+        field.errors = [*field.errors, _sentence(detail.message)]
     if not named:
         otherwise.errors = [*otherwise.errors, str(error)]
+
+
+def _sentence(message: str) -> str:
+    """What is said of a field, for programs, as people read it; a sentence as it is."""
+    return message if message.endswith(".") else f"{message[:1].upper()}{message[1:]}."

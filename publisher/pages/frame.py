@@ -4,12 +4,10 @@ Nothing of these pages may be kept by caches, put into frames or read by other o
 taken only with the token that the visitor got with the page (Flask-WTF).
 """
 
-import ipaddress
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from flask import Flask, Response, flash, g, get_flashed_messages, request, session
 from flask_wtf import FlaskForm
@@ -25,6 +23,7 @@ from publisher.accounts import Accounts, format_time
 from publisher.database import Database
 from publisher.events import Events
 from publisher.people.sessions import Session, Sessions
+from publisher.private_way import is_private_way
 
 FORM_BYTES_MAX = 64 * 1024
 # The places of the account settings, in the order in which they are shown.
@@ -132,8 +131,7 @@ class Frame:
         session.renew()
 
     def _check_is_safe(self) -> None:
-        base = urlsplit(self.settings.base_url)
-        if base.scheme != "https" and not _is_loopback(base.hostname or ""):
+        if not is_private_way(self.settings.base_url):
             raise RequestError(
                 "insufficient_scope",
                 "The account settings are closed, because passwords would travel in clear text: "
@@ -206,10 +204,3 @@ def after_login(path: str | None) -> str:
 def _csrf_field() -> Markup:
     """What every form has in it."""
     return Markup('<input type="hidden" name="csrf_token" value="{}">').format(generate_csrf())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

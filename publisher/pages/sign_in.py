@@ -67,7 +67,7 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
             return frame.redirect(onwards)
         form = LoginForm()
         if not form.validate_on_submit():
-            return frame.render("login.html", form=form)
+            return frame.render("login.html", form=form, onwards=onwards)
         handle, address = form.handle.data.strip(), request.remote_addr or ""
         wait_seconds = attempts.take(handle, address)
         if wait_seconds:
@@ -77,7 +77,7 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
             frame.begin_session(handle)
             return frame.redirect(onwards)
         form.password.errors = [WRONG]
-        response = frame.render("login.html", frame.status_of(form), form=form)
+        response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
         # Only known handles have a log: written before the answer, its time would tell of them.
         response.call_on_close(lambda: note_failure(handle, address))
         return response

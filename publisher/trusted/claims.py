@@ -18,7 +18,8 @@ import jwt
 
 from builder.errors import RequestError
 from builder.records import format_time
-from publisher.trusted.issuers import ALGORITHMS, DEFAULT_ISSUERS, Issuer, KeyRing, Kind
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Kind
+from publisher.trusted.keys import ALGORITHMS, KeyRing
 
 TOKEN_BYTES_MAX = 16 * 1024
 # How far clocks may be apart.
@@ -102,8 +103,6 @@ def _read(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         "That is no ID token: it is no signed JWT, three parts of base64 with dots between them. "
         "Send what the issuer gave, all of it, without quotes."
     )
-    if not token.isascii():
-        raise not_a_jwt
     try:
         parts = _jws.decode_complete(token, options={"verify_signature": False})
         claims = json.loads(parts["payload"])
@@ -332,10 +331,10 @@ def _moment(seconds: float) -> str:
 def _shown(came: Any) -> str:
     if came is None:
         return "missing"
-    try:
-        text = ascii(came)
-    except RecursionError:
-        text = "deeply nested"
+    parts = came if isinstance(came, list) else [came]
+    if any(isinstance(part, list | dict) for part in parts):
+        return "nested data"
+    text = ascii(came)
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 

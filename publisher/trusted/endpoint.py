@@ -11,11 +11,15 @@ from builder.records import TrustedExchange, TrustedToken
 from publisher.accounts import Token, format_time
 from publisher.fields import suggest, validation_failed
 from publisher.incoming import read_json_body
+from publisher.trusted.exchange import ALL
 
 BODY_BYTES_MAX = 64 * 1024
 
 _FIELD_SHOWN_CHARS = 100
-_GRAMMAR = {"repo": "is OWNER/NAME, both in lower case: ada/code-review"}
+_GRAMMAR = {
+    "repo": "is OWNER/NAME, both in lower case, or OWNER/* for all that trust the job: "
+    "ada/code-review"
+}
 
 _decode = msgspec.json.Decoder(TrustedExchange).decode
 _place = re.compile(r"(?P<told>.*) - at `\$\.(?P<field>\w+)`", re.DOTALL)
@@ -23,8 +27,8 @@ _missing = re.compile(r"Object missing required field `(?P<field>\w+)`")
 _unknown = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 
 
-def read_exchange(request: Request) -> tuple[str, str | None]:
-    """The ID token in a request, and the repo (``owner/name``) that it asks for, if any.
+def read_exchange(request: Request) -> tuple[str, str]:
+    """The ID token in a request, and what it asks for: ``owner/name``, or ``owner/*``.
 
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``,
     ``validation_failed``; none quotes the ID token.
@@ -36,7 +40,7 @@ def read_exchange(request: Request) -> tuple[str, str | None]:
         raise _wrong(str(error)) from None
     except (ValueError, RecursionError):
         raise _not_an_object() from None
-    if sent.repo is not None and not _is_repo(sent.repo):
+    if not _is_scope(sent.repo):
         raise validation_failed(Detail("repo", _GRAMMAR["repo"]))
     return sent.token, sent.repo
 
@@ -52,9 +56,9 @@ def _wrong(message: str) -> RequestError:
         told = _GRAMMAR.get(field, found["told"])
         return validation_failed(Detail(field, told))
     if found := _missing.fullmatch(message):
-        return validation_failed(
-            Detail(found["field"], "is required: the ID token that the CI made for this job")
-        )
+        field = found["field"]
+        told = _GRAMMAR.get(field, "is required: the ID token that the CI made for this job")
+        return validation_failed(Detail(field, told))
     if found := _unknown.fullmatch(message):
         known = TrustedExchange.__struct_fields__
         told = f"is none of {', '.join(known)}{suggest(found['field'], known)}"
@@ -62,10 +66,12 @@ def _wrong(message: str) -> RequestError:
     return _not_an_object()
 
 
-def _is_repo(text: str) -> bool:
+def _is_scope(text: str) -> bool:
     # The record's pattern admits a final newline, and an owner that is too long.
     owner, _, name = text.partition("/")
-    return names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX)
+    return names.is_name(owner, names.OWNER_CHARS_MAX) and (
+        name == ALL or names.is_name(name, names.REPO_CHARS_MAX)
+    )
 
 
 def _not_an_object() -> RequestError:

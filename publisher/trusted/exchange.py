@@ -3,52 +3,51 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from builder.errors import Detail, RequestError
+from builder.errors import RequestError
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
-from publisher.fields import validation_failed
 from publisher.trusted.claims import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+
+# Instead of a repo's name: all that trust the job.
+ALL = "*"
 
 
 def exchange(
     database: Database,
     accounts: Accounts,
     job: Job,
-    repo: str | None,
+    repo: str,
     now: datetime | None = None,
     *,
     address: str = "",
 ) -> tuple[str, Token]:
     """A token for a job's repos, and its text, which nothing can tell again.
 
-    ``repo`` (``owner/name``, well-formed) is all that the token is good for; None: all that trust
-    the job, which must be of one owner. A job's ID token counts once; it is used up when a token
+    ``repo`` (``owner/name``, well-formed) is all that the token is good for; with ``*`` as name,
+    all of the owner's that trust the job. A job's ID token counts once; it is used up when a token
     was made for it, and not by a refusal, so that a job can try again when its owner has added it.
     ``address``: of whose request it is, for the account's log. All of it is one transaction.
 
     Raises RequestError ``token_expired``, ``invalid_token`` if it is used up,
-    ``insufficient_scope`` if nobody trusts the job there, ``validation_failed`` if it must say
-    ``repo``, ``storage_unavailable``.
+    ``insufficient_scope`` if it is not trusted there, ``storage_unavailable``.
     """
+    owner, _, name = repo.partition("/")
     publishers = TrustedPublishers(database)
     with database.transaction():
         _use_up(database, job, int((now or datetime.now(UTC)).timestamp()))
-        trusting = publishers.matching(job)
-        if repo is not None:
-            owner, _, name = repo.partition("/")
-            trusting = [one for one in trusting if one.owner == owner and one.repo in ("", name)]
+        trusting = [
+            one
+            for one in publishers.matching(job)
+            if one.owner == owner and (name == ALL or one.repo in ("", name))
+        ]
         if not trusting:
             raise _not_trusted(job, repo)
-        if len({one.owner for one in trusting}) > 1:
-            raise validation_failed(
-                Detail("repo", "is required: more than one owner trusts this job; say OWNER/NAME")
-            )
         for publisher in trusting:
             publishers.note_use(publisher, job, address=address, now=now)
         return accounts.create_trusted_token(
-            trusting[0].owner,
-            [name] if repo is not None else _repos(trusting),
+            owner,
+            _repos(trusting) if name == ALL else [name],
             " ".join(one.id for one in trusting),
             now,
         )
@@ -70,7 +69,7 @@ def _use_up(database: Database, job: Job, seconds: int) -> None:
         raise RequestError(
             "invalid_token",
             "The ID token was used already (jti), and each counts once. Get a new one from the "
-            "CI; at GitLab, whose jobs have one, leave `repo` out and keep the hub's token for "
+            "CI; at GitLab, whose jobs have one, ask for `OWNER/*` and keep the hub's token for "
             "all that the job publishes.",
         )
 
@@ -81,11 +80,11 @@ def _repos(trusting: Sequence[TrustedPublisher]) -> list[str]:
     return [] if "" in repos else repos
 
 
-def _not_trusted(job: Job, repo: str | None) -> RequestError:
+def _not_trusted(job: Job, repo: str) -> RequestError:
     environment = f"environment {job.environment}" if job.environment else "no environment"
     return RequestError(
         "insufficient_scope",
-        f"No trusted publisher for {repo or 'any repo'} is this job: project {job.project} "
+        f"No trusted publisher for {repo} is this job: project {job.project} "
         f"(id {job.project_id}), workflow {job.workflow}, {environment}, at {job.issuer}. Add it "
         "in the account settings under Trusted publishers; if the project was made anew under an "
         "old name, remove the old one there first.",

@@ -23,7 +23,7 @@ CURL_OPTIONS = {
 }  # fmt: skip
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
-    "--json", "--help",
+    "--json", "--help", "--trusted",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ CAPABILITIES = {
     "ranges": "a part of a raw text can be asked for",
     "mcp": "MCP is spoken at /mcp",
     "publishing": "the publish service answers, if only that a token is missing",
+    "accounts": "the account settings answer, and the exchange of tokens for jobs of a CI",
     "token": "there is a token to publish with",
     "rate limit": "a limit of reads is in force, and may be used up",
 }

@@ -6,12 +6,15 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 import requests
 
 from builder.routes import BY_NAME
+from cli.serve import serve
 from publisher.accounts import Accounts
 from publisher.database import Database
+from publisher.provider import SECRET_VARIABLE
 from tests.conformance.listening import listens
 from tests.servers import (
     DEADLINE_SECONDS,
@@ -65,6 +68,25 @@ def test_the_services_take_their_settings_from_one_file(unit):
     assert "EnvironmentFile=/etc/hub.env\n" in text
     assert "User=hub\n" in text
     assert "HUB_BASE_URL=" not in text
+
+
+def test_secrets_are_for_the_service_alone():
+    secret = "EnvironmentFile=-/etc/hub-secret.env\n"
+    found = [unit for unit in UNITS if secret in (DEPLOY / unit).read_text(encoding="utf-8")]
+    assert found == ["hub.service"]
+    assert SECRET_VARIABLE not in (DEPLOY / "hub.env").read_text(encoding="utf-8")
+    guide = (PROJECT / "docs" / "hosting.md").read_text(encoding="utf-8")
+    assert f"echo '{SECRET_VARIABLE}=…' > /etc/hub-secret.env" in guide
+
+
+def test_the_example_of_a_provider_is_one_that_works():
+    text = (DEPLOY / "hub.env").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^#(HUB_\w+)=(\S.*)$", text, re.M))
+    known = {
+        option.envvar for option in serve.params if isinstance(option, click.Option)
+    }  # fmt: skip
+    assert len(found) == 4
+    assert found.keys() <= known
 
 
 def test_their_commands_make_a_hub(tmp_path):

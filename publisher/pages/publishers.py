@@ -1,0 +1,150 @@
+"""The page of an owner's trusted publishers, and of the repos that take nothing else."""
+
+from collections.abc import Sequence
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import RadioField, SelectField, StringField
+from wtforms.validators import DataRequired, InputRequired
+
+from builder.errors import RequestError
+from publisher.pages import snippets
+from publisher.pages.fields import show_errors
+from publisher.pages.frame import Frame
+from publisher.pages.repos import OFFERED_MAX, repos_of
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import (
+    ENVIRONMENT_CHARS_MAX,
+    GITLAB_WORKFLOW,
+    TrustedPublisher,
+    TrustedPublishers,
+)
+
+PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
+ONLY, TOO = "only", "too"
+
+
+class PublisherForm(FlaskForm):
+    issuer = SelectField("Provider")
+    repo = StringField(
+        "Repo",
+        description="Which it may publish; it need not be there yet. Empty: all of yours.",
+    )
+    project = StringField(
+        "Project",
+        [DataRequired("Name the project.")],
+        description="As in its address: OWNER/REPOSITORY at GitHub, GROUP/PROJECT at GitLab.",
+    )
+    workflow = StringField(
+        "Workflow file",
+        description="At GitHub its name in .github/workflows, as publish.yml. At GitLab its path; "
+        f"empty: {GITLAB_WORKFLOW}.",
+    )
+    environment = StringField(
+        "Environment",
+        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: a job of any environment, "
+        "or of none.",
+    )
+    project_id = StringField(
+        "Number of the project",
+        description="Keeps a project out that gets the same name later. Empty: the first job that "
+        "publishes fixes it.",
+    )
+
+
+class OnlyForm(FlaskForm):
+    """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
+
+    repo = StringField(
+        "Another repo, which need not be there yet",
+        [DataRequired("Name the repo.")],
+        id="only-repo",
+    )
+    who = RadioField(validators=[InputRequired("Choose who may publish.")], choices=[ONLY, TOO])
+
+
+def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
+    """Add these pages."""
+    by_url = {issuer.url: issuer for issuer in issuers}
+    trusted = TrustedPublishers(frame.database)
+
+    def show(owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
+        listed = trusted.of(owner)
+        mine = repos_of(frame.settings.content, owner)
+        tokens_refused = frame.accounts.trusted_only(owner)
+        covered = {publisher.repo for publisher in listed if publisher.repo}
+        offered = mine if mine and len(mine) <= OFFERED_MAX else []
+        covers_all = any(not publisher.repo for publisher in listed)
+        return frame.render(
+            "publishers.html",
+            status,
+            form=form,
+            only=only,
+            offered=offered,
+            is_readable=mine is not None,
+            publishers=[(one, provider(one), file_of(one)) for one in listed],
+            added=request.args.get("added"),
+            repos=[
+                (repo, repo in tokens_refused, covers_all or repo in covered)
+                for repo in sorted(covered.union(tokens_refused, offered))
+            ],
+        )
+
+    def provider(publisher: TrustedPublisher) -> str:
+        issuer = by_url.get(publisher.issuer)
+        return f"{PROVIDERS[issuer.kind]} ({issuer.url})" if issuer else publisher.issuer
+
+    def file_of(publisher: TrustedPublisher) -> str | None:
+        """The workflow to paste; None where this hub believes its issuer no more."""
+        issuer = by_url.get(publisher.issuer)
+        return issuer and snippets.workflow(frame.settings, issuer.kind, publisher)
+
+    def new_form(**options: None) -> PublisherForm:
+        form = PublisherForm(**options)
+        form.issuer.choices = [
+            (issuer.url, f"{PROVIDERS[issuer.kind]} ({issuer.url})") for issuer in issuers
+        ]
+        return form
+
+    @frame.view("/publishers", "GET", "POST")
+    def publishers(owner: str) -> Response:
+        form = new_form()
+        if form.validate_on_submit():
+            repo = (form.repo.data or "").strip().removeprefix(f"{owner}/")
+            try:
+                added = trusted.add(
+                    owner, repo, by_url[form.issuer.data], form.project.data,
+                    form.workflow.data or "", form.environment.data or "",
+                    form.project_id.data or "", address=request.remote_addr or "",
+                )  # fmt: skip
+            except RequestError as error:
+                show_errors(form, error, form.project)
+            else:
+                told = f"{added.project} is trusted. Its workflow is below, ready to paste."
+                return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
+        return show(owner, form, OnlyForm(formdata=None), frame.status_of(form))
+
+    @frame.view("/publishers/<publisher_id>/remove", "POST")
+    def remove(owner: str, publisher_id: str) -> Response:
+        removed = trusted.remove(owner, publisher_id, address=request.remote_addr or "")
+        told = f"{removed.project} is trusted no more for {removed.scope()}."
+        return frame.redirect("/publishers", told)
+
+    @frame.view("/publishers/only", "POST")
+    def only(owner: str) -> Response:
+        form = OnlyForm()
+        if form.validate_on_submit():
+            repo, is_on = form.repo.data.strip().removeprefix(f"{owner}/"), form.who.data == ONLY
+            try:
+                frame.accounts.set_trusted_only(
+                    owner, repo, is_on, address=request.remote_addr or ""
+                )
+            except RequestError as error:
+                show_errors(form, error, form.repo)
+            else:
+                told = "trusted publishers only" if is_on else "tokens as well"
+                return frame.redirect(
+                    "/publishers#only", f"{owner}/{repo} takes publications from {told}."
+                )
+        form.repo.errors = [*form.repo.errors, *form.who.errors]
+        return show(owner, new_form(formdata=None), form, 422)

@@ -1,0 +1,26 @@
+"""Which ways to another server nobody between can listen to, or change what comes along."""
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+
+def is_private_way(url: Any) -> bool:
+    """Whether it is a URL of https, or of http on this machine itself."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except (TypeError, ValueError, AttributeError):
+        return False
+    if not isinstance(url, str) or not host or port == 0 or "@" in parts.netloc:
+        return False
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

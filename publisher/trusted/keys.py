@@ -1,0 +1,192 @@
+"""The public keys of issuers, which sign what they say of CI jobs.
+
+OpenID Connect Discovery 1.0 leads from an issuer's URL to its keys (JWK, RFC 7517). Only issuers
+that whoever runs the hub has named are ever asked.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jwt
+import requests
+
+from builder.errors import RequestError
+from publisher.log import log_event
+from publisher.private_way import is_private_way
+from publisher.trusted.issuers import Issuer
+
+# Never those with a shared secret (HS256 …), and never "none".
+ALGORITHMS = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+
+# Keys are good this long, and this long if the issuer cannot be asked for newer ones.
+FRESH_SECONDS = 3600
+USABLE_SECONDS = 86_400
+# An issuer is asked at most this often, whatever strangers put into their tokens.
+PAUSE_SECONDS = 30
+TIMEOUT_SECONDS = 5
+DOCUMENT_BYTES_MAX = 1024 * 1024
+
+log = logging.getLogger("hub.trusted")
+
+
+class KeyRing:
+    """The public keys of issuers, fetched when they are needed and kept in memory. Thread-safe.
+
+    ``clock`` gives seconds that never go back.
+    """
+
+    def __init__(
+        self, issuers: Iterable[Issuer], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._kept = {issuer: _Kept() for issuer in issuers}
+        self._clock = clock
+
+    def key_for(self, issuer: Issuer, kid: str) -> jwt.PyJWK:
+        """The key that an issuer calls ``kid``, to check signatures with.
+
+        Its ``algorithm_name`` is the one it states, else the usual one for its type; it is one
+        of ALGORITHMS. Raises RequestError ``invalid_token`` if the issuer has no such key;
+        ``unavailable`` if it cannot be asked.
+        """
+        kept = self._kept[issuer]
+        key = kept.keys.get(kid)
+        age = self._age(kept)
+        if key is None or age >= FRESH_SECONDS:
+            # Whoever has a key that will do goes on with it while another thread asks.
+            is_enough = key is not None and age < USABLE_SECONDS
+            if kept.turn.acquire(timeout=0 if is_enough else 2 * TIMEOUT_SECONDS):
+                try:
+                    self._renew(issuer, kept)
+                finally:
+                    kept.turn.release()
+            key = kept.keys.get(kid)
+            age = self._age(kept)
+        if key is not None and age < USABLE_SECONDS:
+            return key
+        if kept.failure or age >= FRESH_SECONDS:
+            raise RequestError("unavailable", kept.failure or _unreachable(issuer, "no answer"))
+        raise RequestError(
+            "invalid_token",
+            f"The ID token is signed with the key {kid[:100]!r}, and {issuer.url} publishes none "
+            "of this name. Get a new ID token; if the issuer has new keys, they are known here "
+            f"within {PAUSE_SECONDS} seconds.",
+        )
+
+    def _age(self, kept: "_Kept") -> float:
+        return self._clock() - kept.fetched_at
+
+    def _renew(self, issuer: Issuer, kept: "_Kept") -> None:
+        """Ask the issuer, unless it was asked just now, by another thread maybe."""
+        now = self._clock()
+        if now - kept.asked_at < PAUSE_SECONDS:
+            return
+        kept.asked_at = now
+        try:
+            kept.keys, kept.fetched_at, kept.failure = _fetch_keys(issuer), now, ""
+        except RequestError as error:
+            kept.failure = str(error)
+            log_event(log, logging.WARNING, "issuer", error, issuer=issuer.url)
+
+
+class _Kept:
+    """What is known of one issuer. Times are the clock's; ``failure`` is how the last fetch
+    failed, or empty. ``turn`` is held by the thread that fetches.
+    """
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.keys: dict[str, jwt.PyJWK] = {}
+        self.fetched_at = self.asked_at = float("-inf")
+        self.failure = ""
+
+
+def _fetch_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
+    """The issuer's keys by name. Raises RequestError ``unavailable``."""
+    discovery = _fetch(issuer, f"{issuer.url}/.well-known/openid-configuration")
+    if discovery.get("issuer") != issuer.url:
+        raise _unavailable(issuer, "its discovery document is another issuer's")
+    keys_url = discovery.get("jwks_uri")
+    if not is_private_way(keys_url):
+        raise _unavailable(issuer, "its discovery document has no jwks_uri with https")
+    listed = _fetch(issuer, keys_url).get("keys")
+    found = [_parse_key(one) for one in listed] if isinstance(listed, list) else []
+    keys = {key.key_id: key for key in found if key is not None}
+    if not keys:
+        raise _unavailable(issuer, "it publishes no key that can be used")
+    return keys
+
+
+def _parse_key(listed: Any) -> jwt.PyJWK | None:
+    """A key for signatures, of a kind that is known here, with a name; None for any other."""
+    if not isinstance(listed, dict) or listed.get("use", "sig") != "sig":
+        return None
+    kid = listed.get("kid")
+    if not isinstance(kid, str) or not kid:
+        return None
+    try:
+        key = jwt.PyJWK(listed)
+    except (jwt.PyJWTError, TypeError, ValueError):
+        # Issuers add kinds of keys before they use them; a token that needs this one is told so.
+        return None
+    return key if key.algorithm_name in ALGORITHMS else None
+
+
+def _fetch(issuer: Issuer, url: str) -> dict[str, Any]:
+    """A document of JSON. Raises RequestError ``unavailable``."""
+    try:
+        with requests.get(
+            url,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+            stream=True,
+            auth=_no_credentials,
+        ) as response:
+            if response.status_code != 200:
+                raise _unavailable(issuer, f"it answers {url} with HTTP {response.status_code}")
+            body = _read(issuer, response)
+    except requests.Timeout as error:
+        raise _unavailable(issuer, f"no answer in {TIMEOUT_SECONDS} seconds") from error
+    except requests.RequestException as error:
+        raise _unavailable(issuer, f"no connection ({type(error).__name__})") from error
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _unavailable(issuer, f"what it has at {url} is not JSON") from error
+    if not isinstance(document, dict):
+        raise _unavailable(issuer, f"what it has at {url} is no JSON object")
+    return document
+
+
+def _read(issuer: Issuer, response: requests.Response) -> bytes:
+    body = bytearray()
+    end = time.monotonic() + TIMEOUT_SECONDS
+    for part in response.iter_content(16 * 1024):
+        body += part
+        if len(body) > DOCUMENT_BYTES_MAX:
+            raise _unavailable(issuer, f"its answer has more than {DOCUMENT_BYTES_MAX:,} bytes")
+        if time.monotonic() > end:
+            raise _unavailable(issuer, f"its answer takes more than {TIMEOUT_SECONDS} seconds")
+    return bytes(body)
+
+
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Sends none; without this, requests would look for some in ~/.netrc."""
+    return request
+
+
+def _unavailable(issuer: Issuer, reason: str) -> RequestError:
+    return RequestError("unavailable", _unreachable(issuer, reason))
+
+
+def _unreachable(issuer: Issuer, reason: str) -> str:
+    return (
+        f"The keys of {issuer.url} cannot be had now: {reason}. Run the job again later; whoever "
+        "runs this hub should see that it reaches that address."
+    )

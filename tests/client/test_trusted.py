@@ -1,0 +1,543 @@
+"""`hub push --trusted`: a CI job publishes with no stored token, and tells nobody its secrets."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+
+from publisher.database import Database
+from publisher.tokens import make_token
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
+from tests.catalogues import settings_in
+from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port, error, in_turn
+from tests.client.shells import TOKEN, Client, Done, need
+from tests.issuer import RUNTIME_SECRET, TestIssuer, issuer
+from tests.servers import DEADLINE_SECONDS, Server, add_publisher, serving
+
+EXCHANGE = "/api/v1/trusted-publishing/token"
+VERSIONS = "/api/v1/repos/ada/x/versions"
+ID_TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJqdGkiOiJmYWtlIn0.c2lnbmF0dXJlLW9mLW5vYm9keQ"
+CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
+GRANTED = answer(json.dumps({"data": {"token": TOKEN, "owner": "ada", "repos": ["x"]}}))
+PUSH = ("push", "--trusted", "ada/x", "-")
+FAKE_CURL = '#!/bin/sh\n{ echo "$@"; export -p; cat; } >>"$SEEN"\nexit 2\n'
+
+
+def push(client: Client) -> Done:
+    return client.run(*PUSH, stdin=b"Hi.")
+
+
+def id_token_answer(token: str = ID_TOKEN) -> bytes:
+    return answer(json.dumps({"count": len(token), "value": token}))
+
+
+def on_github(client: Client, url: str, issuer_url: str, **env: str) -> Client:
+    """A client in a job of GitHub Actions, whose runner is at ``issuer_url``."""
+    given = {
+        "GITHUB_ACTIONS": "true",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{issuer_url}/token?api-version=2.0",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": RUNTIME_SECRET,
+    }
+    return client.to(url, **given | env)
+
+
+class Parts:
+    """Answers of an issuer and a hub at one address; each part is answers in turn."""
+
+    def __init__(
+        self, *,
+        id_token: tuple[Answer, ...] = (id_token_answer(),),
+        exchange: tuple[Answer, ...] = (GRANTED,),
+        versions: tuple[Answer, ...] = (CREATED,),
+    ) -> None:  # fmt: skip
+        self._parts: dict[str, Callable[[Request], Answer]] = {
+            "/token": in_turn(*id_token),
+            EXCHANGE: in_turn(*exchange),
+            VERSIONS: in_turn(*versions),
+        }
+
+    def __call__(self, request: Request) -> Answer:
+        return self._parts[request.path.partition("?")[0]](request)
+
+
+def paths(fake: Fake) -> list[str]:
+    """Which of the three was asked, in order."""
+    return [request.path.partition("?")[0] for request in fake.requests]
+
+
+# With a real hub ---------------------------------------------------------------------------------
+
+
+class Trusting(NamedTuple):
+    """A live hub, and the issuers of which some jobs may publish as ada."""
+
+    server: Server
+    github: TestIssuer
+    gitlab: TestIssuer
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def gitlab_token(self) -> str:
+        return self.gitlab.gitlab_token(aud=self.url)
+
+
+@pytest.fixture(scope="module")
+def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
+    settings = settings_in(tmp_path_factory.mktemp("hub"))
+    add_publisher(settings, "ada")
+    with issuer() as github, issuer() as gitlab:
+        with Database(settings.state) as database:
+            publishers = TrustedPublishers(database)
+            publishers.add("ada", "", Issuer("github", github.url), "octo/prompts", "publish.yml")
+            publishers.add("ada", "", Issuer("gitlab", gitlab.url), "acme/team/prompts", "")
+        options = (f"github={github.url}", f"gitlab={gitlab.url}")
+        with serving(
+            settings,
+            "--publish-limit",
+            "0",
+            *(word for each in options for word in ("--trusted-issuer", each)),
+        ) as server:
+            yield Trusting(server, github, gitlab)
+
+
+def test_a_job_of_github(each: Client, trusting: Trusting) -> None:
+    job = on_github(each, trusting.url, trusting.github.url)
+    repo = f"ada/github-{each.shell}"
+    (job.work / "a.md").write_bytes(b"One.")
+    assert job.run("push", "--trusted", repo, "a.md") == (0, f"{repo} 1.0.0\n".encode(), "")
+    # Each push has an ID token of its own.
+    done = job.run("push", "--trusted", repo, "-", "Two", "minor", stdin=b"Two.")
+    assert done == (0, f"{repo} 1.1.0\n".encode(), "")
+    assert trusting.server.get(f"/api/v1/repos/{repo}/raw").content == b"Two."
+
+
+def test_a_job_of_gitlab(each: Client, trusting: Trusting) -> None:
+    repo = f"ada/gitlab-{each.shell}"
+    job = each.to(trusting.url + "/", HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
+    assert job.run("push", "--trusted", repo, "-", stdin=b"One.").text == f"{repo} 1.0.0\n"
+    again = job.run("push", "--trusted", repo, "-", stdin=b"Two.")
+    assert again.status == 4 and again.err and again.out == b""
+    assert list(versions(trusting, repo)) == ["1.0.0"]
+
+
+def versions(trusting: Trusting, repo: str) -> list[str]:
+    found = trusting.server.get(f"/api/v1/repos/{repo}/versions").json()["data"]
+    return [each["version"] for each in found]
+
+
+def test_a_job_that_nobody_trusts(client: Client, trusting: Trusting) -> None:
+    trusting.github.job = {"repository_id": "666", "repository": "evil/fork"}
+    try:
+        done = push(on_github(client, trusting.url, trusting.github.url, HUB_TOKEN=TOKEN))
+    finally:
+        trusting.github.job = {}
+    assert done.status == 4 and "evil/fork" in done.err and done.out == b""
+
+
+def test_an_id_token_for_another_hub(client: Client, trusting: Trusting) -> None:
+    job = client.to(trusting.url, HUB_ID_TOKEN=trusting.gitlab.gitlab_token(aud="https://other"))
+    done = push(job)
+    assert done.status == 4 and trusting.url in done.err
+
+
+def test_a_hub_of_files_has_no_trusted_publishing(client: Client, hosts: dict[str, str]) -> None:
+    for host in ("python", "nginx"):
+        done = push(client.to(hosts[host], HUB_ID_TOKEN=ID_TOKEN))
+        assert done.status in (1, 3, 6) and f"{hosts[host]} has no trusted publishing" in done.err
+
+
+# What is asked -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/token?api-version=2.0", "/token?api-version=2.0&audience="),
+        ("/token", "/token?audience="),
+    ],
+)
+def test_who_is_told_what(path: str, asked: str, each: Client) -> None:
+    with Fake(Parts()) as fake:
+        job = on_github(
+            each, fake.url, fake.url, ACTIONS_ID_TOKEN_REQUEST_URL=fake.url + path, HUB_TOKEN="a b"
+        )  # fmt: skip
+        assert push(job) == (0, b"ada/x 1.0.0\n", "")
+    id_token, exchange, versions = fake.requests
+    audience = quote(fake.url, safe="")
+    assert id_token.method == "GET"
+    assert id_token.path.replace("%3a", "%3A").replace("%2f", "%2F") == asked + audience
+    assert id_token.headers["authorization"] == f"bearer {RUNTIME_SECRET}"
+    assert (exchange.method, exchange.path) == ("POST", EXCHANGE)
+    assert exchange.headers["content-type"] == "application/json"
+    assert "authorization" not in exchange.headers
+    assert json.loads(exchange.body) == {"token": ID_TOKEN, "repo": "ada/x"}
+    assert versions.headers["authorization"] == f"Bearer {TOKEN}"
+    assert json.loads(versions.body)["content"] == "Hi."
+
+
+def test_github_is_asked_where_both_are_given(client: Client) -> None:
+    with Fake(Parts()) as fake:
+        assert push(on_github(client, fake.url, fake.url, HUB_ID_TOKEN="x.y.z")).status == 0
+        assert json.loads(fake.requests[1].body)["token"] == ID_TOKEN
+
+
+def test_an_id_token_that_is_given(client: Client) -> None:
+    """Also in a job of GitHub whose own is not to be had."""
+    with Fake(Parts()) as fake:
+        for env in ({}, {"GITHUB_ACTIONS": "true"}, {"HUB_TOKEN": make_token()}):
+            assert push(client.to(fake.url, HUB_ID_TOKEN=ID_TOKEN, **env)).status == 0
+            assert paths(fake) == [EXCHANGE, VERSIONS]
+            fake.requests.clear()
+
+
+def test_answers_in_other_spaces(client: Client) -> None:
+    pretty = answer(json.dumps({"count": 1, "value": ID_TOKEN}, indent=4))
+    granted = answer(json.dumps({"data": {"token": TOKEN, "repos": []}}, indent=2))
+    with Fake(Parts(id_token=(pretty,), exchange=(granted,))) as fake:
+        assert push(on_github(client, fake.url, fake.url)).status == 0
+
+
+# What is missing or wrong ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        ({}, "put a token in HUB_TOKEN and leave --trusted out"),
+        ({"HUB_TOKEN": TOKEN}, "put a token in HUB_TOKEN and leave --trusted out"),
+        ({"GITHUB_ACTIONS": "true"}, "`permissions: id-token: write`"),
+        ({"GITHUB_ACTIONS": "true", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x"}, "id-token: write"),
+        ({"GITLAB_CI": "true"}, "`id_tokens: HUB_ID_TOKEN: aud: https://hub.example`"),
+        ({"HUB_ID_TOKEN": 'x"\ny'}, "HUB_ID_TOKEN is not an ID token"),
+        ({"HUB_ID_TOKEN": "$ID_TOKEN"}, "HUB_ID_TOKEN is not an ID token"),
+    ],
+)
+def test_no_job_that_can_say_who_it_is(
+    env: dict[str, str], told: str, curl: tuple[Client, Path]
+) -> None:
+    client, seen = curl
+    done = push(client.to("https://hub.example", **env))
+    assert done.status == 4 and told in done.err, done.err
+    assert not seen.exists()
+
+
+def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
+    with Fake(Parts()) as fake:
+        job = on_github(each, fake.url, fake.url)
+        assert job.run(*PUSH) == (5, b"", "- is empty\n")
+        assert job.run(*PUSH, stdin=b"a\xff").status == 5
+        assert job.run("push", "--trusted", "ada/x", "nowhere").status == 1
+        assert not fake.requests
+
+
+@pytest.mark.parametrize(
+    ("operands", "told"),
+    [
+        (["ada/x", "f", "--trusted"], "--trusted comes before OWNER/NAME"),
+        (["ada/x", "--trusted", "f"], "--trusted comes before OWNER/NAME"),
+        (["--trust", "ada/x", "f"], "there is no option --trust"),
+        (["--trusted"], "give OWNER/NAME, FILE"),
+        (["--trusted", "ada", "f"], "with a slash"),
+    ],
+)
+def test_wrong_uses(operands: list[str], told: str, each: Client) -> None:
+    done = on_github(each, "http://127.0.0.1:9", "http://127.0.0.1:9").run("push", *operands)
+    assert done.status == 2 and told in done.err
+
+
+def with_exchange(client: Client, *answers: Answer) -> tuple[Done, list[str]]:
+    """What becomes of a push whose exchange is answered so, and who was asked."""
+    with Fake(Parts(exchange=answers)) as fake:
+        done = push(on_github(client, fake.url, fake.url))
+        return done, paths(fake)
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"), [(400, 5), (401, 4), (403, 4), (413, 5), (415, 5), (422, 5), (418, 1)]
+)
+def test_an_exchange_that_is_refused(status: int, ended: int, client: Client) -> None:
+    done, asked = with_exchange(client, error(status, "This is why."))
+    assert done == (ended, b"", "This is why.\n")
+    assert asked == ["/token", EXCHANGE]
+
+
+@pytest.mark.parametrize(("status", "ended"), [(404, 3), (405, 1), (501, 6)])
+def test_a_hub_that_has_no_trusted_publishing(status: int, ended: int, client: Client) -> None:
+    done, _ = with_exchange(client, error(status, "There is no such page."))
+    assert done.status == ended
+    assert f"has no trusted publishing, it answers {status}: is HUB_URL right?" in done.err
+    assert "put a token in HUB_TOKEN" in done.err and "no such page" not in done.err
+
+
+@pytest.mark.parametrize(("status", "ended"), [(429, 7), (500, 6), (503, 6)])
+def test_an_exchange_that_is_tried_again(status: int, ended: int, client: Client) -> None:
+    done, asked = with_exchange(client, error(status), error(status), GRANTED)
+    assert done == (0, b"ada/x 1.0.0\n", "")
+    assert asked == ["/token", EXCHANGE, EXCHANGE, EXCHANGE, VERSIONS]
+    done, asked = with_exchange(client, error(status))
+    assert done.status == ended and asked == ["/token", *[EXCHANGE] * 4]
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["<p>Log in", "", "{}", '{"token":""}', '{"token":"a.b"}', '{"token":"a b"}', '{"token":null}'],
+)
+def test_what_is_no_exchange(page: str, client: Client) -> None:
+    done, asked = with_exchange(client, answer(page))
+    assert done.status == 6 and "is not a hub's" in done.err
+    assert VERSIONS not in asked
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"), [(400, 6), (401, 4), (403, 4), (404, 6), (429, 7), (500, 6), (302, 6)]
+)
+def test_an_issuer_that_refuses(status: int, ended: int, client: Client) -> None:
+    with Fake(Parts(id_token=(error(status, "Unknown to us."),))) as fake:
+        done = push(on_github(client, fake.url, fake.url))
+    assert done.status == ended and f"it answers {status}" in done.err and "GitHub" in done.err
+    assert set(paths(fake)) == {"/token"}
+
+
+def test_an_issuer_that_is_away(client: Client) -> None:
+    with Fake(Parts()) as fake, closed_port() as url:
+        done = push(on_github(client, fake.url, url))
+    assert done.status == 6 and done.err.startswith("cannot reach GitHub for an ID token: ")
+    assert not fake.requests and client.sleeps == ["1", "2", "4"]
+
+
+@pytest.mark.parametrize("page", ["", "<p>Log in", "{}", '{"value":null}', '{"value":"a b"}'])
+def test_an_issuer_that_answers_nonsense(page: str, client: Client) -> None:
+    with Fake(Parts(id_token=(answer(page),))) as fake:
+        done = push(on_github(client, fake.url, fake.url))
+    assert done == (6, b"", "what GitHub answers has no ID token in it\n")
+
+
+# Answers that are lost ---------------------------------------------------------------------------
+
+
+class Once:
+    """An exchange that takes each ID token once; its first ``lost`` grants do not arrive."""
+
+    def __init__(self, lost: int) -> None:
+        self._lost = lost
+        self._used: set[str] = set()
+
+    def __call__(self, request: Request) -> Answer:
+        path = request.path.partition("?")[0]
+        if path == "/token":
+            return id_token_answer(f"{ID_TOKEN}{len(self._used)}")
+        if path == VERSIONS:
+            return CREATED
+        token = json.loads(request.body)["token"]
+        if token in self._used:
+            return error(401, "This ID token was used already.")
+        self._used.add(token)
+        self._lost -= 1
+        return Reset(GRANTED[:30]) if self._lost >= 0 else GRANTED
+
+
+def test_github_gives_another_id_token_where_an_answer_was_lost(each: Client) -> None:
+    with Fake(Once(lost=2)) as fake:
+        assert push(on_github(each, fake.url, fake.url)) == (0, b"ada/x 1.0.0\n", "")
+    lost = ["/token", EXCHANGE, EXCHANGE]
+    assert paths(fake) == [*lost, *lost, "/token", EXCHANGE, VERSIONS]
+
+
+def test_answers_that_are_lost_without_end(client: Client) -> None:
+    with Fake(Once(lost=99)) as fake:
+        done = push(on_github(client, fake.url, fake.url))
+    assert done.status == 4 and "used already" in done.err
+    assert paths(fake) == ["/token", EXCHANGE, EXCHANGE] * 4
+
+
+def test_an_id_token_of_gitlab_is_used_up_by_an_answer_that_was_lost(each: Client) -> None:
+    with Fake(Once(lost=1)) as fake:
+        done = push(each.to(fake.url, HUB_ID_TOKEN=ID_TOKEN))
+    assert done.status == 4 and paths(fake) == [EXCHANGE, EXCHANGE]
+    assert done.err == (
+        "an answer may have been lost, and an ID token counts once: run the job again\n"
+        "This ID token was used already.\n"
+    )
+
+
+# Secrets -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def curl(each: Client, tmp_path: Path) -> tuple[Client, Path]:
+    """A client whose curl only notes what it gets, and the file with that."""
+    folder = tmp_path / "curl"
+    folder.mkdir()
+    (folder / "curl").write_text(FAKE_CURL)
+    (folder / "curl").chmod(0o755)
+    seen = tmp_path / "seen"
+    return each.having(folder).to("https://hub.example", SEEN=str(seen)), seen
+
+
+SECRETS = {
+    "HUB_TOKEN": make_token(), "HUB_ID_TOKEN": "e30.the-job-s.own",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": RUNTIME_SECRET,
+}  # fmt: skip
+
+
+def test_other_commands_take_the_secrets_away(curl: tuple[Client, Path]) -> None:
+    client, seen = curl
+    job = on_github(client, "https://hub.example", "https://runner.example", **SECRETS)
+    for command in (["pull", "a/b"], ["cat", "a/b"], ["versions", "a/b"], ["search", "x"]):
+        job.run(*command)
+    noted = seen.read_text()
+    assert "HOME=" in noted
+    assert not [secret for secret in SECRETS.values() if secret in noted]
+
+
+def test_which_hub_gets_an_id_token(curl: tuple[Client, Path]) -> None:
+    client, seen = curl
+    for url, insecure, status in [
+        ("https://hub.example", "", 6), ("http://[::1]:8000", "", 6),
+        ("http://hub.example", "", 4), ("http://localhost.evil.example", "", 4),
+        ("http://hub.example", "1", 6),
+    ]:  # fmt: skip
+        job = client.to(url, HUB_INSECURE=insecure, HUB_ID_TOKEN=ID_TOKEN)
+        assert push(job).status == status, url
+        assert seen.exists() == (status == 6), url
+        if seen.exists():
+            assert ID_TOKEN in seen.read_text()
+            seen.unlink()
+
+
+SAFE = [
+    "https://runner.example/a/b?api-version=2.0&x=%20,y", "https://runner.example:8443",
+    "http://127.0.0.1:8000/x?y=z", "http://localhost/x", "http://[::1]:80/x",
+]  # fmt: skip
+UNSAFE = [
+    "http://runner.example/x", "http://localhost.evil.example", "http://localhost?@evil.example",
+    "http://127.0.0.1@evil.example/", "http://localhost:80?x", "http://localhost\\@evil.example",
+    "http://localhost#@evil.example", "https://", "https:///x", "file:///etc/passwd", "localhost",
+    'https://x"\nurl=y', "https://x y", "-K", "https://{a,b}.example", "ftp://x",
+]  # fmt: skip
+
+
+def test_which_issuer_is_asked(curl: tuple[Client, Path]) -> None:
+    client, seen = curl
+    job = on_github(client, "https://hub.example", "", HUB_INSECURE="1")
+    for url in [*SAFE, *UNSAFE]:
+        done = push(job.to("https://hub.example", ACTIONS_ID_TOKEN_REQUEST_URL=url))
+        assert done.status == (6 if url in SAFE else 4), (url, done.err)
+        assert seen.exists() == (url in SAFE), url
+        if seen.exists():
+            assert f'header = "Authorization: bearer {RUNTIME_SECRET}"\n' in seen.read_text()
+            seen.unlink()
+        else:
+            assert "ACTIONS_ID_TOKEN_REQUEST_URL is no address of https" in done.err
+
+
+@pytest.mark.parametrize("secret", ["a b", 'a"', "a\\n", "a\nurl=http://x", "é"])
+def test_what_is_no_token_for_the_issuer(secret: str, curl: tuple[Client, Path]) -> None:
+    client, seen = curl
+    job = on_github(
+        client, "https://hub.example", "https://x", ACTIONS_ID_TOKEN_REQUEST_TOKEN=secret
+    )
+    done = push(job)
+    assert done.status == 4 and "ACTIONS_ID_TOKEN_REQUEST_TOKEN is not a token" in done.err
+    assert not seen.exists()
+
+
+def test_no_program_is_told_a_secret(each: Client, tmp_path: Path) -> None:
+    """Neither as an argument nor in its environment; what is written is in the private folder."""
+    need("strace")
+    trace = tmp_path / "trace"
+    old = make_token()
+    names = "token id_token id_request_token curl_config secret secrets masked unmasked"
+    with Fake(Parts()) as fake:
+        job = on_github(
+            each, fake.url, fake.url, HUB_TOKEN=old, **dict.fromkeys(names.split(), "exported")
+        )
+        done = subprocess.run(
+            [
+                shutil.which("strace"), "-f", "-qq", "-v", "-y", "-s", "100000", "-o", trace,
+                "-e", "trace=execve,write,writev,sendto,sendmsg",
+                *job.command(*PUSH, options=("-x", "-a")),
+            ],
+            input=b"Hi.", capture_output=True, cwd=job.work,
+            env=job.environment(), timeout=2 * DEADLINE_SECONDS,
+        )  # fmt: skip
+    assert done.stdout == b"ada/x 1.0.0\n", done.stderr
+    assert not list(job.tmp.iterdir())
+    secrets = (old, RUNTIME_SECRET, ID_TOKEN, TOKEN)
+    assert b"main push" in done.stderr
+    assert not [secret for secret in secrets if secret.encode() in done.stderr]
+    calls = trace.read_text().splitlines()
+    runs = [call for call in calls if " execve(" in call]
+    assert len(runs) > 10
+    assert RUNTIME_SECRET in runs[0]  # the shell itself
+    for call in runs[1:]:
+        assert not [secret for secret in secrets if secret in call], call[:200]
+    told = [call for call in calls if call not in runs and any(each in call for each in secrets)]
+    assert {secret for secret in secrets for call in told if secret in call} == {*secrets} - {old}
+    into = re.compile(
+        rf" (write|writev|sendto|sendmsg)\(\d+<(pipe|socket|TCP|{re.escape(str(job.tmp))}/hub-)"
+    )
+    for call in told:
+        assert into.search(call), call[:200]
+
+
+def test_files_have_a_secret_no_longer_than_it_takes_to_read_it(each: Client) -> None:
+    """Whoever kills the client in its last request, which is the long one, finds none."""
+    parts = Parts()
+    found: list[bytes] = []
+
+    def look(request: Request) -> Answer:
+        if request.path == VERSIONS:
+            found.extend(path.read_bytes() for path in each.tmp.glob("*/*"))
+        return parts(request)
+
+    with Fake(look) as fake:
+        assert push(on_github(each, fake.url, fake.url)).status == 0
+    assert any(b'"content":"Hi."' in text for text in found)
+    for secret in (RUNTIME_SECRET, ID_TOKEN, TOKEN):
+        assert not [text for text in found if secret.encode() in text]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_do_not_get_a_secret(status: int, client: Client) -> None:
+    with Fake(Parts()) as other:
+        for part in ("id_token", "exchange"):
+            moved = answer("", status, Location=other.url + "/token")
+            with Fake(Parts(**{part: (moved,)})) as fake:
+                assert push(on_github(client, fake.url, fake.url)).status == 6
+        assert not other.requests
+
+
+def test_a_proxy_does_not_get_what_stays_on_this_machine(client: Client) -> None:
+    with Fake(lambda _: error(500)) as proxy, Fake(Parts()) as fake:
+        job = on_github(client, fake.url, fake.url, http_proxy=proxy.url, ALL_PROXY=proxy.url)
+        assert push(job).status == 0
+    assert not proxy.requests
+
+
+def test_what_servers_tell_back_is_masked(each: Client) -> None:
+    told = f"No: {ID_TOKEN}, '{ID_TOKEN}' and {TOKEN}; {RUNTIME_SECRET}{RUNTIME_SECRET}!"
+    with Fake(Parts(exchange=(error(403, told),))) as fake:
+        done = push(on_github(each, fake.url, fake.url))
+        assert done == (4, b"", f"No: ***, '***' and {TOKEN}; ******!\n")
+    with Fake(Parts(versions=(error(403, told),))) as fake:
+        done = push(on_github(each, fake.url, fake.url))
+        assert done == (4, b"", "No: ***, '***' and ***; ******!\n")
+        # As with a token that is stored.
+        done = each.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
+        assert done.status == 4 and TOKEN not in done.err and "***" in done.err
+    warned = {"owner": "ada", "name": "x", "version": "1.0.0", "warnings": [told]}
+    created = answer(json.dumps({"data": warned}, separators=(",", ":")), 201)
+    with Fake(Parts(versions=(created,))) as fake:
+        done = push(on_github(each, fake.url, fake.url))
+        assert done.status == 0
+        assert done.err == "warning: No: ***, '***' and ***; ******!\n"

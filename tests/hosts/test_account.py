@@ -1,0 +1,403 @@
+"""What nginx, Caddy and the Worker make of the account settings and of the exchange of tokens.
+
+Behind them is a stand-in that tells what it was sent, and answers as it is asked to: the real
+service is asked by tests/conformance.
+"""
+
+import contextlib
+import gzip
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from http.client import HTTPMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from builder.build import build
+from builder.hosts.rules import ACCOUNT_TOO_LARGE, ACCOUNT_UNAVAILABLE, HostedSite
+from builder.routes import TRUSTED_URL
+from builder.settings import Settings
+from tests.catalogues import settings_in, write_small_catalogue
+from tests.conformance.caddy import started_caddy
+from tests.conformance.hosts import BASE_URL, BELOW_PATH
+from tests.conformance.nginx import started_nginx
+from tests.conformance.worker import started_worker
+from tests.servers import DEADLINE_SECONDS, free_port
+
+COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; Path=/account"]
+# Large enough for anybody who compresses.
+PADDING = "<p>The same words again and again.</p>\n" * 200
+
+
+class Answer(NamedTuple):
+    """Of a host. ``told`` is what the stand-in has told in it."""
+
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return json.loads(self.body.partition(b"\n")[0])
+
+    @property
+    def code(self) -> str:
+        assert self.headers["Content-Type"] == "application/json"
+        return json.loads(self.body)["error"]["code"]
+
+
+class StandIn(ThreadingHTTPServer):
+    """Numbers the requests, and answers each with what it was, as a page with cookies. In a query,
+    ``status``, ``cache`` and ``location`` say what else the answer is to have.
+    """
+
+    daemon_threads = True
+    requests = 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # else its second packet waits for the first
+
+    def _answer(self) -> None:
+        self.server.requests += 1
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        asked = {key: values[0] for key, values in parse_qs(urlsplit(self.path).query).items()}
+        told = {
+            "line": f"{self.command} {self.path}", "body": body.decode("latin-1"),
+            "headers": {name.lower(): value for name, value in self.headers.items()},
+            "number": self.server.requests,
+        }  # fmt: skip
+        page = f"{json.dumps(told)}\n{PADDING}".encode()
+        self.send_response(int(asked.get("status", "200")))
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.send_header("Cache-Control", asked.get("cache", "no-store"))
+        for cookie in COOKIES:
+            self.send_header("Set-Cookie", cookie)
+        if "location" in asked:
+            self.send_header("Location", asked["location"])
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(page)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class Asker:
+    """Asks a host for paths below its base URL, exactly as they are given."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        self.parts = urlsplit(url)
+
+    def __call__(
+        self, target: str, method: str = "GET", body: bytes | None = None, **headers: str
+    ) -> Answer:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = http.client.HTTPConnection(self.parts.netloc, timeout=DEADLINE_SECONDS)
+        with contextlib.closing(connection):
+            connection.request(method, self.parts.path + target, body, sent)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+
+
+Started = Callable[..., contextlib.AbstractContextManager[str]]
+
+
+def _worker(site: HostedSite, folder: Path) -> contextlib.AbstractContextManager[str]:
+    told: dict[str, Any] = {"files": "assets"}
+    if site.upstream:
+        told["variables"] = {"UPSTREAM": f"http://{site.upstream}"}
+    if site.reads_per_minute:
+        told["reads"] = site.reads_per_minute
+    # To the configuration that is written for it, an upstream is one that others reach.
+    public = site._replace(upstream="hub-origin.example.org")
+    return started_worker(public, folder, **told)
+
+
+STARTED: dict[str, Started] = {"nginx": started_nginx, "caddy": started_caddy, "worker": _worker}
+# Each where tests/conformance has it not: below a path, or at the root of its address.
+BASE_URLS = {"nginx": BELOW_PATH, "caddy": BASE_URL, "worker": BELOW_PATH}
+
+
+class Place(NamedTuple):
+    """A folder with a site in it for each base URL."""
+
+    folder: Path
+    sites: dict[str, Settings]
+
+    @contextlib.contextmanager
+    def started(self, name: str, folder: Path, **changes: Any) -> Iterator[Asker]:
+        """The host of that name; its own files are in ``folder``."""
+        site = self.sites[BASE_URLS[name]]
+        given = {"base_url": site.base_url, "listen": f"127.0.0.1:{free_port()}"} | changes
+        with STARTED[name](HostedSite(site.out, str(folder), **given), folder) as url:
+            yield Asker(name, url)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    sites = {}
+    for base_url in (BASE_URL, BELOW_PATH):
+        sites[base_url] = settings_in(tmp_path_factory.mktemp("site"), base_url, queries=True)
+        write_small_catalogue(sites[base_url].content)
+        build(sites[base_url], index=False)
+    return Place(tmp_path_factory.mktemp("hosts"), sites)
+
+
+@pytest.fixture(scope="module")
+def stand_in() -> Iterator[str]:
+    """The address of the stand-in."""
+    with StandIn(("127.0.0.1", 0), _Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module", params=STARTED)
+def ask(request: pytest.FixtureRequest, place: Place, stand_in: str) -> Iterator[Asker]:
+    """Each host before the stand-in; one read a minute is allowed where there is a limit."""
+    folder = place.folder / request.param
+    folder.mkdir()
+    with place.started(request.param, folder, upstream=stand_in, reads_per_minute=1) as ask:
+        yield ask
+
+
+@pytest.fixture(scope="module", params=STARTED)
+def down(request: pytest.FixtureRequest, place: Place) -> Iterator[Asker]:
+    """Each host while the service is down."""
+    folder = place.folder / f"{request.param}-alone"
+    folder.mkdir()
+    with place.started(request.param, folder, upstream=f"127.0.0.1:{free_port()}") as ask:
+        yield ask
+
+
+# The account settings
+
+
+TARGETS = [
+    "/account", "/account/", "/account?x=1", "/account/login?next=%2Fa%252Fb&x=a+b&x=%2e%2e",
+    "/account//login", "/account/a%2Fb", "/account/%61", "/account/a%20b;c=d", "/account/x%0ay",
+    "/account/%E8%AA%9E%F0%9F%8E%89", "/account/%ff%fe", "/account/%25zz",
+    "/account/invitation?" + "x" * 3000, "/account/" + "x" * 3000,
+    # As the service says itself what it means.
+    "/%61ccount/login", "/account%2flogin",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target[:40])
+def test_all_below_account_is_passed_on_as_it_came(ask: Asker, target: str):
+    form = b"csrf_token=%41&password=a+b%26\xff"
+    # What stands for Cloudflare before the Worker packs for everybody who accepts it.
+    accepted = "identity" if ask.name == "worker" else "gzip, br"
+    for method in ("GET", "POST"):
+        sent = form if method == "POST" else None
+        answer = ask(
+            target, method, sent, Cookie="hub_session=abc; x=1", Accept_Encoding=accepted,
+            Origin="https://elsewhere.example", Referer="https://x.example/",
+            Content_Type="application/x-www-form-urlencoded",
+        )  # fmt: skip
+        told = answer.told
+        assert told["line"] == f"{method} {ask.parts.path}{target}"
+        assert told["body"].encode("latin-1") == (sent or b"")
+        for name, value in {
+            "cookie": "hub_session=abc; x=1", "origin": "https://elsewhere.example",
+            "referer": "https://x.example/", "content-type": "application/x-www-form-urlencoded",
+        }.items():  # fmt: skip
+            assert told["headers"][name] == value
+        check_untouched(answer)
+
+
+def test_the_service_is_asked_for_plain_pages(ask: Asker):
+    answer = ask("/account/login", Accept_Encoding="gzip")
+    is_packed = answer.headers["Content-Encoding"] == "gzip"
+    plain = answer._replace(body=gzip.decompress(answer.body)) if is_packed else answer
+    assert plain.told["headers"].get("accept-encoding") in (None, "identity")
+
+
+def check_untouched(answer: Answer) -> None:
+    """Whether an answer is as the service gave it: not compressed, and for no other site."""
+    assert answer.headers.get_all("Set-Cookie") == COOKIES
+    assert answer.headers["Cache-Control"].split(", ")[0] == "no-store"
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.body.endswith(PADDING.encode())
+    added = {"Content-Encoding", "X-Cache", "RateLimit-Policy"} & set(answer.headers)
+    assert not added
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+@pytest.mark.parametrize("method", ["HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_every_method_is_passed_on(ask: Asker, method: str):
+    before = ask("/account/x").told["number"]
+    for target in ("/account", "/account/tokens"):
+        answer = ask(target, method)
+        assert answer.status == 200
+        if method != "HEAD":
+            assert answer.told["line"] == f"{method} {ask.parts.path}{target}"
+            check_untouched(answer)
+    assert ask("/account/x").told["number"] == before + 3
+
+
+def test_nothing_is_kept_and_no_limit_of_reads_counts(ask: Asker):
+    for target in ("/account/tokens?cache=public,+max-age=600", "/account/site.css", TRUSTED_URL):
+        numbers = [ask(target).told["number"] for _ in range(4)]
+        assert numbers == list(range(numbers[0], numbers[0] + 4))
+
+
+@pytest.mark.parametrize(
+    "location", ["/account/login", "https://sign-in.example/?state=" + "x" * 6000]
+)
+def test_a_redirect_is_passed_on_as_it_came(ask: Asker, location: str):
+    answer = ask(f"/account/openid?status=303&location={location.replace('?', '%3F')}")
+    assert (answer.status, answer.headers["Location"]) == (303, location)
+    check_untouched(answer)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 413, 429, 500, 503])
+def test_a_page_that_tells_of_an_error_is_the_services_own(ask: Asker, status: int):
+    answer = ask(f"/account/x?status={status}", "POST", b"x")
+    assert answer.status == status
+    check_untouched(answer)
+
+
+def test_the_service_learns_who_signs_in(ask: Asker):
+    given = {"X_Forwarded_For": "198.51.100.1", "X_Forwarded_Proto": "ftp"}
+    # This is how Cloudflare says it to a Worker; to the others it is any header.
+    for target, method in (("/account/login", "POST"), (TRUSTED_URL, "POST"), ("/account", "GET")):
+        told = ask(target, method, CF_Connecting_IP="127.0.0.1", **given).told["headers"]
+        assert told["x-forwarded-for"] == "127.0.0.1"
+        assert told["x-forwarded-proto"] == "http"
+        assert told["host"]
+
+
+@pytest.mark.parametrize(
+    "target", ["/accounts", "/accountx/login", "/Account/login", "/x/account", "//account/login"]
+)
+def test_what_only_looks_like_it_is_not_passed_on(ask: Asker, target: str):
+    answer = ask(target)
+    assert answer.status == 404
+    assert "Set-Cookie" not in answer.headers
+
+
+# The exchange of tokens
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE"])
+def test_the_exchange_is_passed_on(ask: Asker, method: str):
+    target = f"{TRUSTED_URL}?status=405"
+    answer = ask(target, method, b'{"token": "x"}' if method == "POST" else None)
+    assert answer.status == 405
+    if method != "HEAD":
+        assert answer.told["line"] == f"{method} {ask.parts.path}{target}"
+        assert answer.told["body"] == ('{"token": "x"}' if method == "POST" else "")
+
+
+def test_a_browser_may_ask_for_the_exchange(ask: Asker):
+    publish = "/api/v1/repos/ann/review/versions"
+    answers = [
+        ask(target, "OPTIONS", Origin="https://x.example", Access_Control_Request_Method="POST")
+        for target in (TRUSTED_URL, publish)
+    ]
+    assert [answer.status for answer in answers] == [204, 204]
+    assert answers[0].headers["Access-Control-Allow-Origin"] == "*"
+    assert "POST" in answers[0].headers["Access-Control-Allow-Methods"]
+    one, other = (sorted(answer.headers.items()) for answer in answers)
+    assert [row for row in one if row[0] != "Date"] == [row for row in other if row[0] != "Date"]
+
+
+# While the service is down
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "DELETE"])
+def test_people_are_told_to_come_back(down: Asker, method: str):
+    for target in ("/account", "/account/login?next=%2f", "/account/a/b%0a"):
+        answer = down(target, method, b"a=b" if method == "POST" else None)
+        assert answer.status == 503
+        assert answer.body.decode() == ("" if method == "HEAD" else ACCOUNT_UNAVAILABLE)
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers["Retry-After"] == "5"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+    assert down("/").status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_jobs_are_told_to_come_back(down: Asker, method: str):
+    answer = down(TRUSTED_URL, method, b"{}" if method == "POST" else None)
+    assert (answer.status, answer.code) == (503, "unavailable")
+    assert answer.headers["Retry-After"] == "5"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@pytest.mark.parametrize("status", [502, 504, 522, 530])
+def test_what_a_tunnel_says_before_the_worker_is_no_page_of_the_service(ask: Asker, status: int):
+    answer = ask(f"/account/x?status={status}")
+    if ask.name == "worker":
+        assert (answer.status, answer.body.decode()) == (503, ACCOUNT_UNAVAILABLE)
+        assert "Set-Cookie" not in answer.headers
+    else:
+        assert answer.status == status
+
+
+# What is each host's own
+
+
+def test_cloudflare_is_told_not_to_compress(ask: Asker):
+    wanted = "no-store, no-transform" if ask.name == "worker" else "no-store"
+    assert ask("/account/tokens").headers["Cache-Control"] == wanted
+
+
+def test_nginx_takes_no_more_than_elsewhere(place: Place, stand_in: str, tmp_path: Path):
+    with place.started("nginx", tmp_path, upstream=stand_in) as ask:
+        number = ask("/account").told["number"]
+        answer = ask("/account/profile", "POST", b"x" * (4 << 20))
+        assert (answer.status, answer.body.decode()) == (413, ACCOUNT_TOO_LARGE)
+        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        assert ask(TRUSTED_URL, "POST", b"x" * (4 << 20)).code == "content_too_large"
+        large = b"x" * (2 << 20)
+        assert len(ask("/account/profile", "POST", large).told["body"]) == len(large)
+        assert ask("/account").told["number"] == number + 2
+
+
+@pytest.mark.parametrize(("name", "expected"), [("nginx", "192.0.2.1"), ("caddy", None)])
+def test_behind_another_proxy_the_service_still_learns_it(
+    place: Place, stand_in: str, tmp_path: Path, name: str, expected: str | None
+):
+    changes = {"upstream": stand_in, "trusted_proxies": ("127.0.0.0/8",)}
+    with place.started(name, tmp_path, **changes) as ask:
+        given = "203.0.113.9, 192.0.2.1"
+        told = ask("/account/login", "POST", X_Forwarded_For=given).told["headers"]
+        # To whom Caddy is a proxy, too, and trusts both, the same client is left.
+        assert told["x-forwarded-for"] == (expected or f"{given}, 127.0.0.1")
+
+
+@pytest.mark.parametrize("name", ["nginx", "worker"])
+def test_without_a_service_there_is_nothing_there(place: Place, tmp_path: Path, name: str):
+    changes = {"upstream": "", "reads_per_minute": 0}
+    with place.started(name, tmp_path, **changes) as ask:
+        for target in ("/account", "/account/login", "/account/"):
+            page = ask(target)
+            assert page.status == 404
+            assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+            assert page.body == ask("/404").body
+            assert (ask(target, "POST", b"a=b").status, ask(target, "POST").code) == (
+                405, "method_not_allowed",
+            )  # fmt: skip
+        assert (ask(TRUSTED_URL).status, ask(TRUSTED_URL).code) == (404, "not_found")
+        refused = ask(TRUSTED_URL, "POST", b"{}")
+        assert (refused.status, refused.code) == (405, "method_not_allowed")
+        assert "POST" not in refused.headers["Allow"]

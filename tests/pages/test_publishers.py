@@ -1,0 +1,266 @@
+"""The page of trusted publishers: what it adds is what a job needs, and what it shows works."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from publisher.accounts import Accounts
+from publisher.database import Database
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+from tests.catalogues import write_version
+from tests.pages.conftest import Page, People, Visitor
+from tests.pages.test_tokens import create, run_in_clone, snippets_of, text_of
+
+PUBLISHERS = "/account/publishers"
+# A project is whose it is once a job has published, so each test takes another.
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    return people.guest()
+
+
+def publishers_of(people: People, owner: str) -> list[TrustedPublisher]:
+    with Database(people.settings.state) as database:
+        return TrustedPublishers(database).of(owner)
+
+
+def new_project() -> str:
+    return f"octo/prompts-{next(_numbers)}"
+
+
+def add(visitor: Visitor, **fields: str | None) -> Page:
+    visitor.get(PUBLISHERS)
+    return visitor.submit(
+        PUBLISHERS, **{"project": new_project(), "workflow": "publish.yml"} | fields
+    )
+
+
+def set_only(visitor: Visitor, repo: str, who: str) -> Page:
+    visitor.get(PUBLISHERS)
+    return visitor.post(f"{PUBLISHERS}/only", [("repo", repo), ("who", who), *visitor.csrf()])
+
+
+def workflow_of(page: Page) -> str:
+    """The workflow that a page shows without being asked."""
+    (opened,) = re.findall("<details open>.*?</details>", page.html, re.DOTALL)
+    (text,) = snippets_of(page._replace(html=opened))
+    return text
+
+
+def environment_of(people: People, project: str) -> dict[str, str]:
+    """What a job of GitHub Actions in this project has."""
+    people.github.job = {
+        "repository": project,
+        "job_workflow_ref": f"{project}/.github/workflows/publish.yml@refs/heads/main",
+    }
+    return people.github.env()
+
+
+def test_a_github_workflow_publishes_as_it_is_shown(
+    people: People, owner: Visitor, tmp_path: Path
+) -> None:
+    project = new_project()
+    page = add(owner, project=project, repo=f"{owner.handle}/review")
+    assert (page.status, page.path) == (200, PUBLISHERS)
+    assert f"{project} is trusted" in page.words
+    assert "fixed by the first job" in page.words and "Last use never" in page.words
+    workflow = workflow_of(page)
+    assert workflow.startswith("# .github/workflows/publish.yml\n")
+    parsed = yaml.safe_load(workflow)
+    assert parsed["permissions"] == {"contents": "read", "id-token": "write"}
+    job = parsed["jobs"]["publish"]
+    assert "environment" not in job
+    _, step = job["steps"]
+    run_in_clone(step["run"], tmp_path, {"review": "Review."}, **environment_of(people, project))
+    answer = people.server.get(f"/api/v1/repos/{owner.handle}/review").json()["data"]
+    assert (answer["content"], answer["changelog"]) == ("Review.", "A better text")
+    page = owner.get(PUBLISHERS)
+    assert "Last use never" not in page.words and "number 74" in page.words
+    assert "<details open" not in page.html
+
+
+def test_a_github_workflow_for_all_repos(people: People, owner: Visitor, tmp_path: Path) -> None:
+    project = new_project()
+    page = add(owner, project=project, environment="Hub", repo="")
+    parsed = yaml.safe_load(workflow_of(page))
+    assert parsed["jobs"]["publish"]["environment"] == "hub"
+    script = parsed["jobs"]["publish"]["steps"][1]["run"]
+    environment = environment_of(people, project)
+    people.github.job["environment"] = "hub"
+    run_in_clone(script, tmp_path, {"one": "1.", "two": "2."}, **environment)
+    for name, text in (("one", "1."), ("two", "2.")):
+        assert people.server.get(f"/api/v1/repos/{owner.handle}/{name}/raw").text == text
+
+
+@pytest.mark.parametrize("repo", ["review", ""])
+def test_a_gitlab_job_publishes_as_it_is_shown(
+    people: People, owner: Visitor, tmp_path: Path, repo: str
+) -> None:
+    project = f"acme/team/{new_project().rpartition('/')[2]}"
+    page = add(owner, issuer=people.gitlab.url, project=project, workflow="", repo=repo)
+    assert "Workflow file .gitlab-ci.yml" in page.words
+    job = yaml.safe_load(workflow_of(page))["publish-prompts"]
+    assert job["id_tokens"] == {"HUB_ID_TOKEN": {"aud": people.url}}
+    install, script = job["script"]
+    assert install.startswith("apk add")
+    host = people.gitlab.url.partition("://")[2]
+    token = people.gitlab.gitlab_token(
+        aud=people.url, project_path=project,
+        ci_config_ref_uri=f"{host}/{project}//.gitlab-ci.yml@refs/heads/main",
+    )  # fmt: skip
+    given = {"HUB_ID_TOKEN": token, "CI_COMMIT_TITLE": "Better $(date)"}
+    prompts = {"review": "R."} | ({} if repo else {"other": "O."})
+    told = run_in_clone(script, tmp_path, prompts, **given)
+    assert token not in told and "hub_" not in told
+    for name, text in prompts.items():
+        answer = people.server.get(f"/api/v1/repos/{owner.handle}/{name}").json()["data"]
+        assert (answer["content"], answer["changelog"]) == (text, "Better $(date)")
+
+
+def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project)
+    page = owner.submit("/remove")
+    assert page.path == PUBLISHERS and f"{project} is trusted no more" in page.words
+    assert "You have none." in page.words and not publishers_of(people, owner.handle)
+
+
+def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
+    add(owner)
+    (publisher,) = publishers_of(people, owner.handle)
+    stranger = people.guest()
+    stranger.get(PUBLISHERS)
+    for given in (publisher.id, "0", "%00", "%ff", "..%2f", publisher.project.replace("/", "%2f")):
+        page = stranger.post(f"{PUBLISHERS}/{given}/remove", stranger.csrf())
+        assert page.status == 404, given
+    assert publishers_of(people, owner.handle) == [publisher]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"project": "octo"}, "Is OWNER/REPO"),
+        ({"project": None}, "Name the project"),
+        ({"project": "  "}, "Name the project"),
+        ({"project": "<b>/x"}, "Is OWNER/REPO"),
+        ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
+        ({"workflow": None}, "ends in .yml or .yaml"),
+        ({"repo": "No Name"}, "cannot be a repo's name"),
+        ({"environment": "x" * 256}, "255 characters"),
+        ({"project_id": "one"}, "only digits"),
+        ({"issuer": "https://evil.example"}, "Not a valid choice"),
+        ({"issuer": None}, "Not a valid choice"),
+    ],
+)
+def test_what_a_form_is_refused_for(
+    people: People, publishers_owner: Visitor, fields: dict[str, str | None], told: str
+) -> None:
+    page = add(publishers_owner, **fields)
+    assert page.status == 422 and told in page.words, page.words
+    assert 'class="wrong"' in page.html and "<b>" not in page.html
+    assert not publishers_of(people, publishers_owner.handle)
+
+
+@pytest.fixture(scope="module")
+def publishers_owner(people: People) -> Visitor:
+    return people.guest()
+
+
+def test_the_same_twice_is_refused(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project)
+    page = add(owner, project=project.upper())
+    assert page.status == 422 and "trusted already" in page.words
+    assert len(publishers_of(people, owner.handle)) == 1
+
+
+@pytest.mark.parametrize(
+    "environment",
+    ['"><script>alert(1)</script>', "prod: 1 # no", "{{ 7*7 }}", "größe 本番", "'\"\\"],
+)
+def test_any_text_stays_text(people: People, owner: Visitor, environment: str) -> None:
+    page = add(owner, workflow="<i>&.yml", environment=environment)
+    assert page.status == 200 and environment in page.words and "<i>&.yml" in page.words
+    assert "<script>" not in page.html and "<i>" not in page.html
+    job = yaml.safe_load(workflow_of(page))["jobs"]["publish"]
+    assert job["environment"] == environment
+    assert environment in owner.get("/account/security").words
+
+
+def test_a_repo_that_takes_nothing_else(people: People, owner: Visitor) -> None:
+    write_version(people.settings.content, owner.handle, "review", "1.0.0", "Review.\n")
+    token = text_of(create(owner, "ci"))
+    page = set_only(owner, "review", "only")
+    assert (
+        page.path == PUBLISHERS and "takes publications from trusted publishers only" in page.words
+    )
+    assert "nobody can publish to it" in page.words
+    assert people.publish(token, owner.handle, "review").status_code == 403
+    assert people.publish(token, owner.handle, "other").status_code == 201
+    page = add(owner, repo="review")
+    assert "nobody can publish to it" not in page.words
+    row = f"{owner.handle}/review trusted publishers only"
+    assert row in page.words
+    # Its button takes it back.
+    form = next(form for form in page.forms if ("repo", "review") in form.fields)
+    page = owner.post(form.action, form.fields)
+    assert row not in page.words and "takes publications from tokens as well" in page.words
+    assert people.publish(token, owner.handle, "review").status_code == 201
+
+
+def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
+    set_only(owner, f"{owner.handle}/to-come", "only")
+    assert f"{owner.handle}/to-come trusted publishers only" in owner.page.words
+    assert "nobody can publish to it" in owner.page.words
+    assert "nobody can publish to it" not in add(owner, repo="").words
+
+
+@pytest.mark.parametrize(
+    ("repo", "who", "told"),
+    [
+        ("No Name", "only", "A repo name has"),
+        ("Review", "only", "use 'review'"),
+        ("bob/sql", "only", "A repo name has"),
+        ("", "only", "Name the repo"),
+        ("review", "nobody", "Not a valid choice"),
+        ("<b>", "only", "A repo name has"),
+    ],
+)
+def test_what_is_no_choice(
+    people: People, publishers_owner: Visitor, repo: str, who: str, told: str
+) -> None:
+    page = set_only(publishers_owner, repo, who)
+    assert page.status == 422 and told in page.words and "<b>" not in page.html
+    page = publishers_owner.post(f"{PUBLISHERS}/only", publishers_owner.csrf())
+    assert page.status == 422 and "Name the repo." in page.words
+    with Database(people.settings.state) as database:
+        assert not Accounts(database).trusted_only(publishers_owner.handle)
+
+
+def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) -> None:
+    gone = Issuer("gitlab", "https://gone.example")
+    with Database(people.settings.state) as database:
+        TrustedPublishers(database).add(owner.handle, "", gone, "acme/prompts", "")
+    page = owner.get(PUBLISHERS)
+    assert page.status == 200 and "does not believe its provider any more" in page.words
+    assert "<details" not in page.html
+    assert "is trusted no more" in owner.submit("/remove").words
+
+
+def test_a_fault_in_the_content_does_not_stop_the_page(people: People, owner: Visitor) -> None:
+    folder = Path(people.settings.content, owner.handle)
+    folder.mkdir()
+    (folder / "Not A Name").mkdir()
+    try:
+        page = add(owner, repo="review")
+        assert page.status == 200 and "cannot be listed at the moment" in page.words
+        assert f"{owner.handle}/review trusted publishers and tokens" in page.words
+    finally:
+        (folder / "Not A Name").rmdir()
+        folder.rmdir()

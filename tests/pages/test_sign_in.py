@@ -1,0 +1,393 @@
+"""Signing in, and what it must withstand: each test fails where its defence is missing."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from werkzeug.http import parse_cookie
+
+from builder.routes import ACCOUNT_URL
+from builder.settings import Settings
+from publisher.accounts import Accounts
+from publisher.app import create_app
+from publisher.database import Database
+from publisher.events import Events
+from publisher.pages.frame import PLACES, after_login
+from publisher.people.attempts import ACCOUNT_LIMIT, ADDRESS_LIMIT
+from publisher.people.invitations import Invitations
+from publisher.people.passwords import Passwords
+from publisher.people.sessions import Sessions
+from tests.pages.conftest import PASSWORD, People, Visitor
+from tests.servers import wait_until
+from tests.test_app import FakeRebuilder
+
+OTHER_PASSWORD = "nine brisk otters beyond Tromsø"
+
+
+def make_app(folder: Path, database: Database, base_url: str) -> Flask:
+    settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url)
+    return create_app(settings, FakeRebuilder(), Accounts(database), database, open_signup=True)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "content").mkdir()
+    with Database(f"{tmp_path}/state") as database:
+        yield database
+
+
+@pytest.fixture
+def app(tmp_path: Path, database: Database) -> Flask:
+    return make_app(tmp_path, database, "https://hub.example")
+
+
+def invite(people: People, handle: str) -> str:
+    with Database(people.settings.state) as database:
+        return Invitations(database).invite(handle)
+
+
+def secret_of(visitor: Visitor) -> str:
+    """The secret in a visitor's cookie."""
+    return visitor.session.cookies["hub-account"].partition(".")[0]
+
+
+def sign_in(visitor: Visitor, handle: str, password: str):
+    visitor.get("/account/login")
+    return visitor.submit(handle=handle, password=password)
+
+
+# The way
+
+
+def test_an_invitation_then_out_and_in_again(people: People):
+    code = invite(people, "mara")
+    visitor = people.visitor()
+    page = visitor.get("/account/invitation")
+    page = visitor.submit(
+        code=f" {people.url}/account/invitation#{code} ", password=PASSWORD, again=PASSWORD
+    )
+    assert (page.status, page.path) == (200, "/account/tokens")
+    assert "Welcome, mara" in page.words
+    page = visitor.submit("/account/logout")
+    assert (page.path, "You are signed out" in page.words) == ("/account/login", True)
+    assert visitor.get("/account/security").path == "/account/login"
+    page = visitor.submit(handle="mara", password=PASSWORD)
+    assert page.path == "/account/security"  # where one wanted to go
+
+
+def test_an_invitation_works_once(people: People):
+    code = invite(people, "nils")
+    for number, told in enumerate(("Welcome", "not good")):
+        visitor = people.visitor()
+        visitor.get("/account/invitation")
+        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+        assert told in page.words and (page.status == 200) == (number == 0)
+
+
+def test_a_password_that_is_not_good_leaves_the_invitation(people: People):
+    code = invite(people, "olga")
+    visitor = people.visitor()
+    visitor.get("/account/invitation")
+    for password, again, told in (
+        ("short", "short", "at least 12"),
+        ("password12345", "password12345", "breaches"),
+        (PASSWORD, OTHER_PASSWORD, "not the same"),
+        ("", "", "Choose a password"),
+    ):
+        page = visitor.submit(code=code, password=password, again=again)
+        assert page.status == 422 and told in page.words
+        assert PASSWORD not in page.html
+    page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+    assert page.path == "/account/tokens"
+
+
+@pytest.mark.parametrize(
+    ("handle", "told"),
+    [
+        ("admin", "itself"), ("adm1n", "like"), ("Ann", "'ann'"), ("a b", "1 to 39"),
+        ("", "Choose"), ("<b>", "1 to 39"), ("x" * 40, "1 to 39"),
+    ],
+)  # fmt: skip
+def test_a_handle_that_cannot_be(people: People, handle: str, told: str):
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    page = visitor.submit(handle=handle, password=PASSWORD, again=PASSWORD)
+    assert page.status == 422 and told in page.words
+    assert "<b>" not in page.html.partition("<main")[2]
+
+
+def test_a_handle_whose_prompts_are_there_is_taken(people: People):
+    taken = sorted(folder.name for folder in Path(people.settings.content).iterdir())[0]
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    page = visitor.submit(handle=taken, password=PASSWORD, again=PASSWORD)
+    assert page.status == 422 and "taken" in page.words
+
+
+def test_without_open_signup_there_is_none(tmp_path: Path, database: Database):
+    settings = Settings(f"{tmp_path}/content", f"{tmp_path}/site", f"{tmp_path}/state")
+    app = create_app(settings, FakeRebuilder(), Accounts(database), database)
+    client = app.test_client()
+    assert client.get("/account/signup").status_code == 404
+    page = client.get("/account/login").text
+    assert "signup" not in page and "invitation" in page
+
+
+# CSRF
+
+
+def test_no_form_is_taken_without_its_token(app: Flask, database: Database):
+    """Every POST of the account settings, with a session that is signed in."""
+    Invitations(database).invite("ann")
+    forms = [
+        re.sub(r"<\w+>", "x", rule.rule)
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(ACCOUNT_URL) and "POST" in rule.methods
+    ]
+    assert len(forms) > 3
+    Sessions(database).begin("ann", "s" * 43, address="", agent="")
+    for path in forms:
+        client = app.test_client()
+        client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
+        for token in (None, "", "rubbish", token_of(app, "/account/login")):
+            data = {} if token is None else {"csrf_token": token}
+            answer = client.post(path, data=data, base_url="https://hub.example")
+            assert answer.status_code == 400, path
+            assert "no longer good" in answer.text
+    assert Sessions(database).find("s" * 43), "nobody was signed out"
+
+
+def token_of(app: Flask, path: str) -> str:
+    """The CSRF token of another visitor's page."""
+    page = app.test_client().get(path, base_url="https://hub.example").text
+    return re.search(r'name="csrf_token" value="([^"]+)"', page)[1]
+
+
+# Sessions
+
+
+def test_the_cookie(app: Flask):
+    answer = app.test_client().get("/account/login", base_url="https://hub.example")
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    name, _, rest = cookie.partition("=")
+    assert name == "__Secure-hub-account"
+    attributes = {part.strip().lower() for part in rest.split(";")[1:]}
+    # Of a visitor who is not signed in it is gone with the browser.
+    assert attributes == {"secure", "httponly", "path=/account", "samesite=lax"}
+
+
+def test_a_cookie_on_this_machine_needs_no_tls(tmp_path: Path, database: Database):
+    for base_url, path in (
+        ("http://127.0.0.1:8000", "/account"), ("http://localhost:80/hub", "/hub/account"),
+        ("http://[::1]:8000", "/account"),
+    ):  # fmt: skip
+        answer = make_app(tmp_path, database, base_url).test_client().get("/account/login")
+        (cookie,) = answer.headers.getlist("Set-Cookie")
+        assert cookie.startswith("hub-account=") and "secure" not in cookie.lower()
+        assert f"Path={path};" in cookie and "HttpOnly" in cookie and "SameSite=Lax" in cookie
+
+
+def test_in_clear_text_elsewhere_nobody_can_sign_in(tmp_path: Path, database: Database):
+    client = make_app(tmp_path, database, "http://hub.example").test_client()
+    for path in ("/account/login", "/account/invitation", "/account/signup", "/account/tokens"):
+        answer = client.get(path)
+        assert answer.status_code == 403 and "https" in answer.text
+        assert "password" not in re.findall(r'type="(\w+)"', answer.text)
+        assert client.post(path, data={"handle": "ann", "password": PASSWORD}).status_code == 403
+
+
+def test_a_session_that_was_there_before_is_not_the_one_signed_in(people: People):
+    """Fixation: who has put a cookie into a browser must not share what begins there."""
+    member = people.member()
+    visitor = people.visitor()
+    visitor.get("/account/login")
+    planted = visitor.session.cookies["hub-account"]
+    visitor.submit(handle=member.handle, password=PASSWORD)
+    assert secret_of(visitor) != planted.partition(".")[0]
+    attacker = people.visitor()
+    attacker.session.headers["Cookie"] = f"hub-account={planted}"
+    assert attacker.get("/account/tokens").path == "/account/login"
+
+
+def test_signing_in_again_ends_the_session_before(people: People):
+    visitor = people.member()
+    before = secret_of(visitor)
+    sign_in_again = visitor.get("/account/login")
+    assert sign_in_again.path == "/account/tokens"
+    token = visitor.csrf()
+    visitor.post("/account/login", [("handle", visitor.handle), ("password", PASSWORD), *token])
+    assert secret_of(visitor) != before
+    with Database(people.settings.state) as database:
+        assert Sessions(database).find(before) is None
+        assert len(Sessions(database).of(visitor.handle)) == 1
+
+
+def test_after_signing_out_the_cookie_is_worth_nothing(people: People):
+    visitor = people.member()
+    stolen = visitor.session.cookies["hub-account"]
+    visitor.submit("/account/logout")
+    thief = people.visitor()
+    thief.session.headers["Cookie"] = f"hub-account={stolen}"
+    assert thief.get("/account/tokens").path == "/account/login"
+
+
+def test_a_signed_in_cookie_outlasts_the_browser(people: People):
+    member = people.member()
+    (cookie,) = [cookie for cookie in member.session.cookies if cookie.name == "hub-account"]
+    assert cookie.expires is not None and cookie.path == "/account"
+
+
+def test_what_is_in_the_cookie_gives_no_rights(app: Flask, database: Database):
+    """It is signed with its own secret, so whoever has it can write it."""
+    Invitations(database).invite("ann")
+    client = app.test_client()
+    answer = client.get("/account/login", base_url="https://hub.example")
+    value = parse_cookie(answer.headers["Set-Cookie"])["__Secure-hub-account"]
+    secret = value.partition(".")[0]
+    for forged in (f"{secret}.e30.x.y", f"{secret}.", "ann", f"{secret}." + "A" * 3000, "é" * 43):
+        client.set_cookie("__Secure-hub-account", forged, domain="hub.example", path="/account")
+        answer = client.get("/account/tokens", base_url="https://hub.example")
+        assert answer.status_code == 303 and "/login" in answer.headers["Location"]
+
+
+# Enumeration
+
+
+def test_who_there_is_cannot_be_asked(people: People):
+    member = people.member()
+    with Database(people.settings.state) as database:
+        Accounts(database).add_owner("without-password")
+    visitor, told = people.visitor(), set()
+    for handle in (member.handle, "without-password", "nobody-at-all", "NO NAME", "ö\0"):
+        page = sign_in(visitor, handle, OTHER_PASSWORD)
+        shown = re.sub(r'(name="csrf_token"|id="handle"[^>]*) value="[^"]*"', "", page.html)
+        told.add((page.status, shown))
+    assert len(told) == 1
+    assert told.pop()[0] == 422
+
+
+def test_invitations_tell_nothing_either(people: People):
+    invite(people, "pia")
+    visitor, told = people.visitor(), set()
+    visitor.get("/account/invitation")
+    for code in ("pia." + "x" * 32, "qqq." + "x" * 32, "rubbish", "#"):
+        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+        told.add((page.status, page.words))
+    assert len(told) == 1 and "not good" in page.words
+
+
+# Open redirect
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)",
+        "/../..//evil.example", "/tokens/../../x", "\r\nX-Evil: 1", "/logout", "tokens", "",
+    ],
+)  # fmt: skip
+def test_a_sign_in_leads_to_our_own_pages_alone(people: People, target: str):
+    member, visitor = people.member(), people.visitor()
+    visitor.get("/account/login", params={"next": target})
+    form = visitor.form()
+    answer = visitor.session.post(
+        f"{people.url}/account/login", params={"next": target}, allow_redirects=False,
+        data=[("handle", member.handle), ("password", PASSWORD), *visitor.csrf()],
+    )  # fmt: skip
+    assert form.action == "" and answer.status_code == 303
+    assert answer.headers["Location"] == "/account/tokens"
+    assert "X-Evil" not in answer.headers
+
+
+def test_every_place_can_be_come_back_to():
+    for place, _ in PLACES:
+        assert after_login(f"/{place}") == f"/{place}"
+
+
+# Brute force
+
+
+def test_an_account_is_guessed_at_only_so_often(people: People):
+    member = people.member()
+    for number in range(ACCOUNT_LIMIT):
+        # From other addresses, so that it is the account that counts.
+        page = sign_in(people.visitor(), member.handle, f"{OTHER_PASSWORD} {number}")
+        assert page.status == 422
+    visitor = people.visitor()
+    page = sign_in(visitor, member.handle, PASSWORD)
+    assert page.status == 429, "the right password does not help a guesser either"
+    assert 1 <= int(page.response.headers["Retry-After"]) <= 15 * 60
+    assert "Try again in" in page.words
+    # Who does not exist is refused as well.
+    for _ in range(ACCOUNT_LIMIT):
+        page = sign_in(people.visitor(), "nobody-here", OTHER_PASSWORD)
+        assert page.status == 422
+    assert sign_in(people.visitor(), "nobody-here", OTHER_PASSWORD).status == 429
+
+
+def test_an_address_guesses_only_so_often(people: People):
+    visitor = people.visitor()
+    for number in range(ADDRESS_LIMIT):
+        page = sign_in(visitor, f"guess-{number}", OTHER_PASSWORD)
+        assert page.status == 422
+    member = people.member()
+    assert sign_in(visitor, member.handle, PASSWORD).status == 429
+    assert sign_in(people.visitor(), member.handle, PASSWORD).status == 200
+
+
+def test_the_log_has_what_failed(people: People):
+    member = people.member()
+    sign_in(people.visitor(), member.handle, OTHER_PASSWORD)
+    with Database(people.settings.state) as database:
+        events = Events(database)
+        # Written after the answer.
+        wait_until(lambda: len(events.latest(member.handle, 9)) == 3, "the third event")
+        kinds = [event.kind for event in events.latest(member.handle, 9)]
+    assert kinds == ["sign_in_failed", "signed_in", "signed_up"]
+
+
+# Answers
+
+
+def test_headers(people: People):
+    visitor = people.member()
+    for path in ("/account/login", "/account/tokens", "/account/nowhere", "/account"):
+        answer = people.server.get(path, headers={"Cookie": f"hub-account={secret_of(visitor)}"})
+        headers = answer.headers
+        assert headers["Cache-Control"] == "no-store"
+        policy = headers["Content-Security-Policy"]
+        for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+            assert part in policy
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in headers
+        assert "ETag" not in headers
+
+
+def test_a_form_that_is_too_large(people: People):
+    visitor = people.visitor()
+    visitor.get("/account/login")
+    page = visitor.post("/account/login", [("handle", "x" * 100_000), *visitor.csrf()])
+    assert page.status == 413 and "too much" in page.words
+
+
+def test_a_page_that_is_not_there(people: People):
+    for path in ("/account/nowhere", "/account/login/", "/account//login", "/account/%2e%2e/x"):
+        page = people.visitor().get(path)
+        assert page.status == 404 and "no such page" in page.words
+
+
+def test_nothing_that_opens_a_door_is_at_rest(people: People):
+    member = people.member()
+    code = invite(people, "rosa")
+    with Database(people.settings.state) as database:
+        assert Passwords(database).has(member.handle)
+        path = database.path
+    secrets = [PASSWORD, secret_of(member), code.partition(".")[2], member.csrf()[0][1]]
+    stored = b"".join(file.read_bytes() for file in Path(path).parent.glob("accounts.sqlite3*"))
+    assert stored.startswith(b"SQLite format 3")
+    for secret in secrets:
+        assert secret.encode() not in stored
+        assert all(secret not in line for line in people.server.process.lines)
