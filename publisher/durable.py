@@ -19,27 +19,17 @@ is safe there too.
 """
 
 import contextlib
-import errno
-import fcntl
 import os
 from collections.abc import Iterator
 
 from builder.content import OWNER_FILE, repo_path
 from builder.errors import RequestError
+from publisher import disk
+
+_Made = tuple[str, os.stat_result]
 
 _TEMPORARY = ".publish.tmp"
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# Each failed attempt means that another publication came or went.
-_LOCK_ATTEMPTS = 1000
-
-_REMEDIES = {
-    errno.ENOSPC: "Free some space on its disk",
-    errno.EDQUOT: "Free some space on its disk, or raise the quota",
-    errno.EROFS: "Make its disk writable",
-    errno.EACCES: "Let this service write to it",
-    errno.EPERM: "Let this service write to it",
-    errno.ENOENT: "Make the content folder",
-}
+_THEN = "publish again; the same text is never stored twice"
 
 
 @contextlib.contextmanager
@@ -49,7 +39,7 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
     Makes the repo's folder, and removes it if the work fails before a version is in it.
     Raises RequestError ``storage_unavailable``.
     """
-    with _telling(), contextlib.ExitStack() as held:
+    with disk.telling(_THEN), contextlib.ExitStack() as held:
         held.callback(os.close, _lock_folder(root, owner, name))
         try:
             yield
@@ -79,17 +69,17 @@ def write_version(
     """
     folder = repo_path(root, owner, name)
     text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
-    made: list[str] = []
-    with _telling():
+    made: list[_Made] = []
+    with disk.telling(_THEN):
         try:
             if profile is not None:
                 if _is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
                 if sync:
-                    _sync_folder(f"{root}/{owner}")
-                    _sync_folder(root)
+                    disk.sync_folder(f"{root}/{owner}")
+                    disk.sync_folder(root)
             if not os.path.lexists(record_path):
-                _unlink(text_path)  # a crash's rest
+                disk.unlink(text_path)  # a crash's rest
             _put(folder, text_path, text, made, sync)
             _put(folder, record_path, record, [], sync)
         except FileExistsError:
@@ -101,11 +91,13 @@ def write_version(
             # Only the record tells whether the version is there, even if link failed.
             if not os.path.lexists(record_path):
                 with contextlib.suppress(OSError):
-                    for path in reversed(made):
-                        os.unlink(path)
+                    for path, status in reversed(made):
+                        # Unless its owner has written another profile meanwhile.
+                        if os.path.samestat(status, os.stat(path)):
+                            os.unlink(path)
             raise
         if sync:
-            _sync_folder(folder)
+            disk.sync_folder(folder)
 
 
 def sync_repo(root: str, owner: str, name: str) -> None:
@@ -114,45 +106,21 @@ def sync_repo(root: str, owner: str, name: str) -> None:
     Who committed one may have died before it could. Raises RequestError
     ``storage_unavailable``.
     """
-    with _telling():
-        _sync_folder(repo_path(root, owner, name))
-
-
-@contextlib.contextmanager
-def _telling() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        remedy = _REMEDIES.get(error.errno, "Look after its disk")
-        raise RequestError(
-            "storage_unavailable",
-            f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "
-            f"{remedy}, then publish again; the same text is never stored twice.",
-        ) from error
+    with disk.telling(_THEN):
+        disk.sync_folder(repo_path(root, owner, name))
 
 
 def _lock_folder(root: str, owner: str, name: str) -> int:
     """The descriptor of the repo's folder, locked until it is closed."""
     path = repo_path(root, owner, name)
-    for _ in range(_LOCK_ATTEMPTS):
-        try:
-            descriptor = os.open(path, _FOLDER_FLAGS | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(f"{root}/{owner}")
-            # Not found: who made the owner's folder has failed, and removed it again.
-            with contextlib.suppress(FileExistsError, FileNotFoundError):
-                os.mkdir(path)
-            continue
-        with contextlib.ExitStack() as opened:
-            opened.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # While this waited, the holder may have failed and removed the folder.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                    opened.pop_all()
-                    return descriptor
-    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def make() -> None:
+        disk.make_folder(f"{root}/{owner}")
+        # Not found: who made the owner's folder has failed, and removed it again.
+        with contextlib.suppress(FileNotFoundError):
+            disk.make_folder(path)
+
+    return disk.lock_folder(path, make)
 
 
 def _is_alone(root: str, owner: str, name: str) -> bool:
@@ -166,35 +134,14 @@ def _is_alone(root: str, owner: str, name: str) -> bool:
     )
 
 
-def _put(folder: str, target: str, data: bytes, made: list[str], sync: bool) -> None:
+def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:
     temporary = f"{folder}/{_TEMPORARY}"
     # A crash may have left it as a second name of a published file: never write into it.
-    _unlink(temporary)
+    disk.unlink(temporary)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        status = disk.write_new(temporary, data, sync=sync)
         os.link(temporary, target)
-        made.append(target)
+        made.append((target, status))
     finally:
         with contextlib.suppress(OSError):  # the next publication removes it
             os.unlink(temporary)
-
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(path, _FOLDER_FLAGS)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _unlink(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)

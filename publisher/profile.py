@@ -4,8 +4,6 @@ All of it is public. Knows nothing of HTTP or of who may change it; does not bui
 """
 
 import contextlib
-import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -15,7 +13,7 @@ import msgspec
 from builder.content import OWNER_FILE, read_owner
 from builder.errors import ContentError, Detail, RequestError
 from builder.records import OwnerFile
-from publisher.durable import _FOLDER_FLAGS, _LOCK_ATTEMPTS, _REMEDIES, _sync_folder
+from publisher import disk
 from publisher.fields import validation_failed
 from publisher.tokens import find_token
 
@@ -76,24 +74,17 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
     """
     data = msgspec.json.format(msgspec.json.encode(profile), indent=2) + b"\n"
     _decode(data)  # what could not be read again must not get there
-    temporary = f"{root}/{owner}/{_TEMPORARY}"
-    with _telling(), contextlib.ExitStack() as locked, contextlib.ExitStack() as failing:
-        folder = _lock_folder(root, owner)
-        locked.callback(os.close, folder)
-        _unlink(temporary)  # a crash's rest
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        failing.callback(_unlink, temporary)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.rename(temporary, f"{root}/{owner}/{OWNER_FILE}")
-        failing.pop_all()
-        os.fsync(folder)
-        _sync_folder(root)  # the owner's folder may be new
+    folder = f"{root}/{owner}"
+    temporary = f"{folder}/{_TEMPORARY}"
+    with disk.telling("store the profile again"), contextlib.ExitStack() as held:
+        descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+        held.callback(os.close, descriptor)
+        disk.unlink(temporary)  # a crash's rest
+        held.callback(disk.unlink, temporary)
+        disk.write_new(temporary, data)
+        os.rename(temporary, f"{folder}/{OWNER_FILE}")
+        os.fsync(descriptor)
+        disk.sync_folder(root)  # the owner's folder may be new
 
 
 def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
@@ -113,38 +104,3 @@ def _is_web_address(url: str) -> bool:
         return False
     is_one_word = url.isprintable() and len(url.split()) == 1
     return bool(host) and is_one_word and url.startswith(("https://", "http://"))
-
-
-def _lock_folder(root: str, owner: str) -> int:
-    """The descriptor of the owner's folder: until it is closed, nobody else writes the profile."""
-    path = f"{root}/{owner}"
-    for _ in range(_LOCK_ATTEMPTS):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path)
-        with contextlib.ExitStack() as opened, contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(path, _FOLDER_FLAGS | os.O_NOFOLLOW)
-            opened.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # A first publication that fails removes the folder again, while it is empty.
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                opened.pop_all()
-                return descriptor
-    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-
-
-@contextlib.contextmanager
-def _telling() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        remedy = _REMEDIES.get(error.errno, "Look after its disk")
-        raise RequestError(
-            "storage_unavailable",
-            f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "
-            f"{remedy}, then store the profile again.",
-        ) from error
-
-
-def _unlink(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)

@@ -35,7 +35,7 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
             "security.html",
             status,
             form=form,
-            password_set_at=_password_set_at(frame, owner),
+            password_set_at=passwords.set_at(owner),
             identities=identities.of(owner),
             sessions=[
                 (one, browser_name(one.agent), session is not None and one.id == session.id)
@@ -85,8 +85,3 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
         frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
         frame.end_session()
         return frame.redirect(LOGIN, "You are signed out everywhere.")
-
-
-def _password_set_at(frame: Frame, owner: str) -> int | None:
-    rows = frame.database.execute("SELECT changed_at FROM password WHERE owner = ?", (owner,))
-    return rows[0][0] if rows else None

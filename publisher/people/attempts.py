@@ -35,15 +35,15 @@ class Attempts:
         """Count a sign-in, before the password is looked at, so that those which run at once
         count too. 0: go on; else the whole seconds to wait.
         """
-        network = _network(address)
+        visitor = network(address)
         # The address first: one that is refused makes no count for an account, so that it cannot
         # fill the memory with handles.
-        wait_seconds = self._addresses.hit(network) if self._addresses else 0
+        wait_seconds = self._addresses.hit(visitor) if self._addresses else 0
         if wait_seconds or not self._accounts:
             return wait_seconds
         wait_seconds = self._accounts.hit(_account(handle))
         if wait_seconds and self._addresses:
-            self._addresses.give_back(network)
+            self._addresses.give_back(visitor)
         return wait_seconds
 
     def succeeded(self, handle: str, address: str) -> None:
@@ -51,13 +51,26 @@ class Attempts:
         and none so far for its account.
         """
         if self._addresses:
-            self._addresses.give_back(_network(address))
+            self._addresses.give_back(network(address))
         if self._accounts:
             self._accounts.forget(_account(handle))
 
     def take_signup(self, address: str) -> int:
         """Count a sign-up, successful or not. 0: go on; else the whole seconds to wait."""
-        return self._signups.hit(_network(address)) if self._signups else 0
+        return self._signups.hit(network(address)) if self._signups else 0
+
+
+def network(address: str) -> str:
+    """What of an address counts as one visitor: all of it, or of IPv6 its network."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a socket has none
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), _IPV6_PREFIX_BITS), strict=False))
 
 
 def _throttle(limit: int, minutes: int) -> Throttle | None:
@@ -68,15 +81,3 @@ def _account(handle: str) -> str:
     # Whatever is sent is a key of the same length; ways to write the same handle are one.
     plain = handle.strip().lower()
     return hashlib.sha256(plain.encode(errors="surrogatepass")).hexdigest()
-
-
-def _network(address: str) -> str:
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:  # a socket has none
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed), _IPV6_PREFIX_BITS), strict=False))

@@ -86,9 +86,14 @@ class Passwords:
             (owner, password_hash, int((now or datetime.now(UTC)).timestamp())),
         )
 
+    def set_at(self, owner: str) -> int | None:
+        """When an owner's password was set, in epoch seconds; None where there is none."""
+        rows = self._database.execute("SELECT changed_at FROM password WHERE owner = ?", (owner,))
+        return rows[0][0] if rows else None
+
     def has(self, owner: str) -> bool:
         """Whether an owner has a password."""
-        return bool(self._database.execute("SELECT 1 FROM password WHERE owner = ?", (owner,)))
+        return self.set_at(owner) is not None
 
     def verify(self, handle: str, password: str) -> bool:
         """Whether this is the password of an owner.
