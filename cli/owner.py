@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
+from builder.errors import OperatorError
 from builder.settings import DEFAULT_BASE_URL
 from cli.options import base_url_option, state_option
 from cli.table import echo_table
@@ -13,6 +14,7 @@ from publisher.database import Database
 from publisher.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.people.passwords import Passwords
 from publisher.people.ways import ways_to_sign_in
+from publisher.private_way import is_private_way
 
 
 @click.group()
@@ -50,11 +52,17 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
     \b
       hubctl owner invite ann --base-url https://prompts.example.org
     """
+    link_base = base_url or DEFAULT_BASE_URL
+    if not is_private_way(link_base):
+        raise OperatorError(
+            f"Nobody can sign in at {link_base}: without https, passwords would travel in clear "
+            "text. Serve the hub over https, and give that address with --base-url."
+        )
     now = datetime.now(UTC)
     with Database(state) as database:
         code = Invitations(database).invite(handle, now)
         has_password = Passwords(database).has(handle)
-    click.echo(invitation_link(base_url or DEFAULT_BASE_URL, code))
+    click.echo(invitation_link(link_base, code))
     until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
     password = "a new password; the old one is good until then" if has_password else "a password"
     click.echo(

@@ -114,3 +114,10 @@ def test_the_real_command(folder: Path):  # noqa: F811
         assert Invitations(database).look(code) == "ann"
     kept = b"".join(path.read_bytes() for path in (folder / "elsewhere").iterdir())
     assert code[4:].encode() not in kept
+
+
+def test_no_link_to_where_nobody_can_sign_in():
+    done = run("owner", "invite", "ann", "--base-url", "http://hub.example")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "https" in done.stderr
+    assert run("owner", "list").stdout == ""

@@ -1,0 +1,91 @@
+"""axe-core and the Nu checker find nothing to say of the account pages, in any state."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.pages.conftest import People, Visitor
+from tests.site.browser import DESKTOP, PHONE, chromium
+from tests.site.test_axe import COLOUR_RULES, axe, violations
+from tests.site.test_html import check
+
+__all__ = ["axe"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def member(people: People) -> Visitor:
+    """Somebody of whom each page has something to show, also what is hostile."""
+    visitor = people.member(agent="<b>Agent</b>")
+    for name in ("gone", "laptop", "a <i>\N{RIGHT-TO-LEFT MARK}name"):
+        visitor.get("/account/tokens")
+        visitor.submit(name=name, expires="30")
+    page = visitor.get("/account/tokens")
+    revoke = next(form.action for form in page.forms if form.action.endswith("/revoke"))
+    visitor.post(revoke, visitor.csrf())
+    visitor.get("/account/publishers")
+    visitor.submit(
+        issuer=people.github.url, project="octo/prompts", workflow="publish.yml", repo="review"
+    )
+    visitor.get("/account/profile")
+    visitor.submit(name="<b>Mara</b>", bio="Writes.\n\n<script>", url="https://example.org/?a&b")
+    return visitor
+
+
+def states(people: People, member: Visitor) -> Iterator[tuple[str, str]]:
+    """The HTML of each page, also after a form that was wrong."""
+    visitor = people.visitor()
+    for name in ("login", "signup", "invitation"):
+        yield name, visitor.get(f"/account/{name}").html
+    yield "invitation-wrong", visitor.submit(code="x", password="short", again="other").html
+    visitor.get("/account/login")
+    yield "login-wrong", visitor.submit(handle="nobody", password="wrong").html
+    yield "missing", visitor.get("/account/nowhere").html
+    for name in ("tokens", "publishers", "profile", "security"):
+        yield name, member.get(f"/account/{name}").html
+    member.get("/account/tokens")
+    wrong = member.submit(name="", expires="30")
+    yield "tokens-wrong", wrong.html
+    yield "token-made", member.submit(name="shown once", expires="30").html
+    member.get("/account/publishers")
+    yield "publishers-wrong", member.submit(project="x", workflow="y", repo="A B").html
+    member.get("/account/profile")
+    yield "profile-wrong", member.submit(name="", url="javascript:alert(1)").html
+
+
+def test_the_checkers_find_nothing(
+    people: People, member: Visitor, browser: Browser, axe: str, tmp_path: Path
+):
+    shown = dict(states(people, member))
+    files = [tmp_path / f"{name}.html" for name in shown]
+    for file, html in zip(files, shown.values(), strict=True):
+        file.write_text(html, encoding="utf-8")
+    assert check(*files) == []
+    page = browser.new_page()
+    found = {}
+    for name, html in shown.items():
+        show(page, people.url, html)
+        page.evaluate(axe)
+        for size, viewport in (("desk", DESKTOP), ("phone", PHONE)):
+            page.set_viewport_size(viewport)
+            page.emulate_media(color_scheme="light")
+            found[name, size, "light"] = violations(page)
+            page.emulate_media(color_scheme="dark")
+            found[name, size, "dark"] = violations(page, *COLOUR_RULES)
+    assert {at: told for at, told in found.items() if told} == {}
+
+
+def show(page: Page, url: str, html: str) -> None:
+    """Open a page as it came, with the site's own style and scripts."""
+    address = f"{url}/account/shown"
+    page.unroute_all()
+    page.route(address, lambda route: route.fulfill(body=html, content_type="text/html"))
+    page.goto(address)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is too wide"
