@@ -95,10 +95,11 @@ CREATE TABLE trusted_publisher (      -- CI jobs that need no stored token
     project TEXT NOT NULL,            -- GROUP/NAME at the issuer, lower case
     project_id TEXT NOT NULL,         -- the issuer's number of it; empty until a first job tells
     workflow TEXT NOT NULL,           -- the file that defines the job
+    branch TEXT NOT NULL,             -- without refs/heads/; empty: any branch or tag
     environment TEXT NOT NULL,        -- lower case; empty: any
     added_at INTEGER NOT NULL,
     used_at INTEGER,
-    UNIQUE (owner, repo, issuer, project, workflow, environment)
+    UNIQUE (owner, repo, issuer, project, workflow, branch, environment)
 ) WITHOUT ROWID;
 CREATE INDEX trusted_publisher_project ON trusted_publisher (issuer, project);
 CREATE TABLE trusted_only (           -- repos that take publications from trusted publishers alone

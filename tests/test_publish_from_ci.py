@@ -159,13 +159,14 @@ class TrustedProject(Project):
         """Enter its jobs in the account settings, as the document says."""
         with Database(self._trusting.server.settings.state) as database:
             for at, known in enumerate(self._trusting.issuers):
-                repo, environment, workflow = (
+                repo, workflow, branch, environment = (
                     "" if FIELDS[field][at].startswith("empty") else FIELDS[field][at]
-                    for field in ("Repo", "Environment", "Workflow file")
+                    for field in ("Repo", "Workflow file", "Branch", "Environment")
                 )
                 TrustedPublishers(database).add(
-                    self.owner, repo, known, self.path, workflow, environment
-                )
+                    self.owner, repo, known, self.path, workflow,
+                    branch=branch, environment=environment,
+                )  # fmt: skip
 
     def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
         if platform == "github":
@@ -843,6 +844,7 @@ def test_a_trusted_job_whose_bump_is_none(
     [
         ("github", {"repository": "eve/fork", "repository_id": "1000001"}, "project eve/fork"),
         ("github", {"repository": "acme/renamed"}, "project acme/renamed"),
+        ("github", {"ref": "refs/heads/topic"}, "on refs/heads/topic"),
         ("github", {"environment": "other"}, "environment other"),
         ("github", {"event_name": "pull_request_target"}, "pull_request_target"),
         (
@@ -851,6 +853,7 @@ def test_a_trusted_job_whose_bump_is_none(
             "acme/shared",
         ),
         ("gitlab", {"project_path": "eve/fork", "project_id": "1000001"}, "project eve/fork"),
+        ("gitlab", {"ref_path": "refs/tags/main"}, "on refs/tags/main"),
         ("gitlab", {"pipeline_source": "merge_request_event"}, "merge_request_event"),
     ],
 )

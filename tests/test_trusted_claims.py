@@ -92,11 +92,13 @@ def either(request: pytest.FixtureRequest, live: TestIssuer) -> Verifier:
 def test_a_job_of_github(github: Verifier):
     workflow = "octo/prompts/.github/workflows/Publish.yml@refs/tags/v1"
     token = github.token(
-        repository="Octo/Prompts", environment="Release", jti="abc", job_workflow_ref=workflow
-    )
+        repository="Octo/Prompts", environment="Release", jti="abc", job_workflow_ref=workflow,
+        ref="refs/heads/topic",
+    )  # fmt: skip
     assert github.job(token) == Job(
         issuer=github.live.url, kind="github", project="octo/prompts", project_id="74",
-        workflow="Publish.yml", environment="release", ref="refs/tags/v1", run="run 1234567890",
+        workflow="Publish.yml", environment="release", ref="refs/heads/topic",
+        workflow_ref="refs/tags/v1", run="run 1234567890",
         token_hash=hashlib.sha256(f"{github.live.url}\nabc".encode()).digest(),
         expires_at=AT + 300 + LEEWAY_SECONDS,
     )  # fmt: skip
@@ -107,6 +109,7 @@ def test_a_job_of_gitlab(gitlab: Verifier):
     assert gitlab.job(token) == Job(
         issuer=gitlab.live.url, kind="gitlab", project="acme/team/prompts", project_id="20",
         workflow=".gitlab-ci.yml", environment="", ref="refs/heads/main",
+        workflow_ref="refs/heads/main",
         run=f"{gitlab.live.url}/Acme/Team/Prompts/-/jobs/302",
         token_hash=hashlib.sha256(f"{gitlab.live.url}\nabc".encode()).digest(),
         expires_at=AT + 3600 + LEEWAY_SECONDS,
@@ -141,7 +144,7 @@ def test_runs_of_githubs_own_have_a_page(live: TestIssuer):
 )  # fmt: skip
 def test_workflows_of_github(github: Verifier, claim: str, workflow: str, ref: str):
     job = github.job(github.token(job_workflow_ref=claim))
-    assert (job.workflow, job.ref) == (workflow, ref)
+    assert (job.workflow, job.workflow_ref) == (workflow, ref)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,51 @@ def test_workflows_of_github(github: Verifier, claim: str, workflow: str, ref: s
 )
 def test_pipelines_of_gitlab(gitlab: Verifier, path: str, workflow: str, ref: str):
     job = gitlab.job(gitlab.token(ci_config_ref_uri=f"{HOST}/acme/team/prompts//{path}"))
-    assert (job.workflow, job.ref) == (workflow, ref)
+    assert (job.workflow, job.workflow_ref) == (workflow, ref)
+
+
+@pytest.mark.parametrize(
+    ("claims", "ref"),
+    [
+        ({}, "refs/heads/main"),
+        ({"ref_path": MISSING}, "refs/heads/main"),
+        ({"ref_path": None, "ref": "a/b"}, "refs/heads/a/b"),
+        ({"ref_path": MISSING, "ref_type": "tag"}, "refs/tags/main"),
+        ({"ref_path": "refs/tags/main"}, "refs/tags/main"),
+        ({"ref_path": MISSING, "ref": "refs/heads/main"}, "refs/heads/refs/heads/main"),
+        ({"ref_path": MISSING, "ref": "refs/heads/main", "ref_type": "tag"},
+         "refs/tags/refs/heads/main"),
+        ({"ref_path": MISSING, "ref_type": MISSING}, ""),
+        ({"ref_path": MISSING, "ref_type": "other"}, ""),
+        ({"ref_path": MISSING, "ref": MISSING}, ""),
+        ({"ref_path": MISSING, "ref": ""}, ""),
+    ],
+)  # fmt: skip
+def test_what_jobs_of_gitlab_run_on(gitlab: Verifier, claims: dict[str, Any], ref: str):
+    assert gitlab.job(gitlab.token(**claims)).ref == ref
+
+
+def test_what_jobs_of_github_run_on(github: Verifier):
+    for ref in ("refs/heads/a/b", "refs/tags/main", "refs/pull/7/merge"):
+        assert github.job(github.token(ref=ref)).ref == ref
+    assert github.job(github.token(ref=MISSING)).ref == ""
+
+
+@pytest.mark.parametrize(
+    ("ref", "file", "branch", "place"),
+    [
+        ("refs/heads/a/b", "refs/heads/a/b", "a/b", "on refs/heads/a/b"),
+        ("refs/heads/a", "refs/heads/main", "", "on refs/heads/a with the file of refs/heads/main"),
+        ("refs/heads/main", "refs/tags/main", "",
+         "on refs/heads/main with the file of refs/tags/main"),
+        ("refs/tags/main", "refs/tags/main", "", "on refs/tags/main"),
+        ("", "refs/heads/main", "", "on no branch or tag with the file of refs/heads/main"),
+    ],
+)  # fmt: skip
+def test_the_branch_of_a_job(github: Verifier, ref: str, file: str, branch: str, place: str):
+    workflow = f"octo/prompts/.github/workflows/a.yml@{file}"
+    job = github.job(github.token(ref=ref, job_workflow_ref=workflow))
+    assert (job.branch, job.place()) == (branch, place)
 
 
 def test_an_issuer_with_a_path(live: TestIssuer):
@@ -459,6 +506,13 @@ def test_ids_are_digits(github: Verifier, gitlab: Verifier, value: str):
     assert "project_id" in str(gitlab.refusal(gitlab.token(project_id=value)))
 
 
+@pytest.mark.parametrize("value", [7, True, ["main"], "a\nb", "x" * 1001])
+def test_refs_that_are_none(github: Verifier, gitlab: Verifier, value: object):
+    assert "ref is" in str(github.refusal(github.token(ref=value)))
+    for claim in ("ref", "ref_type", "ref_path"):
+        assert f"{claim} is" in str(gitlab.refusal(gitlab.token(**{claim: value})))
+
+
 def test_a_workflow_of_another_repository(github: Verifier):
     for project in ("octo/shared", "evil/prompts", "octo/prompts2"):
         ref = f"{project}/.github/workflows/publish.yml@refs/heads/main"
@@ -510,6 +564,7 @@ def test_pipelines_that_are_defined_elsewhere(gitlab: Verifier, uri: str, told: 
         ("github", "event_name", "pull_request_target"),
         ("gitlab", "pipeline_source", "merge_request_event"),
         ("gitlab", "pipeline_source", "external_pull_request_event"),
+        ("gitlab", "pipeline_source", "parent_pipeline"),
     ],
 )
 def test_jobs_that_run_what_strangers_wrote(live: TestIssuer, kind: str, claim: str, event: str):

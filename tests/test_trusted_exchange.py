@@ -105,7 +105,7 @@ def test_a_job_of_github_gets_a_token(hub: Hub):
     assert (used.project_id, used.used_at) == ("74", AT)
     event = Events(hub.database).latest("ann", 1)[0]
     assert (event.kind, event.subject, event.address) == ("publisher_used", publisher, "192.0.2.1")
-    assert event.note == "github octo/prompts publish.yml @refs/heads/main run 1234567890"
+    assert event.note == "github octo/prompts publish.yml on refs/heads/main run 1234567890"
     assert hub.accounts.tokens("ann") == []  # it is no personal one
 
 
@@ -116,7 +116,7 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
     _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/any")
     assert token.repos == ("any",)
     assert Events(hub.database).latest("ann", 1)[0].note == (
-        "gitlab acme/team/prompts .gitlab-ci.yml @refs/heads/main "
+        "gitlab acme/team/prompts .gitlab-ci.yml on refs/heads/main "
         f"{hub.live.url}/acme/team/prompts/-/jobs/302"
     )
 
@@ -126,6 +126,65 @@ def test_an_environment_that_is_wanted(hub: Hub):
     assert hub.exchange(hub.token(environment="pROD"))
     for environment in ({}, {"environment": "test"}):
         assert hub.refusal(hub.token(**environment)).code == "insufficient_scope"
+
+
+GITHUB_FILE = "octo/prompts/.github/workflows/publish.yml"
+GITLAB_FILE = "HOST/acme/team/prompts//.gitlab-ci.yml"
+
+
+def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
+    """An ID token of a job on main, but for these claims."""
+    if kind == "github":
+        return hub.token(**claims)
+    host = hub.live.url.partition("://")[2]
+    filled = {name: value and value.replace("HOST", host) for name, value in claims.items()}
+    return hub.live.gitlab_token(now=AT, **filled)
+
+
+@pytest.mark.parametrize(
+    ("kind", "claims", "told"),
+    [
+        ("github", {"ref": "refs/heads/topic"},
+         "on refs/heads/topic with the file of refs/heads/main"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"},
+         "on refs/heads/main with the file of refs/heads/topic"),
+        ("github", {"ref": "refs/heads/topic",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"}, "on refs/heads/topic,"),
+        ("github", {"ref": "refs/tags/main",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
+        ("github", {"ref": "refs/heads/Main",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/Main"}, "on refs/heads/Main,"),
+        ("github", {"ref": "refs/pull/7/merge",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/pull/7/merge"},
+         "on refs/pull/7/merge,"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@{'0' * 40}"}, f"the file of {'0' * 40},"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/x@refs/heads/main"},
+         "with the file of refs/heads/x@refs/heads/main,"),
+        ("github", {"ref": None}, "on no branch or tag"),
+        ("gitlab", {"ref": "topic", "ref_path": "refs/heads/topic"},
+         "on refs/heads/topic with the file of refs/heads/main"),
+        ("gitlab", {"ref": "topic", "ref_path": None}, "on refs/heads/topic with"),
+        ("gitlab", {"ci_config_ref_uri": f"{GITLAB_FILE}@refs/heads/topic"},
+         "on refs/heads/main with the file of refs/heads/topic"),
+        ("gitlab", {"ref_type": "tag", "ref_path": "refs/tags/main",
+                    "ci_config_ref_uri": f"{GITLAB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
+        ("gitlab", {"ref_type": "tag", "ref_path": None}, "on refs/tags/main with"),
+        ("gitlab", {"ref_type": None, "ref_path": None}, "on no branch or tag"),
+    ],
+)  # fmt: skip
+def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], told: str):
+    add = hub.publishers.add
+    hub.trust(branch="main")
+    add("ann", "review", hub.gitlab, "acme/team/prompts", "", branch="refs/heads/main", now=NOW)
+    assert hub.exchange(of_branch(hub, kind))
+    error = hub.refusal(of_branch(hub, kind, **claims))
+    assert error.code == "insufficient_scope"
+    assert told in str(error)
+    # Who names no branch trusts them all, and the log tells which it was.
+    hub.trust("bob")
+    add("bob", "review", hub.gitlab, "acme/team/prompts", "", now=NOW)
+    assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
+    assert told.strip(",") in Events(hub.database).latest("bob", 1)[0].note
 
 
 def test_for_all_repos_those_that_trust_the_job_are_meant(hub: Hub):
@@ -186,8 +245,8 @@ def test_a_refusal_tells_what_the_job_is_and_nothing_else(hub: Hub):
     hub.trust(environment="secret-environment", workflow="hidden.yml")
     hub.trust("bob", "hidden-repo")
     error = hub.refusal(hub.token(environment="Test"))
-    for part in ("ann/review", "octo/prompts", "(id 74)", "publish.yml", "environment test",
-                 hub.live.url):  # fmt: skip
+    for part in ("ann/review", "octo/prompts", "(id 74)", "publish.yml", "on refs/heads/main,",
+                 "environment test", hub.live.url):  # fmt: skip
         assert part in str(error)
     assert "no environment" in str(hub.refusal(hub.token()))
     assert "hidden" not in str(error) and "secret" not in str(error) and "bob" not in str(error)

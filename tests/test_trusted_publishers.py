@@ -1,5 +1,6 @@
 """Which CI jobs an owner trusts: what can be named, and which jobs are meant by it."""
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -20,8 +21,8 @@ NOW_SECONDS = 1_769_851_815
 GITHUB, GITLAB = DEFAULT_ISSUERS
 JOB = Job(
     issuer=GITHUB.url, kind="github", project="octo/prompts", project_id="74",
-    workflow="publish.yml", environment="", ref="refs/heads/main", run="run 1",
-    token_hash=b"1", expires_at=NOW_SECONDS + 360,
+    workflow="publish.yml", environment="", ref="refs/heads/main", workflow_ref="refs/heads/main",
+    run="run 1", token_hash=b"1", expires_at=NOW_SECONDS + 360,
 )  # fmt: skip
 
 
@@ -48,11 +49,12 @@ def wrong_fields(publishers: TrustedPublishers, *args: object, **more: str) -> d
 
 def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
     added = publishers.add(
-        "ann", " review ", GITHUB, " Octo/Prompts ", ".github/workflows/Publish.yml", " Prod ",
-        " 74 ", address="192.0.2.1", now=NOW,
+        "ann", " review ", GITHUB, " Octo/Prompts ", ".github/workflows/Publish.yml",
+        branch=" refs/heads/Main ", environment=" Prod ", project_id=" 74 ", address="192.0.2.1",
+        now=NOW,
     )  # fmt: skip
     assert added == TrustedPublisher(
-        added.id, "ann", "review", GITHUB.url, "octo/prompts", "74", "Publish.yml", "prod",
+        added.id, "ann", "review", GITHUB.url, "octo/prompts", "74", "Publish.yml", "Main", "prod",
         NOW_SECONDS, None,
     )  # fmt: skip
     assert publishers.of("ann") == [added]
@@ -60,14 +62,15 @@ def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
     assert Events(database).latest("ann", 9) == [
         Event(
             NOW_SECONDS, "publisher_added", added.id, "192.0.2.1",
-            "octo/prompts Publish.yml environment prod for ann/review",
+            "octo/prompts Publish.yml branch Main environment prod for ann/review",
         )
     ]  # fmt: skip
 
 
 def test_for_all_repos_and_without_more(publishers: TrustedPublishers):
     added = publishers.add("ann", "", GITLAB, "Acme/team/sub.team/prompts", "")
-    assert (added.repo, added.workflow, added.environment) == ("", ".gitlab-ci.yml", "")
+    assert (added.repo, added.workflow) == ("", ".gitlab-ci.yml")
+    assert (added.branch, added.environment) == ("", "")
     assert added.project == "acme/team/sub.team/prompts"
     assert added.scope() == "ann/*"
 
@@ -131,15 +134,41 @@ def test_workflows_that_are_not_gitlabs(publishers: TrustedPublishers, workflow:
     assert list(told) == ["workflow"]
 
 
+@pytest.mark.parametrize("issuer", [GITHUB, GITLAB])
+@pytest.mark.parametrize(
+    ("branch", "stored"),
+    [
+        ("main", "main"), ("Main", "Main"), (" refs/heads/release/1.x ", "release/1.x"),
+        ("größe", "größe"), ("a@b]+!'#-", "a@b]+!'#-"), ("refs", "refs"), ("x" * 255, "x" * 255),
+        ("", ""), (" ", ""),
+    ],
+)  # fmt: skip
+def test_branches(publishers: TrustedPublishers, issuer: Issuer, branch: str, stored: str):
+    assert publishers.add("ann", "", issuer, "o/p", "a.yml", branch=branch).branch == stored
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["a b", "a\tb", "a\nb", "a\0b", "a\x7fb", "a\u200bb", "a\xa0b", "a..b", "a//b", "a/.b", "a@{b",
+     "a~b", "a^b", "a:b", "a?b", "a*", "a[b", "a\\b", 'a"b', "-a", "/a", ".a", "a/", "a.",
+     "refs/tags/v1", "refs/heads/", "refs/heads/refs/heads/main", "refs/heads/ main", "x" * 256],
+)  # fmt: skip
+def test_branches_that_are_none(publishers: TrustedPublishers, branch: str):
+    told = wrong_fields(publishers, "ann", "", GITHUB, "octo/prompts", "a.yml", branch=branch)
+    assert list(told) == ["branch"]
+    assert "main" in told["branch"] and "leave it empty" in told["branch"]
+    assert publishers.of("ann") == []
+
+
 def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: TrustedPublishers):
     told = wrong_fields(
-        publishers, "ann", "Re view", GITHUB, "octo", "x", "e" * 256, "7x", address="192.0.2.1"
-    )
-    assert list(told) == ["repo", "project", "workflow", "environment", "project_id"]
+        publishers, "ann", "Re view", GITHUB, "octo", "x", branch="a b", environment="e" * 256,
+        project_id="7x", address="192.0.2.1",
+    )  # fmt: skip
+    assert list(told) == ["repo", "project", "workflow", "branch", "environment", "project_id"]
     assert all(told.values())
-    assert list(wrong_fields(publishers, "ann", "", GITHUB, "o/p", "a.yml", "a\nb")) == [
-        "environment"
-    ]
+    told = wrong_fields(publishers, "ann", "", GITHUB, "o/p", "a.yml", environment="a\nb")
+    assert list(told) == ["environment"]
     told = wrong_fields(publishers, "ann", "Review", GITHUB, "o/p", "a.yml")
     assert "use 'review'" in told["repo"]
     assert publishers.of("ann") == []
@@ -147,18 +176,21 @@ def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: Trust
 
 
 def test_twice_the_same(publishers: TrustedPublishers):
-    publishers.add("ann", "review", GITHUB, "octo/prompts", "a.yml", "prod")
+    usual = {"branch": "main", "environment": "prod"}
+    publishers.add("ann", "review", GITHUB, "octo/prompts", "a.yml", **usual)
     told = wrong_fields(
-        publishers, "ann", "review", GITHUB, "OCTO/prompts", ".github/workflows/a.yml", "PROD", "7"
-    )
-    assert "already" in told["project"]
-    for repo, workflow, environment in (
-        ("story", "a.yml", "prod"), ("", "a.yml", "prod"), ("review", "A.yml", "prod"),
-        ("review", "a.yml", ""),
+        publishers, "ann", "review", GITHUB, "OCTO/prompts", ".github/workflows/a.yml",
+        branch="refs/heads/main", environment="PROD", project_id="7",
+    )  # fmt: skip
+    assert "already" in told["project"] and "branch main environment prod" in told["project"]
+    for repo, workflow, changes in (
+        ("story", "a.yml", {}), ("", "a.yml", {}), ("review", "A.yml", {}),
+        ("review", "a.yml", {"environment": ""}), ("review", "a.yml", {"branch": ""}),
+        ("review", "a.yml", {"branch": "Main"}),
     ):  # fmt: skip
-        publishers.add("ann", repo, GITHUB, "octo/prompts", workflow, environment)
-    publishers.add("bob", "review", GITHUB, "octo/prompts", "a.yml", "prod")
-    assert len(publishers.of("ann")) == 5
+        publishers.add("ann", repo, GITHUB, "octo/prompts", workflow, **usual | changes)
+    publishers.add("bob", "review", GITHUB, "octo/prompts", "a.yml", **usual)
+    assert len(publishers.of("ann")) == 7
 
 
 def test_two_at_once_add_the_same(publishers: TrustedPublishers):
@@ -249,11 +281,15 @@ def test_a_job_that_matches(publishers: TrustedPublishers):
     [
         {"issuer": GITLAB.url}, {"project": "octo/other"}, {"project": "octo/prompts2"},
         {"workflow": "Publish.yml"}, {"workflow": "other.yml"}, {"environment": ""},
-        {"environment": "test"}, {"project_id": "75"},
+        {"environment": "test"}, {"project_id": "75"}, {"ref": "refs/heads/topic"},
+        {"workflow_ref": "refs/heads/topic"}, {"ref": ""}, {"ref": "main"},
     ],
 )  # fmt: skip
 def test_a_job_that_does_not(publishers: TrustedPublishers, change: dict[str, str]):
-    added = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", "prod", "74")
+    added = publishers.add(
+        "ann", "", GITHUB, "octo/prompts", "publish.yml",
+        branch="main", environment="prod", project_id="74",
+    )  # fmt: skip
     job = JOB._replace(environment="prod")
     assert publishers.matching(job) == [added]
     assert publishers.matching(job._replace(**change)) == []
@@ -263,6 +299,31 @@ def test_no_environment_is_any(publishers: TrustedPublishers):
     added = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml")
     for environment in ("", "prod", "test"):
         assert publishers.matching(JOB._replace(environment=environment)) == [added]
+
+
+REFS = (
+    "refs/heads/main", "refs/heads/topic", "refs/heads/Main", "refs/heads/main/x",
+    "refs/heads/refs/heads/main", "refs/tags/main", "refs/pull/7/merge", "main", "", "0" * 40,
+)  # fmt: skip
+
+
+def test_the_branch_is_that_of_the_job_and_of_its_file(publishers: TrustedPublishers):
+    one = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", branch="main")
+    for refs in itertools.product(REFS, REFS):
+        job = JOB._replace(ref=refs[0], workflow_ref=refs[1])
+        assert publishers.matching(job) == ([one] if refs == (REFS[0], REFS[0]) else []), refs
+
+
+def test_no_branch_is_any_branch_or_tag(publishers: TrustedPublishers):
+    one = publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml")
+    for ref, workflow_ref in itertools.product(REFS, REFS):
+        assert publishers.matching(JOB._replace(ref=ref, workflow_ref=workflow_ref)) == [one]
+
+
+def test_of_several_branches_one_fits(publishers: TrustedPublishers):
+    for branch in ("topic", "main", ""):
+        publishers.add("ann", branch or "any", GITHUB, "octo/prompts", "publish.yml", branch=branch)
+    assert [one.repo for one in publishers.matching(JOB)] == ["any", "main"]
 
 
 def test_a_use_ties_the_name_to_the_project(database: Database, publishers: TrustedPublishers):
@@ -276,6 +337,6 @@ def test_a_use_ties_the_name_to_the_project(database: Database, publishers: Trus
     assert Events(database).latest("ann", 1) == [
         Event(
             NOW_SECONDS + 60, "publisher_used", added.id, "192.0.2.1",
-            "github octo/prompts publish.yml @refs/heads/main run 1",
+            "github octo/prompts publish.yml on refs/heads/main run 1",
         )
     ]  # fmt: skip

@@ -40,6 +40,12 @@ class PublisherForm(FlaskForm):
         description="At GitHub its name in .github/workflows, as publish.yml. At GitLab its path; "
         f"empty: {GITLAB_WORKFLOW}.",
     )
+    branch = StringField(
+        "Branch",
+        default="main",
+        description="Only jobs on this branch. Empty: any branch or tag – then whoever may push "
+        "any branch can publish.",
+    )
     environment = StringField(
         "Environment",
         description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: a job of any environment, "
@@ -114,8 +120,9 @@ def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
             try:
                 added = trusted.add(
                     owner, repo, by_url[form.issuer.data], form.project.data,
-                    form.workflow.data or "", form.environment.data or "",
-                    form.project_id.data or "", address=request.remote_addr or "",
+                    form.workflow.data or "", branch=form.branch.data or "",
+                    environment=form.environment.data or "",
+                    project_id=form.project_id.data or "", address=request.remote_addr or "",
                 )  # fmt: skip
             except RequestError as error:
                 show_errors(form, error, form.project)

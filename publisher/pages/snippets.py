@@ -5,6 +5,7 @@ docs/publish-from-ci.md has at greater length.
 """
 
 import json
+import re
 from textwrap import indent
 
 from builder.derive import Links
@@ -30,7 +31,7 @@ _GITHUB = """\
 name: Publish prompts
 on:
   push:
-    branches: [main]
+    branches: [{branch}]
     paths: ['prompts/*.md']
   workflow_dispatch:
 permissions:
@@ -53,7 +54,7 @@ _GITLAB = """\
 publish-prompts:
   image: alpine:3.22
   rules:
-    - if: $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH
+    - if: $CI_COMMIT_BRANCH == {branch}
       changes: ['prompts/*.md']
   resource_group: publish-prompts
 {environment}\
@@ -98,16 +99,31 @@ def workflow(settings: Settings, kind: Kind, publisher: TrustedPublisher) -> str
             lines.append(_EXCHANGE.format(owner=publisher.owner, url=url))
             push = "./hub push"
         lines.append(_EACH_FILE.format(push=push, owner=publisher.owner, changelog=changelog))
-    # A string of JSON is one of YAML.
-    environment = json.dumps(publisher.environment, ensure_ascii=False)
-    told = f"environment: {environment}\n" if publisher.environment else ""
-    template, told_by, script_by = (_GITHUB, 4, 10) if kind == "github" else (_GITLAB, 2, 6)
+    told = f"environment: {_quoted(publisher.environment)}\n" if publisher.environment else ""
+    if kind == "github":
+        template, told_by, script_by = _GITHUB, 4, 10
+        branch = _quoted(_as_pattern(publisher.branch or "main"))
+    else:
+        template, told_by, script_by = _GITLAB, 2, 6
+        # Within quotes of such a rule nothing is special, and a branch has no such quotes.
+        branch = f'"{publisher.branch}"' if publisher.branch else "$CI_DEFAULT_BRANCH"
     return template.format(
         workflow=publisher.workflow,
+        branch=branch,
         environment=indent(told, " " * told_by),
         base_url=settings.base_url,
         script=indent("\n".join(lines), " " * script_by),
     )
+
+
+def _quoted(text: str) -> str:
+    """A text as YAML, which takes a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _as_pattern(branch: str) -> str:
+    """What matches this branch alone, of GitHub's patterns for branches."""
+    return re.sub(r"^!|\+", r"\\\g<0>", branch)
 
 
 def _install(settings: Settings) -> list[str]:

@@ -26,12 +26,15 @@ TOKEN_BYTES_MAX = 16 * 1024
 LEEWAY_SECONDS = 60
 LIFE_SECONDS_MAX = 86_400
 CLAIM_CHARS_MAX = 1000
+BRANCH_PREFIX = "refs/heads/"
 
-# They run code that anybody can propose, with the rights of the project.
+# They run code that anybody can propose, with the rights of the project. A child pipeline may be a
+# merge request's, and then its branch is that of the fork: its token does not tell them apart.
 _REFUSED_EVENTS: Mapping[Kind, tuple[str, ...]] = {
     "github": ("pull_request_target",),
-    "gitlab": ("merge_request_event", "external_pull_request_event"),
+    "gitlab": ("merge_request_event", "external_pull_request_event", "parent_pipeline"),
 }
+_GITLAB_PREFIXES = {"branch": BRANCH_PREFIX, "tag": "refs/tags/"}
 _SHOWN_CHARS = 200
 
 _digits = re.compile(r"[0-9]{1,20}")
@@ -50,9 +53,14 @@ class Job(NamedTuple):
 
     ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) and ``environment`` are in lower case,
     and there may be no environment (empty). ``project_id`` stays when the project is renamed.
-    ``workflow`` is the file that defines the job: at GitHub its name, at GitLab its path. ``ref``
-    is that file's branch or tag. ``run`` leads to the job's log, or is empty. ``token_hash`` is the
-    same for the same ID token alone, which counts until ``expires_at``, in epoch seconds.
+    ``workflow`` is the file that defines the job: at GitHub its name, at GitLab its path.
+
+    ``ref`` is what the job runs on, in full: ``refs/heads/main`` for a branch, ``refs/tags/v1`` for
+    a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
+    likewise, or a commit's hash. The two differ where a workflow calls another of its repository.
+
+    ``run`` leads to the job's log, or is empty. ``token_hash`` is the same for the same ID token
+    alone, which counts until ``expires_at``, in epoch seconds.
     """
 
     issuer: str
@@ -62,9 +70,25 @@ class Job(NamedTuple):
     workflow: str
     environment: str
     ref: str
+    workflow_ref: str
     run: str
     token_hash: bytes
     expires_at: int
+
+    @property
+    def branch(self) -> str:
+        """The branch that the job runs on and its file was read from; empty if that is not one and
+        the same branch.
+        """
+        # Whoever may push elsewhere can start a file of this branch there, or change it there.
+        is_one = self.ref == self.workflow_ref and self.ref.startswith(BRANCH_PREFIX)
+        return self.ref.removeprefix(BRANCH_PREFIX) if is_one else ""
+
+    def place(self) -> str:
+        """What it runs on, for people, and where its file is from if that is elsewhere."""
+        told = f"on {self.ref}" if self.ref else "on no branch or tag"
+        is_one = self.ref == self.workflow_ref
+        return told if is_one else f"{told} with the file of {self.workflow_ref}"
 
 
 def verify(
@@ -225,7 +249,8 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         project_id=_number(claims, "repository_id"),
         workflow=found["file"],
         environment=_optional_text(claims, "environment").lower(),
-        ref=found["ref"],
+        ref=_optional_text(claims, "ref"),
+        workflow_ref=found["ref"],
         run=run,
         **token,
     )
@@ -257,10 +282,19 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         project_id=_number(claims, "project_id"),
         workflow=found["file"],
         environment=_optional_text(claims, "environment").lower(),
-        ref=found["ref"],
+        ref=_gitlab_ref(claims),
+        workflow_ref=found["ref"],
         run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",
         **token,
     )
+
+
+def _gitlab_ref(claims: Mapping[str, Any]) -> str:
+    """What a job runs on, in full; empty if its token does not tell branches and tags apart."""
+    path, name = _optional_text(claims, "ref_path"), _optional_text(claims, "ref")
+    prefix = _GITLAB_PREFIXES.get(_optional_text(claims, "ref_type"))
+    # Only newer releases of GitLab tell the path.
+    return path or (f"{prefix}{name}" if prefix and name else "")
 
 
 def _check_event(issuer: Issuer, event: str, name: str) -> None:

@@ -85,7 +85,7 @@ def _not_trusted(job: Job, repo: str) -> RequestError:
     return RequestError(
         "insufficient_scope",
         f"No trusted publisher for {repo} is this job: project {job.project} "
-        f"(id {job.project_id}), workflow {job.workflow}, {environment}, at {job.issuer}. Add it "
-        "in the account settings under Trusted publishers; if the project was made anew under an "
-        "old name, remove the old one there first.",
+        f"(id {job.project_id}), workflow {job.workflow}, {job.place()}, {environment}, at "
+        f"{job.issuer}. Add it in the account settings under Trusted publishers; if the project "
+        "was made anew under an old name, remove the old one there first.",
     )

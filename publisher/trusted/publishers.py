@@ -1,8 +1,8 @@
 """Trusted publishers: which CI jobs may publish for an owner.
 
-An owner names the project, the file that defines the job and, if wanted, the environment. Whoever
-may change that file may publish. ``now`` is an aware datetime, by default the present. The
-methods raise RequestError ``storage_unavailable`` as the database does.
+An owner names the project, the file that defines the job and, if wanted, the branch and the
+environment. Whoever may change that file, there, may publish. ``now`` is an aware datetime, by
+default the present. The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
 import re
@@ -16,7 +16,7 @@ from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
 from publisher.fields import validation_failed
-from publisher.trusted.claims import Job
+from publisher.trusted.claims import BRANCH_PREFIX, Job
 from publisher.trusted.issuers import Issuer
 
 PER_OWNER_MAX = 100
@@ -24,7 +24,8 @@ GITLAB_WORKFLOW = ".gitlab-ci.yml"
 ENVIRONMENT_CHARS_MAX = 255
 
 _PROJECT_CHARS_MAX = 1000
-_WORKFLOW_CHARS_MAX = 255
+# Of a file's path and of a branch.
+_NAME_CHARS_MAX = 255
 _GITHUB_FOLDER = ".github/workflows/"
 
 # Those of git's own addresses end in .git, and names do not.
@@ -33,6 +34,11 @@ _gitlab_project = re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+
 _github_workflow = re.compile(r"[^/\\@]+\.ya?ml")
 # A file of another project would be FILE@GROUP/PROJECT or a URL.
 _gitlab_workflow = re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]")
+# Nearly what git-check-ref-format(1) says. A whole ref is no branch that anybody means, and quotes
+# could not be written in a rule of GitLab.
+_branch = re.compile(
+    r"(?!-|refs/)(?!.*(?:\.\.|//|/\.|@\{))[^./\s~^:?*\[\\\"][^\s~^:?*\[\\\"]*(?<![./])"
+)
 _project_id = re.compile(r"[0-9]{1,20}")
 
 
@@ -40,8 +46,10 @@ class TrustedPublisher(NamedTuple):
     """What a job must be to publish for ``owner``. ``repo`` is empty for all of the owner's.
 
     ``issuer`` is the issuer's URL; ``project`` and ``environment`` are in lower case.
-    ``project_id`` is the issuer's number of the project, empty until a first job tells it. An
-    empty ``environment`` is any, or none. ``used_at`` is None before the first use.
+    ``project_id`` is the issuer's number of the project, empty until a first job tells it.
+    ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
+    empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
+    before the first use.
     """
 
     id: str
@@ -51,6 +59,7 @@ class TrustedPublisher(NamedTuple):
     project: str
     project_id: str
     workflow: str
+    branch: str
     environment: str
     added_at: int
     used_at: int | None
@@ -74,19 +83,19 @@ class TrustedPublishers:
         self._events = Events(database)
 
     def add(
-        self, owner: str, repo: str, issuer: Issuer, project: str, workflow: str,
-        environment: str = "", project_id: str = "", *, address: str = "",
+        self, owner: str, repo: str, issuer: Issuer, project: str, workflow: str, *,
+        branch: str = "", environment: str = "", project_id: str = "", address: str = "",
         now: datetime | None = None,
     ) -> TrustedPublisher:  # fmt: skip
         """Trust the jobs of a workflow file, for a repo, which need not exist, or all (empty).
 
-        White space around what is given is dropped, ``.github/workflows/`` too; at GitLab an empty
-        ``workflow`` is the usual one. ``project_id`` is only for who knows it: the first job tells
-        it anyway. Raises RequestError ``validation_failed``, whose details name these parameters;
-        OperatorError for an unknown owner.
+        White space around what is given is dropped, ``.github/workflows/`` and ``refs/heads/`` too;
+        at GitLab an empty ``workflow`` is the usual one. ``project_id`` is only for who knows it:
+        the first job tells it anyway. Raises RequestError ``validation_failed``, whose details name
+        these parameters; OperatorError for an unknown owner.
         """
         added_at = _seconds(now)
-        fields, details = _parse(issuer, repo, project, workflow, environment, project_id)
+        fields, details = _parse(issuer, repo, project, workflow, branch, environment, project_id)
         if details:
             raise validation_failed(*details)
         with self._database.transaction():
@@ -98,8 +107,8 @@ class TrustedPublishers:
             is_new = self._database.execute(
                 f"INSERT INTO trusted_publisher ({_FIELDS}) "
                 f"VALUES ({', '.join('?' * len(TrustedPublisher._fields))}) "
-                "ON CONFLICT (owner, repo, issuer, project, workflow, environment) DO NOTHING "
-                "RETURNING 1",
+                "ON CONFLICT (owner, repo, issuer, project, workflow, branch, environment) "
+                "DO NOTHING RETURNING 1",
                 publisher,
             )
             if not is_new:
@@ -112,7 +121,7 @@ class TrustedPublishers:
     def of(self, owner: str) -> list[TrustedPublisher]:
         """All of an owner, by repo, project and age."""
         return self._find(
-            "WHERE owner = ? ORDER BY repo, project, workflow, environment, added_at", owner
+            "WHERE owner = ? ORDER BY repo, project, workflow, branch, environment, added_at", owner
         )
 
     def remove(
@@ -144,9 +153,10 @@ class TrustedPublishers:
         """Those of all owners that trust a job, by owner and repo."""
         # Without a number it is not known yet whose the name is: whoever comes first.
         return self._find(
-            "WHERE issuer = ? AND project = ? AND workflow = ? AND environment IN ('', ?) "
-            "AND project_id IN ('', ?) ORDER BY owner, repo, environment, id",
-            job.issuer, job.project, job.workflow, job.environment, job.project_id,
+            "WHERE issuer = ? AND project = ? AND workflow = ? AND branch IN ('', ?) "
+            "AND environment IN ('', ?) AND project_id IN ('', ?) "
+            "ORDER BY owner, repo, branch, environment, id",
+            job.issuer, job.project, job.workflow, job.branch, job.environment, job.project_id,
         )  # fmt: skip
 
     def note_use(
@@ -156,7 +166,7 @@ class TrustedPublishers:
         """Remember that a job used it, and that the project's name means this number from now on:
         whoever gets the name of a project that is gone is another.
         """
-        told = f"{job.kind} {job.project} {job.workflow} @{job.ref}"
+        told = f"{job.kind} {job.project} {job.workflow} {job.place()}"
         with self._database.transaction():
             self._database.execute(
                 "UPDATE trusted_publisher SET used_at = ?, project_id = ? WHERE id = ?",
@@ -199,14 +209,16 @@ class TrustedPublishers:
 
 
 def _parse(
-    issuer: Issuer, repo: str, project: str, workflow: str, environment: str, project_id: str
-) -> tuple[dict[str, str], list[Detail]]:
+    issuer: Issuer, repo: str, project: str, workflow: str, branch: str, environment: str,
+    project_id: str,
+) -> tuple[dict[str, str], list[Detail]]:  # fmt: skip
     """The fields as they are stored, and what is wrong with them."""
     details: list[Detail] = []
     fields = {
         "repo": repo.strip(),
         "project": project.strip().lower(),
         "workflow": workflow.strip(),
+        "branch": branch.strip().removeprefix(BRANCH_PREFIX),
         "environment": environment.strip().lower(),
         "project_id": project_id.strip(),
     }
@@ -244,6 +256,13 @@ def _parse(
                 "is the path of a file in the project itself, from its top folder: "
                 f"{GITLAB_WORKFLOW}",
             )
+    # Of the bare prefix nothing is left, and that would be any branch.
+    if branch.strip() and not _is_fit(_branch, fields["branch"]):
+        refuse(
+            "branch",
+            f"is the name of a branch, no tag, with at most {_NAME_CHARS_MAX} characters, in the "
+            "capitals that it has in git: main; leave it empty for any branch or tag",
+        )
     if (
         len(fields["environment"]) > ENVIRONMENT_CHARS_MAX
         or not fields["environment"].isprintable()
@@ -257,15 +276,16 @@ def _parse(
     return fields, details
 
 
-def _is_fit(pattern: re.Pattern[str], workflow: str) -> bool:
-    is_line = len(workflow) <= _WORKFLOW_CHARS_MAX and workflow.isprintable()
-    return is_line and pattern.fullmatch(workflow) is not None
+def _is_fit(pattern: re.Pattern[str], name: str) -> bool:
+    is_line = len(name) <= _NAME_CHARS_MAX and name.isprintable()
+    return is_line and pattern.fullmatch(name) is not None
 
 
 def _note(publisher: TrustedPublisher) -> str:
     """What a publisher is, for the account's log."""
+    branch = f" branch {publisher.branch}" if publisher.branch else ""
     environment = f" environment {publisher.environment}" if publisher.environment else ""
-    return f"{publisher.project} {publisher.workflow}{environment} for {publisher.scope()}"
+    return f"{publisher.project} {publisher.workflow}{branch}{environment} for {publisher.scope()}"
 
 
 def _seconds(now: datetime | None) -> int:

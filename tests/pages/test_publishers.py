@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import requests
 import yaml
 
+from builder.routes import TRUSTED_URL
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.trusted.issuers import Issuer
@@ -74,6 +76,7 @@ def test_a_github_workflow_publishes_as_it_is_shown(
     assert workflow.startswith("# .github/workflows/publish.yml\n")
     parsed = yaml.safe_load(workflow)
     assert parsed["permissions"] == {"contents": "read", "id-token": "write"}
+    assert parsed[True]["push"]["branches"] == ["main"]
     job = parsed["jobs"]["publish"]
     assert "environment" not in job
     _, step = job["steps"]
@@ -106,6 +109,7 @@ def test_a_gitlab_job_publishes_as_it_is_shown(
     page = add(owner, issuer=people.gitlab.url, project=project, workflow="", repo=repo)
     assert "Workflow file .gitlab-ci.yml" in page.words
     job = yaml.safe_load(workflow_of(page))["publish-prompts"]
+    assert job["rules"][0]["if"] == '$CI_COMMIT_BRANCH == "main"'
     assert job["id_tokens"] == {"HUB_ID_TOKEN": {"aud": people.url}}
     install, script = job["script"]
     assert install.startswith("apk add")
@@ -121,6 +125,89 @@ def test_a_gitlab_job_publishes_as_it_is_shown(
     for name, text in prompts.items():
         answer = people.server.get(f"/api/v1/repos/{owner.handle}/{name}").json()["data"]
         assert (answer["content"], answer["changelog"]) == (text, "Better $(date)")
+
+
+def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
+    page = owner.get(PUBLISHERS)
+    (form,) = (form for form in page.forms if form.action == PUBLISHERS)
+    assert ("branch", "main") in form.fields
+    assert (
+        "Only jobs on this branch. Empty: any branch or tag – then whoever may push any branch "
+        "can publish." in page.words
+    )
+    # Who sends the form without the field is not taken to mean any.
+    for branch, stored in (("main", "main"), (None, "main"), (" refs/heads/Dev/2 ", "Dev/2")):
+        page = add(owner, branch=branch)
+        assert page.status == 200 and f"Branch {stored} Environment" in page.words
+        (added,) = publishers_of(people, owner.handle)
+        assert added.branch == stored
+        noted = f"Trusted publisher added: {added.project} publish.yml branch {stored} for"
+        assert noted in owner.get("/account/security").words
+        owner.get(PUBLISHERS)
+        owner.submit("/remove")
+
+
+def test_a_branch_that_is_emptied_is_any(people: People, owner: Visitor) -> None:
+    page = add(owner, branch="", workflow="x")
+    assert page.status == 422
+    (form,) = (form for form in page.forms if form.action == PUBLISHERS)
+    assert ("branch", "") in form.fields
+    page = add(owner, branch="")
+    assert "Branch any Environment" in page.words
+    assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == ["main"]
+    page = add(owner, branch="", issuer=people.gitlab.url, project="acme/any", workflow="")
+    (rule,) = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"] == "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"
+    assert [one.branch for one in publishers_of(people, owner.handle)] == ["", ""]
+
+
+def test_only_jobs_of_the_branch_publish(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project, branch="release", repo="review")
+
+    def exchange(ref: str) -> requests.Response:
+        workflow = f"{project}/.github/workflows/publish.yml@{ref}"
+        token = people.github.token(
+            aud=people.url, repository=project, ref=ref, job_workflow_ref=workflow
+        )
+        sent = {"token": token, "repo": f"{owner.handle}/review"}
+        return people.server.request("POST", TRUSTED_URL, json=sent)
+
+    for ref in ("refs/heads/main", "refs/tags/release"):
+        refused = exchange(ref)
+        assert refused.status_code == 403 and f"on {ref}," in refused.text
+    assert exchange("refs/heads/release").status_code == 200
+    assert "publish.yml on refs/heads/release" in owner.get("/account/security").words
+
+
+@pytest.mark.parametrize(
+    ("branch", "pattern"),
+    [
+        ("release/1.x", "release/1.x"),
+        ("größe", "größe"),
+        ("c++", r"c\+\+"),
+        ("!a!", r"\!a!"),
+        ("a]#b", "a]#b"),
+        ("#1", "#1"),
+        ("{a},b", "{a},b"),
+        ("yes", "yes"),
+        ("1.0", "1.0"),
+        ("it's", "it's"),
+    ],
+)
+def test_workflows_name_the_branch(
+    people: People, publishers_owner: Visitor, branch: str, pattern: str
+) -> None:
+    page = add(publishers_owner, branch=branch)
+    assert page.status == 200 and f"Branch {branch} Environment" in page.words
+    assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == [pattern]
+    publishers_owner.submit("/remove")
+    page = add(
+        publishers_owner, branch=branch, issuer=people.gitlab.url, project="acme/x", workflow=""
+    )
+    (rule,) = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"] == f'$CI_COMMIT_BRANCH == "{branch}"'
+    publishers_owner.submit("/remove")
 
 
 def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) -> None:
@@ -152,6 +239,9 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
         ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
         ({"workflow": None}, "ends in .yml or .yaml"),
         ({"repo": "No Name"}, "cannot be a repo's name"),
+        ({"branch": "a b"}, "Is the name of a branch"),
+        ({"branch": "refs/tags/main"}, "Is the name of a branch"),
+        ({"branch": "refs/heads/"}, "Is the name of a branch"),
         ({"environment": "x" * 256}, "255 characters"),
         ({"project_id": "one"}, "only digits"),
         ({"issuer": "https://evil.example"}, "Not a valid choice"),
