@@ -114,7 +114,7 @@ def test_a_job_of_gitlab(gitlab: Verifier):
         token_hash=hashlib.sha256(f"{gitlab.live.url}\nabc".encode()).digest(),
         expires_at=AT + 3600 + LEEWAY_SECONDS,
     )  # fmt: skip
-    assert gitlab.job(gitlab.token(environment="Prod/EU")).environment == "prod/eu"
+    assert gitlab.job(gitlab.token(environment="Prod/EU")).environment == "Prod/EU"
     assert gitlab.job(gitlab.token(environment=None)).environment == ""
 
 

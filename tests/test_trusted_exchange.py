@@ -121,6 +121,15 @@ def test_a_job_of_gitlab_gets_a_token(hub: Hub):
     )
 
 
+def test_gitlab_tells_environments_by_their_capitals(hub: Hub):
+    hub.publishers.add(
+        "ann", "", hub.gitlab, "acme/team/prompts", "", environment="production", now=NOW
+    )
+    assert hub.exchange(hub.live.gitlab_token(now=AT, environment="production"), "ann/*")
+    other = hub.live.gitlab_token(now=AT, environment="Production")
+    assert hub.refusal(other, "ann/*").code == "insufficient_scope"
+
+
 def test_an_environment_that_is_wanted(hub: Hub):
     hub.trust(environment="Prod")
     assert hub.exchange(hub.token(environment="pROD"))

@@ -9,18 +9,30 @@ nothing that is read from it may give rights.
 It is sent with the account pages alone, never with reads.
 """
 
+import base64
+import contextlib
 import hashlib
 import re
 import secrets
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 from flask import Flask, Request, Response, session
 from flask.sessions import SecureCookieSession, SecureCookieSessionInterface
-from itsdangerous import BadSignature, URLSafeTimedSerializer
+from itsdangerous import BadSignature, Signer
 
 from builder.routes import ACCOUNT_URL
 from builder.settings import Settings
 from publisher.people.sessions import LIFE_SECONDS
+
+
+# What may be in it, of which kind. Plain JSON: Flask's own form can be compressed, which can be a
+# bomb, and have tags in it, which can be HTML.
+class _Data(TypedDict, total=False):
+    csrf_token: str
+    _flashes: list[tuple[str, str]]
+    openid: dict
+
 
 _secret = re.compile(r"[A-Za-z0-9_-]{43}")
 # What browsers take in one cookie, with some room for its attributes.
@@ -75,17 +87,18 @@ class CookieSessions(SecureCookieSessionInterface):
         if not _secret.fullmatch(secret):
             return VisitorSession()
         found = VisitorSession(secret)
-        if data:
-            try:
-                return VisitorSession(secret, _serializer(found).loads(data))
-            except BadSignature:
-                pass  # cut off, or of another secret: as if there were none
+        if data and len(data) <= _DATA_BYTES_MAX:
+            # Cut off, or of another secret: as if there were none.
+            with contextlib.suppress(ValueError, BadSignature, msgspec.DecodeError):
+                sent = _signer(found).unsign(base64.urlsafe_b64decode(data))
+                return VisitorSession(secret, msgspec.json.decode(sent, type=_Data))
         return found
 
     def save_session(self, app: Flask, session: VisitorSession, response: Response) -> None:
         if not session.modified:
             return
-        data = _serializer(session).dumps(dict(session)) if session else ""
+        signed = _signer(session).sign(msgspec.json.encode(dict(session))) if session else b""
+        data = base64.urlsafe_b64encode(signed).decode()
         if len(data) > _DATA_BYTES_MAX:
             raise ValueError("too much for a cookie")
         response.set_cookie(
@@ -107,10 +120,5 @@ class VisitorsFlask(Flask):
         return session.key
 
 
-def _serializer(session: VisitorSession) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(
-        session.key,
-        salt="session",
-        serializer=SecureCookieSessionInterface.serializer,
-        signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
-    )
+def _signer(session: VisitorSession) -> Signer:
+    return Signer(session.key, salt="session", key_derivation="hmac", digest_method=hashlib.sha256)

@@ -26,6 +26,8 @@ from publisher.people.sessions import Session, Sessions
 from publisher.private_way import is_private_way
 
 FORM_BYTES_MAX = 64 * 1024
+# For the next page; those of pages that nobody looked at are dropped.
+MESSAGES_MAX = 5
 # The places of the account settings, in the order in which they are shown.
 PLACES = (
     ("tokens", "Tokens"),
@@ -149,14 +151,17 @@ class Frame:
         """To another page, which says what was done."""
         if told:
             flash(told)
+            session["_flashes"] = session["_flashes"][-MESSAGES_MAX:]
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": self.url(path)})
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
         """A page from a template of this package."""
+        return self._render(template, status, owner=self.signed_in(), **values)
+
+    def _render(self, template: str, status: int, **values: Any) -> Response:
         body = self._pages.render(
             template,
             account=self.url,
-            owner=self.signed_in(),
             places=PLACES,
             place=request.path.removeprefix(ACCOUNT_URL).strip("/"),
             told=get_flashed_messages(),
@@ -181,8 +186,12 @@ class Frame:
 
     def error(self, error: RequestError) -> Response:
         """The page that tells what went wrong."""
+        # Whose session it is may be what cannot be found out.
+        known = g.get("account_session")
         title = HTTPStatus(error.status).phrase
-        return self.render("error.html", error.status, title=title, message=str(error))
+        return self._render(
+            "error.html", error.status, owner=known and known.owner, title=title, message=str(error)
+        )
 
     def _send_to_login(self) -> Response:
         after = request.path.removeprefix(ACCOUNT_URL)

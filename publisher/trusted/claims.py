@@ -51,9 +51,10 @@ _jws = jwt.PyJWS(algorithms=ALGORITHMS)
 class Job(NamedTuple):
     """A CI job, as its issuer vouches for it.
 
-    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) and ``environment`` are in lower case,
-    and there may be no environment (empty). ``project_id`` stays when the project is renamed.
-    ``workflow`` is the file that defines the job: at GitHub its name, at GitLab its path.
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is in lower case, and ``environment``
+    at GitHub, which does not tell capitals; there may be none (empty). ``project_id`` stays when
+    the project is renamed. ``workflow`` is the file that defines the job: at GitHub its name, at
+    GitLab its path.
 
     ``ref`` is what the job runs on, in full: ``refs/heads/main`` for a branch, ``refs/tags/v1`` for
     a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
@@ -248,6 +249,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         project=project.lower(),
         project_id=_number(claims, "repository_id"),
         workflow=found["file"],
+        # GitHub does not tell Prod from prod, GitLab does.
         environment=_optional_text(claims, "environment").lower(),
         ref=_optional_text(claims, "ref"),
         workflow_ref=found["ref"],
@@ -281,7 +283,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
         project=project.lower(),
         project_id=_number(claims, "project_id"),
         workflow=found["file"],
-        environment=_optional_text(claims, "environment").lower(),
+        environment=_optional_text(claims, "environment"),
         ref=_gitlab_ref(claims),
         workflow_ref=found["ref"],
         run=f"{issuer.url}/{project}/-/jobs/{job_id}" if is_number else "",

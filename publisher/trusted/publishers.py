@@ -45,7 +45,8 @@ _project_id = re.compile(r"[0-9]{1,20}")
 class TrustedPublisher(NamedTuple):
     """What a job must be to publish for ``owner``. ``repo`` is empty for all of the owner's.
 
-    ``issuer`` is the issuer's URL; ``project`` and ``environment`` are in lower case.
+    ``issuer`` is the issuer's URL; ``project`` is in lower case, and ``environment`` at GitHub,
+    which does not tell capitals.
     ``project_id`` is the issuer's number of the project, empty until a first job tells it.
     ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
     empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
@@ -219,7 +220,7 @@ def _parse(
         "project": project.strip().lower(),
         "workflow": workflow.strip(),
         "branch": branch.strip().removeprefix(BRANCH_PREFIX),
-        "environment": environment.strip().lower(),
+        "environment": environment.strip(),
         "project_id": project_id.strip(),
     }
 
@@ -230,8 +231,9 @@ def _parse(
         try:
             names.check_repo(fields["repo"])
         except RequestError as error:
-            refuse("repo", f"cannot be a repo's name. {error}")
+            refuse("repo", str(error))
     if issuer.kind == "github":
+        fields["environment"] = fields["environment"].lower()
         fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
         if not _github_project.fullmatch(fields["project"]):
             refuse("project", "is OWNER/REPO, as GitHub shows it above the files: octo/prompts")

@@ -254,6 +254,7 @@ def unsigned(**claims: object) -> str:
     return b".".join([*encoded, b""]).decode()
 
 
+GITHUB = "https://token.actions.githubusercontent.com"
 EXCHANGES = {
     "no JSON": (b"{", JSON, 400, "invalid_json"),
     "no UTF-8": (b'{"token": "\xff"}', JSON, 400, "invalid_json"),
@@ -264,9 +265,13 @@ EXCHANGES = {
     "no token": (b"{}", JSON, 422, "validation_failed"),
     "no text": (b'{"token": 7}', JSON, 422, "validation_failed"),
     "unknown field": (b'{"token": "x", "repos": "a/b"}', JSON, 422, "validation_failed"),
-    "a word": (b'{"token": "x"}', JSON, 401, "invalid_token"),
+    "no repo": (b'{"token": "x"}', JSON, 422, "validation_failed"),
+    "another's word for a repo": (
+        b'{"token": "x", "repo": "a/b/c"}', JSON, 422, "validation_failed",
+    ),
+    "a word": (b'{"token": "x", "repo": "a/*"}', JSON, 401, "invalid_token"),
     "unsigned": (
-        json.dumps({"token": unsigned(iss="https://token.actions.githubusercontent.com")}).encode(),
+        json.dumps({"token": unsigned(iss=GITHUB), "repo": f"{NOBODY}/*"}).encode(),
         JSON, 401, "invalid_token",
     ),
     "an issuer of one's own": (

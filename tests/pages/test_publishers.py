@@ -238,7 +238,7 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
         ({"project": "<b>/x"}, "Is OWNER/REPO"),
         ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
         ({"workflow": None}, "ends in .yml or .yaml"),
-        ({"repo": "No Name"}, "cannot be a repo's name"),
+        ({"repo": "No Name"}, "A repo name has 1 to 64"),
         ({"branch": "a b"}, "Is the name of a branch"),
         ({"branch": "refs/tags/main"}, "Is the name of a branch"),
         ({"branch": "refs/heads/"}, "Is the name of a branch"),

@@ -1,12 +1,13 @@
 """Signing in, and what it must withstand: each test fails where its defence is missing."""
 
+import base64
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from flask import Flask
-from werkzeug.http import parse_cookie
 
 from builder.routes import ACCOUNT_URL
 from builder.settings import Settings
@@ -14,7 +15,8 @@ from publisher.accounts import Accounts
 from publisher.app import create_app
 from publisher.database import Database
 from publisher.events import Events
-from publisher.pages.frame import PLACES, after_login
+from publisher.pages.cookie import VisitorSession, _signer
+from publisher.pages.frame import MESSAGES_MAX, PLACES, after_login
 from publisher.people.attempts import ACCOUNT_LIMIT, ADDRESS_LIMIT
 from publisher.people.invitations import Invitations
 from publisher.people.passwords import Passwords
@@ -239,17 +241,40 @@ def test_a_signed_in_cookie_outlasts_the_browser(people: People):
     assert cookie.expires is not None and cookie.path == "/account"
 
 
+def cookie_with(data: bytes, secret: str = "s" * 43) -> str:
+    """A cookie with whatever its visitor has signed."""
+    signed = _signer(VisitorSession(secret)).sign(data)
+    return f"{secret}.{base64.urlsafe_b64encode(signed).decode()}"
+
+
 def test_what_is_in_the_cookie_gives_no_rights(app: Flask, database: Database):
     """It is signed with its own secret, so whoever has it can write it."""
     Invitations(database).invite("ann")
     client = app.test_client()
-    answer = client.get("/account/login", base_url="https://hub.example")
-    value = parse_cookie(answer.headers["Set-Cookie"])["__Secure-hub-account"]
-    secret = value.partition(".")[0]
-    for forged in (f"{secret}.e30.x.y", f"{secret}.", "ann", f"{secret}." + "A" * 3000, "é" * 43):
+    lists = b'{"_flashes":[["message","<b>"]]}', b'{"_flashes":[["a",{" m":"<b>"}]]}'
+    for forged in (
+        *(cookie_with(data) for data in (b"[]", b"7", b'{"csrf_token":7}', b'{"openid":[]}', b"x")),
+        *(cookie_with(data) for data in (*lists, b'{"_user_id":"ann","owner":"ann"}')),
+        cookie_with(zlib.compress(b" " * 1_000_000)), cookie_with(b'{"csrf_token":"a"}')[:-3],
+        "s" * 43 + ".", "s" * 43 + "." + "A" * 3500, "ann", "é" * 43, "." * 100,
+    ):  # fmt: skip
         client.set_cookie("__Secure-hub-account", forged, domain="hub.example", path="/account")
         answer = client.get("/account/tokens", base_url="https://hub.example")
-        assert answer.status_code == 303 and "/login" in answer.headers["Location"]
+        assert answer.status_code == 303 and "/login" in answer.headers["Location"], forged
+        answer = client.get("/account/login", base_url="https://hub.example")
+        assert answer.status_code == 200 and "<b>" not in answer.text
+
+
+def test_messages_for_the_next_page_do_not_pile_up(people: People):
+    visitor = people.member()
+    visitor.get("/account/publishers")
+    for number in range(20):
+        sent = [("repo", "x"), ("who", ("only", "too")[number % 2]), *visitor.csrf()]
+        answer = visitor.session.post(
+            f"{people.url}/account/publishers/only", data=sent, allow_redirects=False
+        )
+        assert answer.status_code == 303
+    assert visitor.get("/account/tokens").html.count('class="told"') == MESSAGES_MAX
 
 
 # Enumeration
@@ -374,6 +399,7 @@ def test_a_form_that_is_too_large(people: People):
 
 
 def test_a_page_that_is_not_there(people: People):
+    assert people.visitor().get("/account/").path == "/account/login"
     for path in ("/account/nowhere", "/account/login/", "/account//login", "/account/%2e%2e/x"):
         page = people.visitor().get(path)
         assert page.status == 404 and "no such page" in page.words
@@ -391,3 +417,17 @@ def test_nothing_that_opens_a_door_is_at_rest(people: People):
     for secret in secrets:
         assert secret.encode() not in stored
         assert all(secret not in line for line in people.server.process.lines)
+
+
+def test_an_error_needs_no_database(tmp_path: Path):
+    (tmp_path / "content").mkdir()
+    with Database(f"{tmp_path}/state") as database:
+        client = make_app(tmp_path, database, "https://hub.example").test_client()
+        client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
+        Path(database.path).rename(tmp_path / "away")
+        for path in ("/account/login", "/account/tokens", "/account/nowhere"):
+            answer = client.get(path, base_url="https://hub.example")
+            is_missing = path.endswith("nowhere")
+            assert answer.status_code == (404 if is_missing else 503)
+            assert answer.mimetype == "text/html" and answer.headers["Cache-Control"] == "no-store"
+            assert is_missing or "database" in answer.text
