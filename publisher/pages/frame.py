@@ -4,6 +4,7 @@ Nothing of these pages may be kept by caches, put into frames or read by other o
 taken only with the token that the visitor got with the page (Flask-WTF).
 """
 
+import contextlib
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
@@ -15,7 +16,7 @@ from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
 
 from builder.answers import SAFETY
-from builder.errors import RequestError
+from builder.errors import OperatorError, RequestError
 from builder.render import Pages
 from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, PAGE_POLICY, is_account_url
 from builder.settings import Settings
@@ -186,11 +187,13 @@ class Frame:
 
     def error(self, error: RequestError) -> Response:
         """The page that tells what went wrong."""
-        # Whose session it is may be what cannot be found out.
-        known = g.get("account_session")
+        owner = None
+        # Whose session it is may be just what cannot be found out.
+        with contextlib.suppress(RequestError, OperatorError):
+            owner = self.signed_in()
         title = HTTPStatus(error.status).phrase
         return self._render(
-            "error.html", error.status, owner=known and known.owner, title=title, message=str(error)
+            "error.html", error.status, owner=owner, title=title, message=str(error)
         )
 
     def _send_to_login(self) -> Response:
