@@ -14,8 +14,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from builder.query_thread import QueryThread
 from builder.serve import Receive, Scope, Send
 from builder.settings import Settings
+from cli.lifespan import run_lifespan
 from cli.listening import listen, run
-from cli.mount import run_lifespan
 from mcp_app.reader import Catalogue
 from mcp_app.scope import WHOLE
 from mcp_app.server import SCOPE_KEY, make_server

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from builder.errors import OperatorError
+from builder.routes import is_account_url
 
 FLUSH_SECONDS = 1.0
 # What may wait for a disk that takes nothing; lines that come then are lost.
@@ -127,11 +128,14 @@ class AccessLog:
 
 
 class Logged:
-    """An ASGI application whose requests are logged."""
+    """An ASGI application whose requests are logged, those of the account settings without their
+    queries, which may be secrets. ``root`` is the path of the base URL.
+    """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], log: AccessLog) -> None:
+    def __init__(self, app: Callable[..., Awaitable[None]], log: AccessLog, root: str = "") -> None:
         self._app = app
         self._log = log
+        self._root = root
         self._second = 0
         self._time = b""
 
@@ -165,7 +169,7 @@ class Logged:
             elif name == b"referer":
                 referer = value
         target, query = scope["raw_path"], scope["query_string"]
-        if query:
+        if query and not is_account_url(scope["path"].removeprefix(self._root)):
             target = b"%b?%b" % (target, query)
         client = scope["client"]
         return b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b"\n' % (

@@ -76,14 +76,14 @@ def address_of(listener: socket.socket, host: str) -> str:
 
 def run(
     app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...],
-    access_log: str | None,
+    access_log: str | None, root: str = "",
 ) -> None:  # fmt: skip
     """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
-    end the process as if it had failed.
+    end the process as if it had failed. ``root`` is the path of the base URL.
     """
     with contextlib.ExitStack() as stack:
         if access_log:
-            app = Logged(app, stack.enter_context(AccessLog(access_log)))
+            app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
         _run(app, listener, told, trusted_proxies)
 
 

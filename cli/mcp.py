@@ -12,8 +12,8 @@ from builder.serve import Receive, Scope, Send
 from builder.settings import Settings
 from builder.site import read_hub
 from builder.throttle import Throttle
+from cli.lifespan import run_lifespan
 from cli.listening import address_of, listen, listening_options, run
-from cli.mount import run_lifespan
 from cli.options import base_url_option, mcp_origin_option, out_option, state_option
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint

@@ -1,19 +1,27 @@
 """The whole hub as one ASGI application: who answers which request, and how it starts and ends."""
 
 import contextlib
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from a2wsgi import WSGIMiddleware
 
-from builder.errors import OperatorError
 from builder.routes import HEALTH_URL, MCP_URLS, TRUSTED_URL, is_account_url, is_publish_url
 from builder.serve import ReadApp, Receive, Scope, Send
+from cli.bodies import in_time, read_ahead
+from cli.lifespan import run_lifespan
+from publisher.pages.frame import FORM_BYTES_MAX
+from publisher.trusted.endpoint import BODY_BYTES_MAX as EXCHANGE_BYTES_MAX
 
-# A publisher holds a thread until its version can be read.
+# How many requests are answered at once, each of which holds a thread; apart, so that none of
+# these has to wait for the others. A publisher waits until its version can be read.
 PUBLISHERS_AT_ONCE = 64
+VISITORS_AT_ONCE = 16
+MONITORS_AT_ONCE = 2
+# How long the whole body of a request may take: a stranger's, and a publisher's, who has a token.
+VISITOR_SECONDS = 10
+PUBLISHER_SECONDS = 30
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -27,19 +35,25 @@ class RunningApp(Protocol):
 
 
 class Hub:
-    """Reads, and beside them the publish service, a WSGI application, and MCP where it is given."""
+    """Reads, and beside them the publish service, a WSGI application, and MCP where it is given.
+
+    The publish service gets the bodies of strangers whole, or not in time.
+    """
 
     def __init__(
         self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None
     ) -> None:
         self._reads = reads
         self._mcp = mcp
-        self._publisher = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
+        self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
+        self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
+        self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         self._root = reads.settings.base_path
         # Looked up with each request, so by whole paths.
-        self._apps: dict[str, App] = dict.fromkeys(
-            (self._root + url for url in (HEALTH_URL, TRUSTED_URL)), self._publish
-        )
+        self._apps: dict[str, App] = {
+            self._root + HEALTH_URL: self._monitor,
+            self._root + TRUSTED_URL: self._visit,
+        }
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
 
@@ -55,36 +69,30 @@ class Hub:
         if app:
             return app
         below = self._reads.below_base(path) or ""
-        if is_account_url(below) or (scope["method"] == "POST" and is_publish_url(below)):
+        if is_account_url(below):
+            return self._visit
+        if scope["method"] == "POST" and is_publish_url(below):
             return self._publish
         return self._reads
 
     async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._publisher({**scope, "root_path": self._root}, receive, send)
+        # It looks at who sends it before it reads.
+        receive = in_time(receive, PUBLISHER_SECONDS)
+        await self._publishers(self._below_root(scope), receive, send)
+
+    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        bytes_max = max(FORM_BYTES_MAX, EXCHANGE_BYTES_MAX)
+        receive = await read_ahead(scope, receive, bytes_max, VISITOR_SECONDS)
+        await self._visitors(self._below_root(scope), receive, send)
+
+    async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._monitors(self._below_root(scope), receive, send)
+
+    def _below_root(self, scope: Scope) -> Scope:
+        return {**scope, "root_path": self._root}
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
         with contextlib.closing(self._reads):
             async with self._mcp.running() if self._mcp else contextlib.nullcontext():
                 yield
-
-
-async def run_lifespan(
-    receive: Receive, send: Send, running: AbstractAsyncContextManager[Any]
-) -> None:
-    """Speak ASGI's lifespan protocol for an application that starts by entering ``running`` and
-    ends by leaving it. What either raises stops the server, with a message; it is raised, too.
-    """
-    await receive()
-    phase = "startup"
-    try:
-        async with running:
-            await send({"type": "lifespan.startup.complete"})
-            phase = "shutdown"
-            await receive()
-    except Exception as error:
-        # Servers show the message only: an operator's tells all, a defect's has to.
-        told = str(error) if isinstance(error, OperatorError) else traceback.format_exc()
-        await send({"type": f"lifespan.{phase}.failed", "message": told})
-        raise
-    await send({"type": "lifespan.shutdown.complete"})

@@ -13,6 +13,8 @@ from publisher.environment import secret_from
 from publisher.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 
+_DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
+
 content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
     show_envvar=True, help="Folder of the prompts, the source of truth.",
@@ -38,10 +40,11 @@ mcp_origin_option = click.option(
 trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
     envvar="HUB_TRUSTED_ISSUERS", show_envvar=True,
-    default=tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS), show_default=True,
+    default=_DEFAULT_ISSUERS, show_default=" ".join(_DEFAULT_ISSUERS),
     callback=lambda context, option, values: parse_issuers(values),
     help="Whose word on CI jobs is believed, for publishing without a stored token; KIND is "
-    "github or gitlab. May be given several times, and replaces what is there by default.",
+    "github or gitlab. May be given several times (in the variable: with spaces between, not "
+    "commas), and replaces what is there by default.",
 )  # fmt: skip
 
 

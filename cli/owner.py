@@ -11,6 +11,7 @@ from cli.options import base_url_option, state_option
 from cli.table import echo_table
 from publisher.accounts import Accounts, format_time
 from publisher.database import Database
+from publisher.people import locks
 from publisher.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.people.passwords import Passwords
 from publisher.people.ways import ways_to_sign_in
@@ -19,7 +20,7 @@ from publisher.private_way import is_private_way
 
 @click.group()
 def owner() -> None:
-    """Add, invite and list the owners who publish over HTTP."""
+    """Add, invite, lock and list the owners who publish over HTTP."""
 
 
 @owner.command()
@@ -74,6 +75,36 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
     )
 
 
+@owner.command()
+@state_option
+@click.argument("handle")
+def lock(state: str, handle: str) -> None:
+    """Shut HANDLE out, at once: nobody signs in or publishes in this name.
+
+    Sessions end, and an open invitation; tokens and the jobs of trusted publishers are refused.
+    What is published stays. `hubctl owner unlock` lets HANDLE in again, with the password and the
+    tokens of before.
+    """
+    with Database(state) as database:
+        is_new = locks.lock(database, handle)
+    was = "is locked" if is_new else "was locked already"
+    click.echo(f"{handle} {was}. To let {handle} in again: hubctl owner unlock {handle}", err=True)
+
+
+@owner.command()
+@state_option
+@click.argument("handle")
+def unlock(state: str, handle: str) -> None:
+    """Let HANDLE in again who was locked out, with the password and the tokens of before.
+
+    Where somebody else may know these, revoke the tokens first (`hubctl token revoke`) and send a
+    new invitation (`hubctl owner invite`), which sets a new password.
+    """
+    with Database(state) as database:
+        is_new = locks.unlock(database, handle)
+    click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
+
+
 @owner.command("list")
 @state_option
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
@@ -81,7 +112,7 @@ def list_owners(state: str, is_json: bool) -> None:
     """List the owners, with the number of their active tokens and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, time of creation, active tokens, ways to sign in
-    (password, openid, invited; none).
+    (password, openid, invited; none), or that one is locked.
     """
     with Database(state) as database:
         owners = Accounts(database).owners()
@@ -91,6 +122,7 @@ def list_owners(state: str, is_json: bool) -> None:
             each._asdict()
             | {
                 "created_at": format_time(each.created_at),
+                "locked_at": each.locked_at and format_time(each.locked_at),
                 "signs_in_with": ways.get(each.handle, []),
             }
             for each in owners
@@ -105,7 +137,7 @@ def list_owners(state: str, is_json: bool) -> None:
         [
             (
                 each.handle, format_time(each.created_at), str(each.tokens),
-                ", ".join(ways.get(each.handle, ["none"])),
+                "locked" if each.locked_at else ", ".join(ways.get(each.handle, ["none"])),
             )
             for each in owners
         ],

@@ -30,6 +30,7 @@ from publisher.accounts import Accounts
 from publisher.app import PUBLISH_LIMIT, create_app
 from publisher.database import Database
 from publisher.log import configure_logging, log_build
+from publisher.private_way import is_loopback, is_private_way
 from publisher.provider import Provider
 from publisher.trusted.issuers import Issuer
 
@@ -92,8 +93,24 @@ def serve(
                 ),
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )
+            _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
             where = f"{address}{settings.base_path}/"
-            run(hub, listener, f"Serving {out} at {where}", trusted_proxies, access_log)
+            told = f"Serving {out} at {where}"
+            run(hub, listener, told, trusted_proxies, access_log, settings.base_path)
+
+
+def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
+    if not is_private_way(base_url):
+        who = "nobody can sign in"
+    elif base_url.startswith("https:") or is_loopback(host):
+        return
+    else:
+        who = "people can sign in on this machine alone"
+    click.echo(
+        f"The address is {base_url}, so {who}: passwords would travel in clear text. For "
+        "accounts serve it over https, and give that address with --base-url.",
+        err=True,
+    )
 
 
 def _build(settings: Settings) -> bool:

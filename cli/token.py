@@ -71,9 +71,9 @@ def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_da
 def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
     """List all tokens, or those of OWNER.
 
-    Also those that have expired or were revoked. Columns, separated by tabs in a pipe: id,
-    owner, name, state (active, expired, revoked), where it may publish, expiry, last use (to the
-    minute).
+    Also those that expired or were revoked in the last year, up to 1,000 of an owner. Columns,
+    separated by tabs in a pipe: id, owner, name, state (active, expired, revoked), where it may
+    publish, expiry, last use (to the minute).
     """
     with Database(state) as database:
         tokens = Accounts(database).tokens(owner)

@@ -16,29 +16,40 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from builder import names, records
-from builder.errors import OperatorError, RequestError
+from builder.errors import Detail, OperatorError, RequestError
 from publisher.database import Database
 from publisher.events import Events
+from publisher.fields import validation_failed
+from publisher.people.handles import skeleton
 from publisher.tokens import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
 EXPIRES_DAYS_DEFAULT = 90
 EXPIRES_DAYS_MAX = 365
+# Tokens that are revoked or expired are kept so long, and so many of an owner.
+ENDED_KEPT_DAYS = 365
+ENDED_KEPT_MAX = 1000
+TRUSTED_ONLY_MAX = 1000
 # A last use is written at most this often, or each publication would wait for it.
 USE_NOTED_EVERY_SECONDS = 60
 # How long a job of a trusted publisher has.
 TRUSTED_SECONDS = 15 * 60
+
+LOCKED = "The account is locked; ask whoever runs this hub."
 
 _DAY_SECONDS = 86_400
 _REPOS_SHOWN = 5
 
 
 class Owner(NamedTuple):
-    """Somebody who may have repos. ``tokens``: how many are active."""
+    """Somebody who may have repos. ``tokens``: how many are active. ``locked_at``: None for one who
+    is not locked out.
+    """
 
     handle: str
     created_at: int
     tokens: int
+    locked_at: int | None = None
 
 
 class Token(NamedTuple):
@@ -88,8 +99,9 @@ class Accounts:
         """
         names.check_new_owner(handle)
         is_new = self._database.execute(
-            "INSERT INTO owner VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-            (handle, _seconds(now)),
+            "INSERT INTO owner (handle, created_at, look) VALUES (?, ?, ?) "
+            "ON CONFLICT DO NOTHING RETURNING 1",
+            (handle, _seconds(now), skeleton(handle)),
         )
         if not is_new:
             raise OperatorError(
@@ -101,10 +113,43 @@ class Accounts:
         """Whether there is an owner of this handle."""
         return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
 
+    def created_at(self, handle: str) -> int:
+        """Since when there is an owner. Raises OperatorError for an unknown one."""
+        self._check_known(handle)
+        rows = self._database.execute("SELECT created_at FROM owner WHERE handle = ?", (handle,))
+        return rows[0][0]
+
+    def look_like(self, handle: str) -> list[str]:
+        """The owners whose handles are this one, or easily taken for it."""
+        rows = self._database.execute(
+            "SELECT handle FROM owner WHERE look = ? ORDER BY handle", (skeleton(handle),)
+        )
+        return [owner for (owner,) in rows]
+
+    def locked_at(self, handle: str) -> int | None:
+        """Since when an owner is locked out; None: is not, or there is no such owner."""
+        rows = self._database.execute("SELECT locked_at FROM owner WHERE handle = ?", (handle,))
+        return rows[0][0] if rows else None
+
+    def set_locked(self, handle: str, is_on: bool, now: datetime | None = None) -> bool:
+        """Refuse an owner's tokens and trusted jobs from now on, or take them again; tells whether
+        that is new. ``people.locks`` does all that belongs to it.
+
+        Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
+        """
+        self._check_known(names.check_owner(handle))
+        changed = self._database.execute(
+            "UPDATE owner SET locked_at = ? WHERE handle = ? AND (locked_at IS NULL) = ? "
+            "RETURNING 1",
+            (_seconds(now) if is_on else None, handle, is_on),
+        )
+        return bool(changed)
+
     def owners(self, now: datetime | None = None) -> list[Owner]:
         """All owners, by handle."""
         rows = self._database.execute(
-            "SELECT handle, owner.created_at, count(token.id) FROM owner LEFT JOIN token "
+            "SELECT handle, owner.created_at, count(token.id), locked_at "
+            "FROM owner LEFT JOIN token "
             "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
             "AND trusted_publisher IS NULL "
             "GROUP BY handle ORDER BY handle",
@@ -137,6 +182,7 @@ class Accounts:
         with self._database.transaction():
             self._check_known(owner)
             self._check_unused(owner, name)
+            self._drop_ended(owner, now)
             text, token = self._add_token(
                 owner, name, repos, expires_days * _DAY_SECONDS, None, now
             )
@@ -149,8 +195,13 @@ class Accounts:
         self, owner: str, repos: Sequence[str], trusted_publisher: str,
         now: datetime | None = None,
     ) -> tuple[str, Token]:  # fmt: skip
-        """A token for one job of a trusted publisher, for a quarter of an hour, and its text."""
+        """A token for one job of a trusted publisher, for a quarter of an hour, and its text.
+
+        Raises RequestError ``insufficient_scope`` for an owner who is locked out.
+        """
         with self._database.transaction():
+            if self.locked_at(owner) is not None:
+                raise RequestError("insufficient_scope", LOCKED)
             # Of no use to anybody any more, and jobs make thousands.
             self._database.execute(
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
@@ -183,7 +234,8 @@ class Accounts:
         return text, token
 
     def tokens(self, owner: str | None = None) -> list[Token]:
-        """All personal tokens (of an owner) that were ever made, by owner and age.
+        """The personal tokens (of an owner), by owner and age: those that are active, and of those
+        that are revoked or expired the last year's, as far as there is room.
 
         Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
         """
@@ -221,6 +273,7 @@ class Accounts:
             self._database.execute(
                 "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
             )
+            self._drop_ended(owner, now)
             self._events.note(
                 owner, "token_revoked", subject=token.id, address=address, note=token.name, now=now
             )
@@ -256,6 +309,8 @@ class Accounts:
                 "Make a new one in the account settings.",
             )
         (token,) = found
+        if self.locked_at(token.owner) is not None:
+            raise RequestError("invalid_token", LOCKED)
         if token.state(now) == "expired":
             raise RequestError(
                 "token_expired",
@@ -294,12 +349,21 @@ class Accounts:
         self, owner: str, repo: str, is_on: bool, now: datetime | None = None, *, address: str = ""
     ) -> None:
         """Let a repo, which need not exist, take publications from trusted publishers alone, or
-        from personal tokens as well. Raises RequestError ``invalid_name``.
+        from personal tokens as well.
+
+        Raises RequestError ``invalid_name``; ``validation_failed`` for one repo too many.
         """
         names.check_repo(repo)
         with self._database.transaction():
-            if is_on == (repo in self.trusted_only(owner)):
+            now_on = self.trusted_only(owner)
+            if is_on == (repo in now_on):
                 return
+            if is_on and len(now_on) >= TRUSTED_ONLY_MAX:
+                told = (
+                    f"is one too many: an owner can set {TRUSTED_ONLY_MAX:,} repos to trusted "
+                    "publishers only. Allow tokens for one that is no more"
+                )
+                raise validation_failed(Detail("repo", told))
             self._database.execute(
                 "INSERT INTO trusted_only VALUES (?, ?)"
                 if is_on
@@ -351,6 +415,18 @@ class Accounts:
                 f"{owner} has a token named {name} already; choose another name, or revoke it "
                 f"first: `hubctl token revoke {owner} {token.id}`."
             )
+
+    def _drop_ended(self, owner: str, now: datetime | None) -> None:
+        ended_at = "min(coalesce(revoked_at, expires_at), expires_at)"
+        self._database.execute(
+            "DELETE FROM token WHERE id IN (SELECT id FROM ("
+            f"SELECT id, {ended_at} AS ended_at, row_number() OVER "
+            f"(ORDER BY {ended_at} DESC, created_at DESC, id) AS place FROM token "
+            "WHERE owner = ?1 AND trusted_publisher IS NULL "
+            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) "
+            "WHERE ended_at < ?2 - ?3 OR place > ?4)",
+            (owner, _seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
+        )
 
     def _new_id(self) -> str:
         while True:

@@ -17,7 +17,12 @@ import msgspec
 from flask import Flask, Response, g, request
 from flask_cors import CORS
 from flask_wtf.csrf import CSRFError
-from werkzeug.exceptions import MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import (
+    ClientDisconnected,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 from builder import answers, names
 from builder.answers import RETRY_SECONDS
@@ -46,7 +51,7 @@ from publisher.pages import openid as openid_pages
 from publisher.pages import profile, publishers, security, sign_in, tokens
 from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
-from publisher.people.attempts import Attempts
+from publisher.people.attempts import Attempts, network
 from publisher.provider import Provider
 from publisher.publish import Published, publish
 from publisher.trusted.claims import verify
@@ -132,7 +137,7 @@ class _Service:
         self._accounts = accounts
         self._database = database
         self._issuers = issuers
-        self._keys = KeyRing(issuers)
+        self._keys = KeyRing(issuers, before_asking=self._count_attempt)
         self._answers = Answers(database, settings.content)
         self._publications = Throttle(publish_limit, "publish") if publish_limit else None
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
@@ -150,9 +155,11 @@ class _Service:
                 self._database, self._accounts, job, repo, address=request.remote_addr or ""
             )
         except RequestError as error:
-            if error.status in (401, 403):
+            if error.status in (401, 403) and not g.is_counted:
                 self._count_failure()
             raise
+        if g.is_counted and self._failures:
+            self._failures.give_back(_client())
         g.fields |= {"owner": token.owner, "token": token.id}
         return _json(200, single(json_bytes(trusted_token(text, token))))
 
@@ -163,6 +170,8 @@ class _Service:
         names.check_repo(name)
         incoming = read_publication(request)
         g.fields["bytes"] = len(incoming.body)
+        # What was revoked while the body came must not publish any more.
+        self._accounts.check_may_publish(self._authenticate(), owner, name)
         memory = None
         if incoming.key is not None:
             mark = fingerprint(owner, name, incoming.if_match, incoming.body)
@@ -177,7 +186,7 @@ class _Service:
     def _admit(self, owner: str, name: str) -> Token:
         """The token of somebody who may publish here now. Raises RequestError."""
         try:
-            token = self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+            token = self._authenticate()
         except RequestError as error:
             if error.status == 401:
                 self._count_failure()
@@ -195,9 +204,17 @@ class _Service:
                 _refuse(wait_seconds, "Too many publications with this token")
         return token
 
+    def _authenticate(self) -> Token:
+        return self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+
+    def _count_attempt(self) -> None:
+        """Count as a failure, until it is none, what makes this hub ask an issuer."""
+        self._count_failure()
+        g.is_counted = True
+
     def _count_failure(self) -> None:
         # Only failures are refused: a right token works, whoever else has the same address.
-        wait_seconds = self._failures.hit(request.remote_addr or "") if self._failures else 0
+        wait_seconds = self._failures.hit(_client()) if self._failures else 0
         if wait_seconds:
             _refuse(wait_seconds, "Too many requests without a right token from your address")
 
@@ -231,6 +248,11 @@ def _note_repo(owner: str, name: str) -> None:
         g.fields |= {"owner": owner, "repo": name}
 
 
+def _client() -> str:
+    """Whose failures count together."""
+    return network(request.remote_addr or "")
+
+
 def _refuse(wait_seconds: int, reason: str) -> NoReturn:
     g.headers["Retry-After"] = str(wait_seconds)
     raise RequestError("rate_limited", f"{reason}; go on in {wait_seconds} s.")
@@ -254,6 +276,7 @@ def _begin() -> None:
     g.headers = {"X-Request-Id": g.request_id}
     g.fields = {}
     g.failure = None
+    g.is_counted = False
 
 
 def _end(response: Response) -> Response:
@@ -306,6 +329,10 @@ def _as_request_error(error: Exception) -> RequestError:
         )
     if isinstance(error, RequestEntityTooLarge):
         return RequestError("content_too_large", "That is too much for a form; send less.")
+    if isinstance(error, ClientDisconnected):
+        return RequestError(
+            "invalid_parameter", "The form did not arrive whole: open the page and send it again."
+        )
     if isinstance(error, OperatorError):
         return RequestError(
             "unavailable",

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from builder.errors import OperatorError, RequestError
+from publisher.people.handles import skeleton
 
 ACCOUNTS_FILE = "accounts.sqlite3"
 BUSY_SECONDS = 10.0
@@ -48,8 +49,16 @@ CREATE TABLE answer (
 CREATE INDEX answer_kept_until ON answer (kept_until);
 """
 _PEOPLE = """
+-- What the handle looks like (`skeleton`), so that nobody takes one that is mistaken for it.
+ALTER TABLE owner ADD COLUMN look TEXT NOT NULL DEFAULT '';
+UPDATE owner SET look = skeleton(handle);
+CREATE INDEX owner_look ON owner (look);
+-- Since when the owner is shut out; null: is not.
+ALTER TABLE owner ADD COLUMN locked_at INTEGER;
 -- Who trusts the job that a token was made for, joined by spaces; null for a personal one.
 ALTER TABLE token ADD COLUMN trusted_publisher TEXT;
+CREATE INDEX token_owner ON token (owner);
+CREATE INDEX token_job ON token (expires_at) WHERE trusted_publisher IS NOT NULL;
 CREATE TABLE event (                  -- the security log of an account
     id INTEGER PRIMARY KEY,
     owner TEXT NOT NULL REFERENCES owner (handle),
@@ -59,7 +68,9 @@ CREATE TABLE event (                  -- the security log of an account
     address TEXT NOT NULL,            -- of who did it; empty: whoever runs the hub, at a shell
     note TEXT NOT NULL                -- for people: what the subject is called
 );
-CREATE INDEX event_owner ON event (owner, kind, subject);
+CREATE INDEX event_alike ON event (owner, kind, subject, address);
+CREATE INDEX event_age ON event (owner, at);
+CREATE INDEX event_newest ON event (owner);
 CREATE TABLE password (
     owner TEXT PRIMARY KEY REFERENCES owner (handle),
     hash TEXT NOT NULL,               -- Argon2id, with its parameters and salt
@@ -96,7 +107,7 @@ CREATE TABLE trusted_publisher (      -- CI jobs that need no stored token
     project_id TEXT NOT NULL,         -- the issuer's number of it; empty until a first job tells
     workflow TEXT NOT NULL,           -- the file that defines the job
     branch TEXT NOT NULL,             -- without refs/heads/; empty: any branch or tag
-    environment TEXT NOT NULL,        -- lower case; empty: any
+    environment TEXT NOT NULL,        -- at GitHub in lower case; empty: any
     added_at INTEGER NOT NULL,
     used_at INTEGER,
     UNIQUE (owner, repo, issuer, project, workflow, branch, environment)
@@ -210,6 +221,7 @@ class Database:
         if version == SCHEMA_VERSION:
             return
         with self.transaction():
+            self._db.create_function("skeleton", 1, skeleton)
             for migration in _MIGRATIONS[version:]:
                 for statement in migration.split(";\n"):
                     self.execute(statement)

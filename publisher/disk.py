@@ -36,7 +36,7 @@ def telling(then: str) -> Iterator[None]:
         raise RequestError(
             "storage_unavailable",
             f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "
-            f"{remedy}, then {then}.",
+            f"{remedy}, or tell whoever runs this hub. Then {then}.",
         ) from error
 
 

@@ -5,20 +5,26 @@ addresses, never a secret. ``now`` is an aware datetime, by default the present.
 RequestError ``storage_unavailable`` as the database does.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, get_args
 
 from publisher.database import Database
 
 KEPT_SECONDS = 180 * 86_400
-# Of one kind about one subject: a guesser must not push out the rest, nor fill the disk.
-KEPT_ALIKE_MAX = 100
+# Of one kind about one subject: a guesser must not push out the rest, nor fill the disk. Of more,
+# the oldest goes from the address that has most: whoever comes often pushes out nobody else.
+KEPT_ALIKE_MAX = 200
+# Of so many one after the other, the others are only counted where the log is shown.
+SHOWN_ALIKE_MAX = 10
+_READ_AT_ONCE = 500
 
 Kind = Literal[
     "signed_up", "invited", "signed_in", "sign_in_failed", "signed_out_everywhere",
     "password_set", "password_changed", "identity_added", "identity_removed",
     "token_made", "token_new_address", "token_revoked",
     "publisher_added", "publisher_removed", "publisher_used", "trusted_only_on", "trusted_only_off",
+    "locked", "unlocked",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -33,6 +39,13 @@ class Event(NamedTuple):
     subject: str
     address: str
     note: str
+
+
+class Line(NamedTuple):
+    """What the log shows of an event, and how many ``more`` like it came just before."""
+
+    event: Event
+    more: int
 
 
 class Events:
@@ -54,9 +67,10 @@ class Events:
                 (owner, at, kind, subject, address, note),
             )
             self._database.execute(
-                "DELETE FROM event WHERE owner = ?1 AND kind = ?2 AND subject = ?3 AND id <= "
-                "(SELECT id FROM event WHERE owner = ?1 AND kind = ?2 AND subject = ?3 "
-                "ORDER BY id DESC LIMIT 1 OFFSET ?4)",
+                "DELETE FROM event WHERE id = (SELECT min(id) FROM event "
+                "WHERE owner = ?1 AND kind = ?2 AND subject = ?3 GROUP BY address "
+                "ORDER BY count(*) DESC, min(id) LIMIT 1) AND ?4 < "
+                "(SELECT count(*) FROM event WHERE owner = ?1 AND kind = ?2 AND subject = ?3)",
                 (owner, kind, subject, KEPT_ALIKE_MAX),
             )
             self._database.execute(
@@ -80,3 +94,43 @@ class Events:
             (owner, count),
         )
         return [Event(*row) for row in rows]
+
+    def page(
+        self, owner: str, count: int, before: int | None = None
+    ) -> tuple[list[Line], int | None]:
+        """So many lines of an owner's log, the newest first, and what is ``before`` on the next
+        page; None on the last.
+
+        Of events alike (of one kind about one subject), one right after the other, the newest ten
+        have a line each, and the last of these lines tells how many more there are.
+        """
+        lines: list[Line] = []
+        alike, last_id = 0, before
+        for event_id, event in self._newest_first(owner, before):
+            is_alike = bool(lines) and _about(lines[-1].event) == _about(event)
+            alike = alike + 1 if is_alike else 1
+            if alike > SHOWN_ALIKE_MAX:
+                lines[-1] = lines[-1]._replace(more=lines[-1].more + 1)
+            elif len(lines) == count:
+                return lines, last_id
+            else:
+                lines.append(Line(event, 0))
+            last_id = event_id
+        return lines, None
+
+    def _newest_first(self, owner: str, before: int | None) -> Iterator[tuple[int, Event]]:
+        while True:
+            rows = self._database.execute(
+                f"SELECT id, {', '.join(Event._fields)} FROM event "
+                "WHERE owner = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3",
+                (owner, before, _READ_AT_ONCE),
+            )
+            for event_id, *row in rows:
+                yield event_id, Event(*row)
+            if len(rows) < _READ_AT_ONCE:
+                return
+            before = rows[-1][0]
+
+
+def _about(event: Event) -> tuple[str, str]:
+    return event.kind, event.subject

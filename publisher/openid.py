@@ -19,15 +19,16 @@ from authlib.integrations.requests_client import OAuth2Session
 from joserfc.errors import JoseError
 
 from builder.errors import OperatorError, RequestError
+from publisher.fetch import FetchError, bounded, fetch_json
 from publisher.log import log_event
 from publisher.private_way import is_private_way
 from publisher.provider import Provider
 
 # What the provider has said of itself is asked for again after this time, and after a failure no
-# sooner than that: who waits for an answer holds a thread.
+# sooner than that: who waits for an answer holds a thread. So do those who wait for that one.
 FRESH_SECONDS = 3600
 PAUSE_SECONDS = 2
-TIMEOUT_SECONDS = 5
+WAIT_SECONDS = 1
 LEEWAY_SECONDS = 60
 # OpenID Connect Core 1.0, section 2.
 SUBJECT_CHARS_MAX = 255
@@ -142,34 +143,41 @@ class Client:
         return Identity(provider.issuer, claims["sub"])
 
     def _connect(self) -> "_App":
-        # One asks, and all others wait for its answer.
-        with self._turn:
-            if self._clock() >= self._ask_at:
+        app = self._app
+        if app is None or self._clock() >= self._ask_at:
+            # What it said before will do, while another thread asks.
+            if self._turn.acquire(timeout=0 if app else WAIT_SECONDS):
                 try:
-                    self._app = self._discover()
-                    self._ask_at = self._clock() + FRESH_SECONDS
-                except (RequestError, OperatorError) as error:
-                    self._ask_at = self._clock() + PAUSE_SECONDS
-                    if self._app is None:
-                        raise
-                    # What it said before will do.
-                    log_event(log, logging.WARNING, "openid", error, issuer=self._provider.issuer)
+                    self._renew()
+                finally:
+                    self._turn.release()
+            app = self._app
+        if app is None:
+            raise self._unreachable()
+        return app
+
+    def _renew(self) -> None:
+        """Ask the provider, unless it was asked just now, by another thread maybe."""
+        if self._clock() < self._ask_at:
+            return
+        try:
+            self._app = self._discover()
+            self._ask_at = self._clock() + FRESH_SECONDS
+        except (RequestError, OperatorError) as error:
+            self._ask_at = self._clock() + PAUSE_SECONDS
             if self._app is None:
-                raise self._unreachable()
-            return self._app
+                raise
+            log_event(log, logging.WARNING, "openid", error, issuer=self._provider.issuer)
 
     def _discover(self) -> "_App":
         """What the provider says of itself (OpenID Connect Discovery 1.0)."""
         provider = self._provider
         url = provider.issuer.rstrip("/") + _DISCOVERY
         try:
-            answer = requests.get(url, timeout=TIMEOUT_SECONDS, allow_redirects=False)
-            if answer.status_code != 200:
-                raise requests.HTTPError(f"HTTP {answer.status_code}")
-            found = answer.json()
-        except (requests.RequestException, ValueError) as error:
+            found = fetch_json(url)
+        except FetchError as error:
             raise self._unreachable() from error
-        said = found.get("issuer") if isinstance(found, dict) else None
+        said = found.get("issuer")
         if said != provider.issuer:
             raise OperatorError(
                 f"The OpenID issuer is set to {provider.issuer!r}, but {url} is of {said!r}. Give "
@@ -192,7 +200,6 @@ class Client:
             client_kwargs={
                 "scope": "openid",
                 "code_challenge_method": "S256",
-                "default_timeout": TIMEOUT_SECONDS,
                 # Nothing that is secret follows to another address.
                 "max_redirects": 0,
             },
@@ -248,10 +255,16 @@ class Client:
         )
 
 
+class _Session(OAuth2Session):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        bounded(self)
+
+
 class _App(OAuth2Mixin, OpenIDMixin, BaseApp):
     """Authlib's client without a framework: the state is kept by whoever calls."""
 
-    client_cls = OAuth2Session
+    client_cls = _Session
 
 
 def _authenticate(

@@ -16,11 +16,14 @@ def is_private_way(url: Any) -> bool:
         return False
     if not url.isascii() or not url.isprintable() or " " in url:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether it is an address or the name of this machine itself, for itself alone."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = ipaddress.ip_address(host)
     except ValueError:
         return host == "localhost"
+    # What an IPv4 client has at a listener for both.
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback

@@ -5,6 +5,7 @@ All of it is public. Knows nothing of HTTP or of who may change it; does not bui
 
 import contextlib
 import os
+import unicodedata
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -19,6 +20,9 @@ from publisher.tokens import find_token
 
 # Its name starts with a dot, so it is nobody's business; the next one who writes removes it.
 _TEMPORARY = ".owner.tmp"
+
+# What overrides or isolates the direction of what follows (Unicode Bidirectional Algorithm).
+_TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 _decode = msgspec.json.Decoder(OwnerFile).decode
 
@@ -36,7 +40,8 @@ def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
     Raises RequestError ``validation_failed`` and ``secret_detected``, whose details name these
     parameters.
     """
-    given = {"name": " ".join(name.split()), "bio": bio.strip(), "url": url.strip()}
+    lines = bio.replace("\r\n", "\n").strip()  # as forms send them
+    given = {"name": " ".join(name.split()), "bio": lines, "url": url.strip()}
     leaks = [
         Detail(field, "has a token of the hub in it, and everybody could read it here; revoke it")
         for field, text in given.items()
@@ -88,13 +93,26 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
 
 
 def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
-    if not (name and len(name) <= chars_max("name") and name.isprintable()):
-        yield Detail("name", f"is a line of 1 to {chars_max('name')} characters that can be seen")
+    for field, text in (("name", name), ("bio", bio)):
+        hidden = sorted({f"U+{ord(char):04X}" for char in text if _is_hostile(char)})
+        if hidden:
+            told = f"has characters that are no text, or turn its direction: {', '.join(hidden)}"
+            yield Detail(field, told)
+    if not (name and len(name) <= chars_max("name")):
+        yield Detail("name", f"is a line of 1 to {chars_max('name')} characters")
     if len(bio) > chars_max("bio"):
         yield Detail("bio", f"has {len(bio):,} characters; {chars_max('bio'):,} is the most")
     if url and not (len(url) <= chars_max("url") and _is_web_address(url)):
         told = f"begins with https:// or http://, and has at most {chars_max('url')} characters"
         yield Detail("url", told)
+
+
+def _is_hostile(char: str) -> bool:
+    """Whether a character is for terminals, or makes a text look like another. Joiners are not:
+    Persian is written with them, and families of emoji.
+    """
+    is_control = unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"
+    return is_control or unicodedata.bidirectional(char) in _TURNS
 
 
 def _is_web_address(url: str) -> bool:

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -16,9 +17,15 @@ from hypothesis import strategies as st
 
 from builder.errors import OperatorError, RequestError
 from publisher import database as database_module
-from publisher.accounts import Accounts, Owner, Token
+from publisher.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Owner, Token
 from publisher.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
+from publisher.events import Events
+from publisher.people.invitations import Invitations
+from publisher.people.locks import lock, unlock
+from publisher.people.passwords import Passwords
+from publisher.people.sessions import Sessions
 from publisher.tokens import make_token
+from publisher.trusted.publishers import TrustedPublishers
 from tests.servers import HUBCTL, clean_environment
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
@@ -294,7 +301,7 @@ def test_threads_at_once(database: Database, accounts: Accounts):
 def test_transactions_of_threads_do_not_mix(database: Database, accounts: Accounts):
     def make(number: int) -> None:
         with pytest.raises(ZeroDivisionError), database.transaction() as change:
-            change.execute("INSERT INTO owner VALUES (?, 0)", (f"gone-{number}",))
+            Accounts(change).add_owner(f"gone-{number}")
             raise ZeroDivisionError
         accounts.create_token("ann", f"t{number}", now=NOW)
 
@@ -302,6 +309,125 @@ def test_transactions_of_threads_do_not_mix(database: Database, accounts: Accoun
         list(threads.map(make, range(40)))
     assert len(accounts.tokens()) == 40
     assert [owner.handle for owner in accounts.owners(NOW)] == ["ann"]
+
+
+# Size
+
+
+def whole_tables(database: Database, statements: list[str]) -> list[str]:
+    """What of these statements, as SQLite has run them, looks through a table of everybody."""
+    found = []
+    for statement in statements:
+        if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            steps = database._db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            found += [
+                f"{step}: {statement}"
+                for *_, step in steps
+                if re.match(r"SCAN (owner|token|event|password|identity|trusted)\b", step)
+            ]
+    return found
+
+
+def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
+    database: Database, accounts: Accounts
+):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    statements: list[str] = []
+    database._db.set_trace_callback(statements.append)
+    accounts.authenticate(text, NOW)
+    accounts.note_use(token, NOW, address="192.0.2.1")
+    accounts.create_token("ann", "other", now=NOW)
+    accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    accounts.tokens("ann")
+    accounts.set_trusted_only("ann", "story", True, NOW)
+    accounts.check_may_publish(token, "ann", "other")
+    accounts.revoke("ann", "ci", NOW)
+    Events(database).note("ann", "signed_in", now=NOW)
+    Events(database).latest("ann", 9)
+    Events(database).page("ann", 9)
+    Sessions(database).of("ann", NOW)
+    Invitations(database).invite("ann", NOW)
+    Passwords(database).verify("ann", "a wrong password")
+    TrustedPublishers(database).of("ann")
+    database._db.set_trace_callback(None)
+    assert len(statements) > 20
+    assert whole_tables(database, statements) == []
+    # Nor through all that one owner has done.
+    (newest,) = database.execute(
+        "EXPLAIN QUERY PLAN SELECT * FROM event WHERE owner = ? ORDER BY id DESC", ("ann",)
+    )
+    assert "event_newest" in newest[3]
+    (deletion,) = {each for each in statements if each.startswith("DELETE FROM event WHERE owner")}
+    ((*_, step),) = database.execute(f"EXPLAIN QUERY PLAN {deletion}")
+    assert "owner=? AND at<?" in step
+
+
+def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
+    def names(days: int) -> list[str]:
+        then = NOW + timedelta(days=days)
+        accounts.create_token("ann", f"day-{days}", expires_days=365, now=then)
+        return [token.name for token in accounts.tokens("ann")]
+
+    accounts.add_owner("bob", NOW)
+    accounts.create_token("bob", "other", expires_days=1, now=NOW)
+    accounts.create_token("ann", "expires", expires_days=30, now=NOW)
+    accounts.create_token("ann", "revoked", expires_days=300, now=NOW)
+    accounts.create_token("ann", "stays", expires_days=365, now=NOW)
+    accounts.revoke("ann", "revoked", NOW + timedelta(days=10))
+    # Long after it has ended: that does not make it any younger.
+    accounts.revoke("ann", "expires", NOW + timedelta(days=200))
+    assert {"expires", "revoked", "stays"} <= set(names(375))
+    assert {"expires", "stays"} <= set(names(376)) and "revoked" not in names(377)
+    assert "expires" in names(395) and "expires" not in names(396)
+    assert "stays" in names(730) and "stays" not in names(731)
+    assert [token.name for token in accounts.tokens("bob")] == ["other"]
+
+
+def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(ENDED_KEPT_MAX + 3):
+            then = NOW + number * SECOND
+            accounts.create_token("ann", f"t{number}", now=then)
+            if number != 1:
+                accounts.revoke("ann", f"t{number}", then)
+    names = [token.name for token in accounts.tokens("ann")]
+    assert names == ["t1", *(f"t{number}" for number in range(3, ENDED_KEPT_MAX + 3))]
+
+
+def test_so_many_repos_can_be_for_trusted_publishers_only(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(TRUSTED_ONLY_MAX):
+            accounts.set_trusted_only("ann", f"r{number}", True, NOW)
+    accounts.set_trusted_only("ann", "r7", True, NOW)
+    with pytest.raises(RequestError, match="one too many") as caught:
+        accounts.set_trusted_only("ann", "more", True, NOW)
+    assert (caught.value.code, caught.value.details[0].field) == ("validation_failed", "repo")
+    accounts.set_trusted_only("ann", "r7", False, NOW)
+    accounts.set_trusted_only("ann", "more", True, NOW)
+
+
+# Locking
+
+
+def test_tokens_of_who_is_locked_out(database: Database, accounts: Accounts):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    accounts.add_owner("bob", NOW)
+    other, _ = accounts.create_token("bob", "ci", now=NOW)
+    job, _ = accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    lock(database, "ann", NOW)
+    assert accounts.owners(NOW)[0] == Owner("ann", NOW_SECONDS, 1, NOW_SECONDS)
+    for one in (text, job):
+        error = refusal(accounts, one)
+        assert (error.code, error.status) == ("invalid_token", 401)
+        assert str(error) == "The account is locked; ask whoever runs this hub."
+    with pytest.raises(RequestError, match="The account is locked") as caught:
+        accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    assert (caught.value.code, caught.value.status) == ("insufficient_scope", 403)
+    assert accounts.authenticate(other, NOW).owner == "bob"
+    accounts.create_trusted_token("bob", [], "0123abcd", NOW)
+    unlock(database, "ann", NOW)
+    assert accounts.authenticate(text, NOW) == token
+    assert accounts.owners(NOW)[0].locked_at is None
 
 
 # Processes

@@ -22,7 +22,7 @@ from werkzeug.test import TestResponse
 
 from builder import answers, content, throttle
 from builder.errors import STATUS, OperatorError, RequestError
-from builder.routes import BY_NAME
+from builder.routes import BY_NAME, TRUSTED_URL
 from builder.settings import Settings
 from builder.throttle import Throttle
 from publisher import durable, idempotency
@@ -33,7 +33,10 @@ from publisher.environment import number_from, settings_from
 from publisher.incoming import BODY_BYTES_MAX, bearer_token
 from publisher.log import configure_logging
 from publisher.tokens import make_token
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
 from tests.catalogues import BASE_URL
+from tests.issuer import KEYS, TestIssuer, issuer
 from tests.servers import Process, clean_environment, free_port, wait_until
 from tests.test_throttle import Clock
 
@@ -288,7 +291,7 @@ def test_names(hub: Hub, path: str, code: str, told: str):
 
 def test_a_reserved_owner(hub: Hub):
     # As one that was added before the name was reserved.
-    hub.database.execute("INSERT INTO owner VALUES ('api', 0)")
+    hub.database.execute("INSERT INTO owner (handle, created_at) VALUES ('api', 0)")
     token, _ = hub.make_token("api")
     answer = hub.post(path="/api/v1/repos/api/x/versions", token=token)
     assert code_of(answer) == "name_reserved"
@@ -705,6 +708,81 @@ def test_the_limit_of_a_token(tmp_path: Path, clock: Clock):
     hub.database.close()
 
 
+class SlowBody:
+    """A body during which something happens."""
+
+    def __init__(self, raw: bytes, happening: Callable[[], object]) -> None:
+        self._raw = io.BytesIO(raw)
+        self._happening = happening
+
+    def read(self, size: int = -1) -> bytes:
+        if self._raw.tell() == 0:
+            self._happening()
+        return self._raw.read(size)
+
+
+@pytest.mark.parametrize(
+    ("happening", "code"),
+    [
+        (lambda hub: hub.accounts.revoke("ann", hub.token_id), "invalid_token"),
+        (lambda hub: hub.accounts.set_trusted_only("ann", "story", True), "insufficient_scope"),
+    ],
+)
+def test_what_is_revoked_while_the_body_comes_publishes_nothing(
+    tmp_path: Path, happening: Callable[[Hub], object], code: str
+):
+    hub = Hub(tmp_path, publish_limit=2)
+    raw = json.dumps({"content": "One."}).encode()
+    assert hub.post(raw, environ_overrides={"wsgi.input": SlowBody(raw, int)}).status_code == 201
+    hub.rebuilder.asked.clear()
+    raw = raw.replace(b"One", b"Two")
+    slow = SlowBody(raw, lambda: happening(hub))
+    refused = hub.post(raw, environ_overrides={"wsgi.input": slow})
+    assert code_of(refused) == code
+    assert hub.versions() == ["1.0.0"] and not hub.rebuilder.asked
+    hub.database.close()
+
+
+def test_a_form_that_is_cut_off(tmp_path: Path):
+    hub = Hub(tmp_path)
+    answer = hub.app.test_client().post(
+        "/account/login", data=b"handle=ann", content_type="application/x-www-form-urlencoded",
+        environ_overrides={"CONTENT_LENGTH": "100"},
+    )  # fmt: skip
+    assert answer.status_code == 400
+    assert answer.mimetype == "text/html" and "did not arrive whole" in answer.text
+    hub.database.close()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "address", "is_open"),
+    [
+        ("http://127.0.0.1:8000", "127.0.0.1", True),
+        ("http://127.0.0.1:8000", "::1", True),
+        ("http://127.0.0.1:8000", "::ffff:127.0.0.1", True),
+        ("http://localhost:8000", "127.0.0.2", True),
+        ("http://127.0.0.1:8000", "192.168.0.7", False),
+        ("http://127.0.0.1:8000", "::ffff:192.168.0.7", False),
+        ("http://[::1]:8000", "2001:db8::1", False),
+        ("http://127.0.0.1:8000", "", False),
+        ("http://hub.example", "127.0.0.1", False),
+        ("https://hub.example", "192.168.0.7", True),
+        ("https://127.0.0.1:8000", "192.168.0.7", True),
+    ],
+)
+def test_no_password_travels_in_clear_text(
+    tmp_path: Path, base_url: str, address: str, is_open: bool
+):
+    hub = Hub(tmp_path, base_url, open_signup=True)
+    for path in ("login", "signup", "tokens", "invitation"):
+        answer = hub.app.test_client().get(
+            f"/account/{path}", environ_overrides={"REMOTE_ADDR": address}
+        )
+        assert (answer.status_code != 403) == is_open, answer.text
+        assert ("clear text" in answer.text) != is_open
+    hub.database.close()
+
+
 def test_no_limit(tmp_path: Path):
     hub = Hub(tmp_path, publish_limit=0, failed_auth_limit=0)
     found = [hub.post(b"{}") for _ in range(40)]
@@ -729,6 +807,63 @@ def test_the_limit_on_wrong_tokens(tmp_path: Path, clock: Clock):
     assert code_of(try_token("x", "198.51.100.2")) == "invalid_token"
     clock.now += 60
     assert code_of(try_token("x")) == "invalid_token"
+    hub.database.close()
+
+
+def test_a_network_of_ipv6_counts_as_one(tmp_path: Path):
+    hub = Hub(tmp_path, failed_auth_limit=1)
+
+    def try_from(address: str) -> str:
+        return code_of(hub.post(token="x", environ_overrides={"REMOTE_ADDR": address}))
+
+    assert try_from("2001:db8::1") == "invalid_token"
+    assert try_from("2001:db8::beef") == "rate_limited"
+    assert try_from("2001:db8:0:1::1") == "invalid_token"
+    hub.database.close()
+
+
+@pytest.fixture
+def live() -> Iterator[TestIssuer]:
+    with issuer() as running:
+        yield running
+
+
+def exchange(hub: Hub, id_token: str) -> TestResponse:
+    return hub.app.test_client().post(TRUSTED_URL, json={"token": id_token, "repo": "ann/story"})
+
+
+def test_who_has_failed_too_often_makes_no_issuer_be_asked(tmp_path: Path, live: TestIssuer):
+    github = Issuer("github", live.url)
+    hub = Hub(tmp_path, failed_auth_limit=1, issuers=[github])
+    added = TrustedPublishers(hub.database).add(
+        "ann", "story", github, "octo/prompts", "publish.yml"
+    )
+    assert code_of(hub.post(token="x")) == "invalid_token"
+    refused = exchange(hub, live.token())
+    assert code_of(refused) == "rate_limited" and refused.headers["Retry-After"]
+    assert not live.asked
+    # What succeeds is no failure, also where it has made the issuer be asked.
+    hub.restart()
+    assert exchange(hub, live.token()).status_code == 200
+    assert live.asked[KEYS] == 1
+    assert code_of(hub.post(token="x")) == "invalid_token"
+    # What fails counts once.
+    hub.options["failed_auth_limit"] = 2
+    hub.restart()
+    TrustedPublishers(hub.database).remove("ann", added.id)
+    assert code_of(exchange(hub, live.token())) == "insufficient_scope"
+    assert code_of(exchange(hub, live.token())) == "insufficient_scope"
+    assert code_of(exchange(hub, live.token())) == "rate_limited"
+    hub.database.close()
+
+
+def test_an_issuer_that_is_away_is_not_asked_for_ever(tmp_path: Path, live: TestIssuer):
+    live.fail(503)
+    hub = Hub(tmp_path, failed_auth_limit=2, issuers=[Issuer("github", live.url)])
+    for _ in range(2):
+        refused = exchange(hub, live.token())
+        assert code_of(refused) == "unavailable" and refused.headers["Retry-After"]
+    assert code_of(exchange(hub, live.token())) == "rate_limited"
     hub.database.close()
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -362,3 +363,15 @@ def test_check_without_content(tmp_path: Path) -> None:
     done = hubctl("check", "--content", str(tmp_path / "nowhere"))
     assert done.returncode == 1
     assert "--content" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["cli.options", "cli.token", "cli.owner", "cli.publish", "cli.build", "cli.mcp"]
+)
+def test_no_command_loads_what_only_the_service_needs(module: str) -> None:
+    heavy = {"flask", "authlib", "publisher.app", "publisher.trusted.keys", "publisher.openid"}
+    if module != "cli.mcp":
+        heavy |= {"requests", "jwt", "cryptography", "asyncio", "builder.rebuild"}
+    code = f"import {module}, json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(json.loads(done.stdout))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from builder.errors import RequestError
 from cli.hubctl import main
 from publisher.accounts import Accounts
 from publisher.database import ACCOUNTS_FILE, Database
@@ -46,6 +47,8 @@ def made(*args: str) -> str:
         "owner add",
         "owner invite",
         "owner list",
+        "owner lock",
+        "owner unlock",
         "token",
         "token create",
         "token list",
@@ -68,9 +71,28 @@ def test_owners(folder: Path):
     made()
     assert re.fullmatch(f"ann\t{TIME}\t1\tnone\n", run("owner", "list").stdout)
     (shown,) = json.loads(run("owner", "list", "--json").stdout)
-    assert list(shown) == ["handle", "created_at", "tokens", "signs_in_with"]
+    assert list(shown) == ["handle", "created_at", "tokens", "locked_at", "signs_in_with"]
     assert (shown["handle"], shown["tokens"], shown["signs_in_with"]) == ("ann", 1, [])
     assert re.fullmatch(TIME, shown["created_at"])
+
+
+def test_locking():
+    text = made()
+    done = run("owner", "lock", "ann")
+    assert (done.exit_code, done.stdout) == (0, "") and "hubctl owner unlock ann" in done.stderr
+    assert "was locked already" in run("owner", "lock", "ann").stderr
+    assert re.fullmatch(f"ann\t{TIME}\t1\tlocked\n", run("owner", "list").stdout)
+    (shown,) = json.loads(run("owner", "list", "--json").stdout)
+    assert re.fullmatch(TIME, shown["locked_at"])
+    with Database("var") as database, pytest.raises(RequestError, match="is locked"):
+        Accounts(database).authenticate(text)
+    refused = run("owner", "invite", "ann")
+    assert (refused.exit_code, refused.stdout) == (1, "") and "owner unlock ann" in refused.stderr
+    assert "ann is unlocked" in run("owner", "unlock", "ann").stderr
+    assert "ann was not locked" in run("owner", "unlock", "ann").stderr
+    assert json.loads(run("owner", "list", "--json").stdout)[0]["locked_at"] is None
+    with Database("var") as database:
+        assert Accounts(database).authenticate(text).owner == "ann"
 
 
 def test_a_token_and_nothing_else_on_standard_output():
@@ -117,6 +139,9 @@ def test_expiry(expires: str | None, days: int):
         (["token", "create", "ann", "--name", "x", "--expires", "²d"], 2, "90d, 12w, 1y"),
         (["token", "create", "ann", "--name", "x", "--expires", "0d"], 1, "1 to 365 days"),
         (["token", "create", "ann", "--name", "x", "--expires", "2y"], 1, "not 730"),
+        (["owner", "lock", "bob"], 1, "hubctl owner add bob"),
+        (["owner", "unlock", "bob"], 1, "hubctl owner add bob"),
+        (["owner", "lock", "Ann"], 1, "use 'ann'"),
         (["token", "list", "bob"], 1, "hubctl owner add bob"),
         (["token", "revoke", "bob", "ci"], 1, "hubctl owner add bob"),
         (["token", "revoke", "ann", "other"], 1, "hubctl token list ann"),

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -13,6 +14,7 @@ import pytest
 from builder.errors import OperatorError, RequestError
 from publisher import openid
 from publisher.environment import provider_from
+from publisher.fetch import DOCUMENT_BYTES_MAX
 from publisher.openid import FRESH_SECONDS, PAUSE_SECONDS, Begun, Client, Identity
 from publisher.provider import make_provider
 from tests.issuer import DISCOVERY, KEYS, MISSING, make_key
@@ -24,6 +26,7 @@ from tests.pages.openid_provider import (
     fake_provider,
 )
 from tests.servers import free_port
+from tests.test_fetch import trickling
 
 CALLBACK = "http://127.0.0.1:8000/account/openid/callback"
 SETTINGS = {
@@ -366,6 +369,76 @@ def test_what_is_no_discovery_document_is_for_nobody(client: Client, fake: FakeP
     fake.status = 302
     with pytest.raises(RequestError, match="cannot be reached"):
         client.begin()
+
+
+# One that is slow
+
+
+@pytest.mark.parametrize("field", ["token_endpoint", "jwks_uri"])
+def test_an_answer_that_trickles_is_not_waited_for(
+    client: Client, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+        fake.discovery[field] = slow
+        _, begun = client.begin()
+        fake.say(begun.nonce)
+        monkeypatch.setattr("publisher.fetch.TIMEOUT_SECONDS", 0.1)
+        assert refusal(client, begun).code == "unavailable"
+
+
+def test_a_discovery_that_trickles_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("publisher.fetch.TIMEOUT_SECONDS", 0.1)
+    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+        client = Client(make_provider(slow, CLIENT_ID, "Slow", CLIENT_SECRET), CALLBACK)
+        with pytest.raises(RequestError, match="Slow cannot be reached"):
+            client.begin()
+
+
+@pytest.mark.parametrize("field", ["token_endpoint", "jwks_uri"])
+def test_what_is_too_large_is_not_read(client: Client, fake: FakeProvider, field: str) -> None:
+    _, begun = client.begin()
+    fake.say(begun.nonce)
+    if field == "token_endpoint":
+        fake.reply = 200, fake.reply[1] | {"more": "x" * DOCUMENT_BYTES_MAX}
+    else:
+        fake.keys.append({"more": "x" * DOCUMENT_BYTES_MAX})
+    assert refusal(client, begun).code == "unavailable"
+
+
+def test_nobody_waits_long_for_what_another_asks(
+    client: Client, fake: FakeProvider, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("publisher.openid.WAIT_SECONDS", 0.01)
+    asked, go_on = threading.Event(), threading.Event()
+    answer = fake.answer
+
+    def slowly(*request: Any) -> tuple[int, Any]:
+        asked.set()
+        assert go_on.wait(20)
+        return answer(*request)
+
+    fake.answer = slowly
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.begin)
+        try:
+            assert asked.wait(20)
+            with pytest.raises(RequestError, match="cannot be reached"):
+                client.begin()
+            assert not first.done()
+        finally:
+            go_on.set()
+        assert first.result(20)
+        # Who knows what it said before does not wait at all.
+        clock.now += FRESH_SECONDS
+        asked.clear()
+        go_on.clear()
+        second = pool.submit(client.begin)
+        try:
+            assert asked.wait(20)
+            assert client.begin()
+            assert not second.done()
+        finally:
+            go_on.set()
 
 
 # Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.errors import RequestError
+from builder.errors import OperatorError, RequestError
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
@@ -20,6 +20,7 @@ from publisher.people.invitations import (
     invitation_link,
     parse_code,
 )
+from publisher.people.locks import lock, unlock
 from publisher.people.passwords import Passwords
 from publisher.people.sessions import Sessions
 from publisher.people.ways import ways_to_sign_in
@@ -207,6 +208,27 @@ def test_one_of_two_at_once_wins(database: Database):
     (winner,) = [password for password in won if password]
     assert Passwords(database).verify("ann", winner)
     assert kinds(database) == ["invited", "password_set"]
+
+
+def test_who_is_locked_out_is_not_let_in_by_a_link(database: Database, invitations: Invitations):
+    code = invitations.invite("ann", NOW)
+    Identities(database).add("ann", ISSUER, SUBJECT, address=HOME, now=NOW)
+    assert lock(database, "ann", NOW) is True and lock(database, "ann", NOW) is False
+    assert refusal(accept, invitations, code).code == "invalid_token"
+    with pytest.raises(OperatorError, match="hubctl owner unlock ann"):
+        invitations.invite("ann", NOW)
+    assert Identities(database).find(ISSUER, SUBJECT) is None
+    # It is still nobody else's.
+    Accounts(database).add_owner("bob", NOW)
+    error = refusal(Identities(database).add, "bob", ISSUER, SUBJECT, address=HOME, now=NOW)
+    assert "another account" in str(error)
+    assert unlock(database, "ann", NOW) is True and unlock(database, "ann", NOW) is False
+    assert Identities(database).find(ISSUER, SUBJECT) == "ann"
+    assert refusal(accept, invitations, code).code == "invalid_token"
+    assert accept(invitations, invitations.invite("ann", NOW)) == "ann"
+    assert kinds(database)[:4] == ["invited", "identity_added", "locked", "unlocked"]
+    with pytest.raises(OperatorError, match="hubctl owner add eve"):
+        lock(database, "eve", NOW)
 
 
 # Identities

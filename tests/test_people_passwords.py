@@ -13,6 +13,7 @@ import pytest
 from builder.errors import Detail, RequestError
 from publisher.accounts import Accounts
 from publisher.database import Database
+from publisher.people.locks import lock, unlock
 from publisher.people.passwords import (
     PASSWORD_CHARS_MAX,
     PASSWORD_CHARS_MIN,
@@ -21,6 +22,7 @@ from publisher.people.passwords import (
 )
 
 GOOD = "violet otter lamp 7"
+OLD_HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 LONGEST = ("violet otter lamp 7 and more! " * 9)[:PASSWORD_CHARS_MAX]
 
 
@@ -180,8 +182,35 @@ def test_the_same_work_for_handles_without_a_password(
     assert work == []
 
 
+def test_what_was_verified_is_the_password_until_it_is_changed(
+    database: Database, passwords: Passwords
+):
+    verified = passwords.verify("ann", GOOD)
+    assert verified and passwords.is_still("ann", verified)
+    assert not passwords.is_still("ann", None) and not passwords.is_still("bob", verified)
+    assert passwords.is_still("bob", None)
+    # The same password again is a new one, too.
+    passwords.put("ann", GOOD)
+    assert not passwords.is_still("ann", verified)
+    assert passwords.is_still("ann", passwords.verify("ann", GOOD))
+
+
+def test_one_who_is_locked_out_has_no_right_password(database: Database, passwords: Passwords):
+    lock(database, "ann")
+    assert passwords.verify("ann", GOOD) is None
+    unlock(database, "ann")
+    assert passwords.verify("ann", GOOD)
+
+
+def test_two_at_once_who_renew_a_hash(database: Database, passwords: Passwords):
+    passwords.put_hash("bob", OLD_HASHER.hash(GOOD))
+    with ThreadPoolExecutor(4) as pool:
+        verified = list(pool.map(lambda _: passwords.verify("bob", GOOD), range(4)))
+    assert len(set(verified)) == 1 and passwords.is_still("bob", verified[0])
+
+
 def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: Passwords):
-    old = argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(GOOD)
+    old = OLD_HASHER.hash(GOOD)
     passwords.put_hash("bob", old)
 
     def stored() -> str:
@@ -191,7 +220,7 @@ def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: P
     assert passwords.verify("bob", GOOD)
     renewed = stored()
     assert renewed.startswith("$argon2id$v=19$m=65536,t=3,p=")
-    assert passwords.verify("bob", GOOD) and stored() == renewed
+    assert passwords.verify("bob", GOOD) == stored() == renewed
 
 
 def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.MonkeyPatch):
@@ -218,6 +247,6 @@ def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.
     with ThreadPoolExecutor(8) as pool:
         verified = [pool.submit(passwords.verify, handle, GOOD) for handle in ["ann", "no"] * 3]
         put = [pool.submit(passwords.put, "bob", GOOD) for _ in range(2)]
-        assert [done.result() for done in verified] == [True, False] * 3
+        assert [bool(done.result()) for done in verified] == [True, False] * 3
         assert [done.result() for done in put] == [None] * 2
     assert len(seen) == 8 and max(seen) == 2

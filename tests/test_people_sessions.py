@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from builder.errors import RequestError
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
+from publisher.people.locks import lock, unlock
 from publisher.people.sessions import (
     IDLE_SECONDS,
     LIFE_SECONDS,
@@ -128,6 +130,19 @@ def test_endless_sign_ins_do_not_fill_the_disk(database: Database, sessions: Ses
             begin(sessions, "ann", f"S{n}", n)
     assert len(sessions.of("ann", after(200))) == SESSIONS_MAX
     assert secrets_found(sessions, "S0", "S2", "S3", "B", seconds=200) == ["S3", "B"]
+
+
+def test_no_session_begins_for_who_is_locked_out(database: Database, sessions: Sessions):
+    begin(sessions, "ann", "S1")
+    lock(database, "ann", NOW)
+    assert secrets_found(sessions, "S1") == []
+    with pytest.raises(RequestError, match="locked; ask whoever runs") as caught:
+        begin(sessions, "ann", "S2")
+    assert caught.value.code == "insufficient_scope"
+    begin(sessions, "bob", "B1")
+    unlock(database, "ann", NOW)
+    begin(sessions, "ann", "S2")
+    assert secrets_found(sessions, "S1", "S2", "B1") == ["S2", "B1"]
 
 
 def test_sign_out(sessions: Sessions):

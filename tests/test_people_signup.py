@@ -14,6 +14,7 @@ from publisher.events import Events
 from publisher.people.identities import Identities
 from publisher.people.passwords import Passwords
 from publisher.people.signup import sign_up, sign_up_identity
+from tests.test_accounts import whole_tables
 
 HOME, GOOD = "198.51.100.7", "violet otter lamp 7"
 ISSUER, SUBJECT = "https://id.example.org", "248289761001"
@@ -99,6 +100,15 @@ def test_handles_that_cannot_be_taken(hub: Hub):
     refused(hub, "admin", "name_reserved", "another owner")
     refused(hub, "New", "invalid_name", "use 'new'")
     refused(hub, "../x", "invalid_name", "a-z")
+
+
+def test_no_sign_up_looks_through_all_owners(hub: Hub):
+    statements: list[str] = []
+    hub.database._db.set_trace_callback(statements.append)
+    hub.take("newcomer")
+    hub.take_by_identity("second")
+    hub.database._db.set_trace_callback(None)
+    assert len(statements) > 10 and whole_tables(hub.database, statements) == []
 
 
 def test_a_weak_password_adds_nothing(hub: Hub):

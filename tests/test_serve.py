@@ -25,7 +25,8 @@ from builder.build import build
 from builder.errors import OperatorError
 from builder.serve import ReadApp, Receive, Scope, Send
 from builder.settings import Settings
-from cli.mount import Hub, run_lifespan
+from cli.lifespan import run_lifespan
+from cli.mount import Hub
 from tests.catalogues import edit_record, moment, write_owner, write_version
 from tests.servers import (
     DEADLINE_SECONDS,

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 import requests
 
+from builder.routes import TRUSTED_URL
 from builder.settings import Settings
+from cli.mount import PUBLISHERS_AT_ONCE
+from cli.serve import _say_who_cannot_sign_in
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.servers import (
     DEADLINE_SECONDS,
@@ -141,6 +144,69 @@ def test_one_who_has_many_answers_to_wait_for_reads_on(hub: tuple[Server, str]) 
         assert server.get("/api/v1/repos").status_code == 200
         assert server.get("/healthz").status_code == 200
         assert server.request("POST", URL, json=BODY).status_code == 201
+
+
+# More than there are threads of any kind.
+STRANGERS = PUBLISHERS_AT_ONCE + 16
+
+
+def test_who_stalls_stops_nobody_else(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    form = "Content-Type: application/x-www-form-urlencoded"
+    login = f"POST /account/login HTTP/1.1\r\nHost: x\r\n{form}\r\nContent-Length: 99\r\n\r\nx"
+    exchange = post_head("Content-Length: 99", "x").decode().replace(URL, TRUSTED_URL) + "{"
+    publish = post_head("Content-Length: 99", token).decode() + "{"
+    with contextlib.ExitStack() as stalled:
+        for head, count in ((login, STRANGERS), (exchange, STRANGERS), (publish, 25)):
+            for _ in range(count):
+                connection = stalled.enter_context(server.connect())
+                connection.sendall(head.encode())
+        assert server.get("/healthz").status_code == 200
+        assert server.get("/account/login").status_code == 200
+        assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
+        assert server.request("POST", URL, json=BODY).status_code == 201
+    # Accounts work here, so nothing is told of them at the start.
+    assert "sign in" not in server.process.text
+
+
+def test_monitors_and_visitors_do_not_wait_for_publishers(small: Settings) -> None:
+    token = add_publisher(small, "zoe")
+    with serving(small, "--publish-limit", "0") as server, contextlib.ExitStack() as stalled:
+        for _ in range(STRANGERS):
+            connection = stalled.enter_context(server.connect())
+            connection.sendall(post_head("Content-Length: 99", token))
+        assert server.get("/healthz").status_code == 200
+        assert server.get("/account/login").status_code == 200
+        assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
+
+
+def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settings) -> None:
+    with serving(small, "--host", "0.0.0.0", "--trusted-proxy", "127.0.0.1") as server:
+        told = server.process.wait_for_line("passwords would travel in clear text")
+        assert "on this machine alone" in told and "--base-url" in told
+        assert server.get("/account/login").status_code == 200
+        refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})
+        assert refused.status_code == 403 and "clear text" in refused.text
+        assert server.get("/api/v1/repos", headers={"X-Forwarded-For": "192.0.2.7"}).ok
+
+
+@pytest.mark.parametrize(
+    ("base_url", "host", "told"),
+    [
+        ("http://hub.example", "127.0.0.1", "nobody can sign in"),
+        ("http://127.0.0.1:8000", "0.0.0.0", "on this machine alone"),
+        ("http://127.0.0.1:8000", "::", "on this machine alone"),
+        ("http://127.0.0.1:8000", "127.0.0.1", ""),
+        ("http://[::1]:8000", "::1", ""),
+        ("https://hub.example", "0.0.0.0", ""),
+    ],
+)
+def test_who_starts_a_hub_is_told_who_cannot_sign_in(
+    base_url: str, host: str, told: str, capsys: pytest.CaptureFixture
+) -> None:
+    _say_who_cannot_sign_in(base_url, host)
+    said = capsys.readouterr().err
+    assert told in said and said.count("\n") == bool(told)
 
 
 def test_options_and_other_methods(hub: tuple[Server, str]) -> None:

@@ -431,6 +431,16 @@ def test_expired(either: Verifier):
     assert "2026-01-31T09:30:15Z" in str(error) and "2026-01-31T09:31:15Z" in str(error)
 
 
+def test_an_expired_token_tells_of_clocks(either: Verifier):
+    error = either.refusal(either.token(exp=AT + 300, iat=AT), 420)
+    assert (
+        "If it is new, a clock is wrong: the CI's said 2026-01-31T09:30:15Z when it was made "
+        "(iat), this hub's says 2026-01-31T09:37:15Z."
+    ) in str(error)
+    error = either.refusal(either.token(exp=AT, iat=MISSING), 420)
+    assert str(error).endswith("a clock is wrong: this hub's says 2026-01-31T09:37:15Z.")
+
+
 def test_a_fraction_of_a_second_counts(either: Verifier):
     token = either.token(exp=AT + 0.5)
     assert either.job(token, LEEWAY_SECONDS + 0.4).expires_at == AT + LEEWAY_SECONDS + 1

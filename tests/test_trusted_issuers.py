@@ -3,23 +3,23 @@
 import logging
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from builder.errors import OperatorError, RequestError
+from publisher.fetch import DOCUMENT_BYTES_MAX
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, parse_issuers
 from publisher.trusted.keys import (
     ALGORITHMS,
-    DOCUMENT_BYTES_MAX,
     FRESH_SECONDS,
     PAUSE_SECONDS,
     USABLE_SECONDS,
     KeyRing,
 )
 from tests.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key
+from tests.test_fetch import trickling
 
 
 class Clock:
@@ -199,18 +199,24 @@ def test_nobody_listens(clock: Clock):
 
 
 def test_an_issuer_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("publisher.trusted.keys.TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("publisher.fetch.TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         silent = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
         assert "no answer in" in str(refusal(KeyRing([silent]), silent))
 
 
+@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
 def test_an_answer_that_trickles_is_not_waited_for(
-    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch, path: str
 ):
-    ticks = iter(range(0, 1000, 6))
-    monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
-    assert "takes more than 5 seconds" in str(refusal(ring, github))
+    monkeypatch.setattr("publisher.fetch.TIMEOUT_SECONDS", 0.1)
+    with trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{") as slow:
+        if path == DISCOVERY:
+            github = Issuer("github", slow)
+            ring = KeyRing([github])
+        else:
+            live.replace(DISCOVERY, {"issuer": live.url, "jwks_uri": slow})
+        assert "no answer in" in str(refusal(ring, github))
 
 
 @pytest.mark.parametrize(
@@ -327,6 +333,52 @@ def test_whoever_has_a_key_does_not_wait_for_a_fetch(
         finally:
             go_on.set()
         assert fetching.result(20).key_id == "rsa-1"
+
+
+def test_nobody_waits_long_for_what_another_asks(
+    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("publisher.trusted.keys.WAIT_SECONDS", 0.01)
+    asked, go_on = threading.Event(), threading.Event()
+    answer = live.answer
+
+    def slowly(target: str, authorization: str | None):
+        asked.set()
+        assert go_on.wait(20)
+        return answer(target, authorization)
+
+    live.answer = slowly
+    with ThreadPoolExecutor(1) as pool:
+        fetching = pool.submit(ring.key_for, github, "rsa-1")
+        try:
+            assert asked.wait(20)
+            error = refusal(ring, github)
+            assert not fetching.done()
+        finally:
+            go_on.set()
+    assert error.code == "unavailable" and "not answered yet" in str(error)
+    assert fetching.result(20).key_id == "rsa-1"
+
+
+def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Issuer, clock: Clock):
+    refused: list[RequestError] = []
+
+    def refuse() -> None:
+        if refused:
+            raise refused[0]
+
+    ring = KeyRing([github], clock, refuse)
+    assert ring.key_for(github, "rsa-1")
+    refused.append(RequestError("rate_limited", "Too many."))
+    assert ring.key_for(github, "rsa-1")
+    clock.seconds += FRESH_SECONDS
+    # What it has will do, so nobody waits.
+    assert ring.key_for(github, "rsa-1")
+    asked = dict(live.asked)
+    assert refusal(ring, github, "new").code == "rate_limited"
+    clock.seconds += USABLE_SECONDS
+    assert refusal(ring, github).code == "rate_limited"
+    assert live.asked == asked
 
 
 def test_issuers_are_apart(live: TestIssuer, clock: Clock):

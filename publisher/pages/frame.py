@@ -20,13 +20,16 @@ from builder.errors import OperatorError, RequestError
 from builder.render import Pages
 from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, PAGE_POLICY, is_account_url
 from builder.settings import Settings
+from builder.throttle import Throttle
 from publisher.accounts import Accounts, format_time
 from publisher.database import Database
 from publisher.events import Events
 from publisher.people.sessions import Session, Sessions
-from publisher.private_way import is_private_way
+from publisher.private_way import is_loopback, is_private_way
 
 FORM_BYTES_MAX = 64 * 1024
+# Forms that an owner sends a minute: each may write to the disk, and build pages.
+CHANGE_LIMIT = 30
 # For the next page; those of pages that nobody looked at are dropped.
 MESSAGES_MAX = 5
 # The places of the account settings, in the order in which they are shown.
@@ -65,6 +68,7 @@ class Frame:
         self.database = database
         self.events = Events(database)
         self.sessions = Sessions(database)
+        self._changes = Throttle(CHANGE_LIMIT, "account")
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
         self._options = options
@@ -96,7 +100,12 @@ class Frame:
                 if is_open:
                     return view(**params)
                 owner = self.signed_in()
-                return view(owner, **params) if owner else self._send_to_login()
+                if owner is None:
+                    return self._send_to_login()
+                wait_seconds = self._changes.hit(owner) if request.method == "POST" else 0
+                if wait_seconds:
+                    return self.refuse(wait_seconds, "Too many changes to this account")
+                return view(owner, **params)
 
             endpoint = f"account {path}"
             self._app.add_url_rule(
@@ -121,24 +130,30 @@ class Frame:
 
     def begin_session(self, owner: str) -> None:
         """Sign a visitor in, with a secret that nobody has seen before."""
-        self.end_session()
+        self._forget_session()
         address, agent = request.remote_addr or "", request.headers.get("User-Agent", "")
         self.sessions.begin(owner, session.renew(), address=address, agent=agent)
         session.is_signed_in = True
 
     def end_session(self) -> None:
         """Sign the visitor out, if signed in."""
+        self._forget_session()
+        session.renew()
+
+    def _forget_session(self) -> None:
         if session.sent_secret:
             self.sessions.end(session.sent_secret)
         g.account_session = None
-        session.renew()
 
     def _check_is_safe(self) -> None:
-        if not is_private_way(self.settings.base_url):
+        base_url = self.settings.base_url
+        # With http, what is private is this machine's own: not what others send to it.
+        is_here = is_loopback(request.remote_addr or "")
+        if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
             raise RequestError(
                 "insufficient_scope",
                 "The account settings are closed, because passwords would travel in clear text: "
-                f"this hub's address is {self.settings.base_url}. Whoever runs it has to serve it "
+                f"this hub's address is {base_url}. Whoever runs it has to serve it "
                 "over https, and to give that address with --base-url.",
             )
 

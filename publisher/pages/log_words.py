@@ -23,6 +23,8 @@ _TEXTS: dict[Kind, str] = {
     "publisher_used": "A trusted publisher's job got a token: {note}.",
     "trusted_only_on": "Only trusted publishers can publish to {note} now.",
     "trusted_only_off": "Tokens can publish to {note} too, again.",
+    "locked": "The account was locked.",
+    "unlocked": "The account was unlocked.",
 }
 
 # The first that fits: a browser names itself after those that it wants to be taken for.

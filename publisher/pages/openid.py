@@ -19,7 +19,12 @@ from builder.throttle import Throttle
 from publisher.openid import Begun, Client, Identity
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, START, Frame, after_login
-from publisher.pages.sign_in import InvitationForm, SignUpForm
+from publisher.pages.sign_in import (
+    TOO_MANY_SIGNUPS,
+    InvitationForm,
+    SignUpForm,
+    welcome_back,
+)
 from publisher.people.attempts import Attempts, network
 from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations, parse_code
@@ -27,8 +32,9 @@ from publisher.people.signup import sign_up_identity
 from publisher.provider import Provider
 
 CALLBACK = "/openid/callback"
-# Answers from the provider a minute and address: each makes the hub ask the provider.
-ANSWER_LIMIT = 30
+# Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
+# ask the provider.
+START_LIMIT = ANSWER_LIMIT = 30
 
 _SECURITY = "/security"
 _KEPT = "openid"
@@ -65,7 +71,13 @@ def add_to(
     name = provider.name
     invitations = Invitations(frame.database)
     client = Client(provider, frame.settings.base_url + ACCOUNT_URL + CALLBACK)
-    answers = Throttle(ANSWER_LIMIT, "openid")
+    starts, answers = Throttle(START_LIMIT, "openid"), Throttle(ANSWER_LIMIT, "openid")
+
+    def refusal(counted: Throttle) -> Response | None:
+        wait_seconds = counted.hit(network(_address()))
+        if not wait_seconds:
+            return None
+        return frame.refuse(wait_seconds, f"Too many sign-ins with {name} from your address")
 
     # There
 
@@ -76,13 +88,16 @@ def add_to(
         return url
 
     def go_on(to: str, given: str = "") -> Response:
-        return frame.render("openid_go.html", there=begin(to, given))
+        return refusal(starts) or frame.render("openid_go.html", there=begin(to, given))
 
     @frame.view("/openid", is_open=True)
     def start() -> Response:
         onwards = after_login(request.args.get("next"))
         if frame.signed_in():
             return frame.redirect(onwards)
+        refused = refusal(starts)
+        if refused:
+            return refused
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": begin("login", onwards)})
 
     @frame.view("/openid/connect", "POST")
@@ -112,9 +127,9 @@ def add_to(
                 f"This answers no sign-in with {name} that is under way in this browser: each is "
                 "good once, and a new one ends the one before. Begin again.",
             )
-        wait_seconds = answers.hit(network(_address()))
-        if wait_seconds:
-            return frame.refuse(wait_seconds, f"Too many sign-ins with {name} from your address")
+        refused = refusal(answers)
+        if refused:
+            return refused
         identity = client.finish(way.begun, request.args)
         return finishes[way.to](identity, way.given)
 
@@ -135,7 +150,8 @@ def add_to(
     def finish_invitation(identity: Identity, code: str) -> Response:
         owner = invitations.accept_identity(code, *identity, address=_address())
         frame.begin_session(owner)
-        return frame.redirect(START, f"Welcome, {owner}. You sign in with {name}.")
+        told = f"Welcome, {owner}. You sign in with {name}."
+        return welcome_back(frame, owner, told, tuple(identity))
 
     finishes = {
         "login": finish_login,
@@ -163,12 +179,15 @@ def add_to(
         address = _address()
         wait_seconds = attempts.take_signup(address)
         if wait_seconds:
-            return frame.refuse(wait_seconds, "Too many sign-ups from your address")
+            return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
                 frame.database, frame.settings.content, handle, *identity, address=address
             )
         except RequestError as error:
+            wait_seconds = attempts.signup_failed(address)
+            if wait_seconds:
+                return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
             form = SignUpForm(handle=handle)
             show_errors(form, error, form.handle)
             return frame.render("signup.html", frame.status_of(form), form=form)

@@ -39,7 +39,7 @@ def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
         stored = read_profile(root, owner)
         form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
         if form.validate_on_submit():
-            joined_at = stored.joined_at if stored else _began(frame, owner)
+            joined_at = stored.joined_at if stored else _began_at(frame, owner)
             given = (form.name.data, form.bio.data or "", form.url.data or "")
             try:
                 write_profile(root, owner, parse_profile(*given, joined_at))
@@ -51,9 +51,8 @@ def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
         return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 
 
-def _began(frame: Frame, owner: str) -> str:
-    (account,) = (one for one in frame.accounts.owners() if one.handle == owner)
-    return format_time(account.created_at)
+def _began_at(frame: Frame, owner: str) -> str:
+    return format_time(frame.accounts.created_at(owner))
 
 
 def _publish(rebuilder: Rebuilder, owner: str) -> str:

@@ -1,6 +1,9 @@
 """The page of who is signed in, and what was done to the account."""
 
+import re
+
 from flask import Response, request
+from flask import session as visitor
 from wtforms import PasswordField
 from wtforms.validators import InputRequired
 
@@ -11,9 +14,12 @@ from publisher.pages.log_words import browser_name, tell
 from publisher.pages.sign_in import NewPasswordForm
 from publisher.people.attempts import Attempts
 from publisher.people.identities import Identities
+from publisher.people.invitations import Invitations
 from publisher.people.passwords import Passwords, hash_new
 
 EVENTS_SHOWN = 100
+
+_event_id = re.compile(r"[0-9]{1,18}")
 
 
 class ChangePasswordForm(NewPasswordForm):
@@ -24,13 +30,15 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
     """Add these pages."""
     passwords = Passwords(frame.database)
     identities = Identities(frame.database)
+    invitations = Invitations(frame.database)
 
     def new_form(owner: str, **options: None) -> NewPasswordForm:
         """Who signs in elsewhere, and has no password, needs none to set the first."""
         return (ChangePasswordForm if passwords.has(owner) else NewPasswordForm)(**options)
 
-    def show(owner: str, form: NewPasswordForm, status: int) -> Response:
+    def show(owner: str, form: NewPasswordForm, status: int, before: int | None = None) -> Response:
         session = frame.session()
+        lines, older = frame.events.page(owner, EVENTS_SHOWN, before)
         return frame.render(
             "security.html",
             status,
@@ -41,26 +49,34 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
                 (one, browser_name(one.agent), session is not None and one.id == session.id)
                 for one in frame.sessions.of(owner)
             ],
-            events=[(event, tell(event)) for event in frame.events.latest(owner, EVENTS_SHOWN)],
-            events_shown=EVENTS_SHOWN,
+            lines=[(line.event, tell(line.event), line.more) for line in lines],
+            before=before,
+            older=older,
         )
 
     @frame.view("/security")
     def security(owner: str) -> Response:
-        return show(owner, new_form(owner, formdata=None), 200)
+        given = request.args.get("before")
+        if given is not None and not _event_id.fullmatch(given):
+            raise RequestError(
+                "invalid_parameter", "There is no such part of the log. Open the page again."
+            )
+        before = None if given is None else int(given)
+        return show(owner, new_form(owner, formdata=None), 200, before)
 
     @frame.view("/password", "POST")
     def password(owner: str) -> Response:
         form = new_form(owner)
         if not form.validate_on_submit():
             return show(owner, form, 422)
-        address = request.remote_addr or ""
+        address, verified = request.remote_addr or "", None
         had_one = isinstance(form, ChangePasswordForm)
         if had_one:
             wait_seconds = attempts.take(owner, address)
             if wait_seconds:
                 return frame.refuse(wait_seconds, "Too many wrong passwords")
-            if not passwords.verify(owner, form.current.data):
+            verified = passwords.verify(owner, form.current.data)
+            if not verified:
                 frame.events.note(owner, "sign_in_failed", address=address)
                 form.current.errors = ["This is not your password."]
                 return show(owner, form, 422)
@@ -72,7 +88,13 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
             show_errors(form, error, form.password)
             return show(owner, form, 422)
         with frame.database.transaction():
+            # All of this took long: meanwhile the owner may have shut out whoever asks.
+            is_in = frame.sessions.find(visitor.sent_secret) is not None
+            if not is_in or not passwords.is_still(owner, verified):
+                frame.end_session()
+                return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in again.")
             passwords.put_hash(owner, password_hash)
+            invitations.end(owner)
             kind = "password_changed" if had_one else "password_set"
             frame.events.note(owner, kind, address=address)
             frame.sessions.end_all(owner)
@@ -82,6 +104,8 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
 
     @frame.view("/sign-out-everywhere", "POST")
     def sign_out_everywhere(owner: str) -> Response:
-        frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
+        with frame.database.transaction():
+            invitations.end(owner)
+            frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
         frame.end_session()
         return frame.redirect(LOGIN, "You are signed out everywhere.")

@@ -10,11 +10,14 @@ from builder.names import OWNER_CHARS_MAX
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, START, Frame, after_login
 from publisher.people.attempts import Attempts
+from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations
 from publisher.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords
 from publisher.people.signup import sign_up
+from publisher.trusted.publishers import TrustedPublishers
 
 WRONG = "The handle or the password is wrong."
+TOO_MANY_SIGNUPS = "Too many sign-ups from your address"
 
 
 class LoginForm(FlaskForm):
@@ -60,6 +63,10 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
     def account(owner: str) -> Response:
         return frame.redirect(START)
 
+    @frame.view("/", is_open=True)
+    def with_slash() -> Response:
+        return frame.redirect("")
+
     @frame.view(LOGIN, "GET", "POST", is_open=True)
     def login() -> Response:
         onwards = after_login(request.args.get("next"))
@@ -68,19 +75,30 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
         form = LoginForm()
         if not form.validate_on_submit():
             return frame.render("login.html", form=form, onwards=onwards)
-        handle, address = form.handle.data.strip(), request.remote_addr or ""
+        # Handles have no capitals; phones begin with one.
+        handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
         wait_seconds = attempts.take(handle, address)
         if wait_seconds:
             return frame.refuse(wait_seconds, "Too many sign-ins that failed")
-        if passwords.verify(handle, form.password.data):
+        verified = passwords.verify(handle, form.password.data)
+        if verified and begin_if_still(handle, verified):
             attempts.succeeded(handle, address)
-            frame.begin_session(handle)
             return frame.redirect(onwards)
         form.password.errors = [WRONG]
         response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
         # Only known handles have a log: written before the answer, its time would tell of them.
         response.call_on_close(lambda: note_failure(handle, address))
         return response
+
+    def begin_if_still(handle: str, verified: str) -> bool:
+        """Sign in, unless the password was changed while it was verified: that ends all sessions,
+        and this one would outlive it.
+        """
+        with frame.database.transaction():
+            is_still = passwords.is_still(handle, verified)
+            if is_still:
+                frame.begin_session(handle)
+        return is_still
 
     def note_failure(handle: str, address: str) -> None:
         if frame.accounts.is_known(handle):
@@ -102,7 +120,7 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
                 show_errors(form, error, form.code)
             else:
                 frame.begin_session(owner)
-                return frame.redirect(START, f"Welcome, {owner}. Your password is set.")
+                return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
         return frame.render("invitation.html", frame.status_of(form), form=form)
 
     if not open_signup:
@@ -116,15 +134,41 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
             handle = form.handle.data.strip()
             wait_seconds = attempts.take_signup(address)
             if wait_seconds:
-                return frame.refuse(wait_seconds, "Too many sign-ups from your address")
+                return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
             try:
                 sign_up(
                     frame.database, frame.settings.content, handle, form.password.data,
                     address=address,
                 )  # fmt: skip
             except RequestError as error:
+                wait_seconds = attempts.signup_failed(address)
+                if wait_seconds:
+                    return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
                 show_errors(form, error, form.handle)
             else:
                 frame.begin_session(handle)
                 return frame.redirect(START, f"Welcome, {handle}.")
         return frame.render("signup.html", frame.status_of(form), form=form)
+
+
+def welcome_back(
+    frame: Frame, owner: str, told: str, new: tuple[str, str] | None = None
+) -> Response:
+    """Where an invitation leads: one who gets back into an account looks through what an intruder
+    may have left there. ``new``: the identity (issuer, subject) that was added by it.
+    """
+    identities = Identities(frame.database).of(owner)
+    active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
+    left = (
+        ("tokens", active),
+        ("trusted publishers", TrustedPublishers(frame.database).of(owner)),
+        ("accounts elsewhere that sign in here", [one for one in identities if one[:2] != new]),
+    )
+    counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
+    if not counts:
+        return frame.redirect(START, told)
+    return frame.redirect(
+        "/security#recovery",
+        f"{told} These are as good as before: {counts}. Look through them, and revoke or remove "
+        "what you do not know.",
+    )

@@ -13,6 +13,7 @@ from wtforms import (
     ValidationError,
     widgets,
 )
+from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired, Length
 
 from builder import names
@@ -42,7 +43,10 @@ class TokenForm(FlaskForm):
         "Where it may publish",
         # Left out, it would be the default, which is more than somebody may have meant.
         [InputRequired("Choose one.")],
-        choices=[(ALL, "All my repos, also those to come"), (SOME, "Only these:")],
+        choices=[
+            SelectChoice(ALL, "All my repos, also those to come"),
+            SelectChoice(SOME, "Only these:"),
+        ],
         default=ALL,
     )
     repos = SelectMultipleField(
@@ -58,7 +62,7 @@ class TokenForm(FlaskForm):
     expires = SelectField(
         "Expires",
         coerce=int,
-        choices=[(days, f"in {days} days") for days in EXPIRES_DAYS],
+        choices=[SelectChoice(str(days), f"in {days} days") for days in EXPIRES_DAYS],
         default=EXPIRES_DAYS_DEFAULT,
     )
 

@@ -1,8 +1,9 @@
 """Limits on guessing passwords, and on making accounts; counted in this process alone.
 
-Sign-ins are limited by account, against guessers at many addresses, and by address, against those
-who try many accounts. Handles that do not exist count alike, so a refusal tells nothing of which
-there are. Whoever is locked out by a guesser gets in when the time is over, or by an invitation.
+Sign-ins are limited for each visitor at an account, against who guesses; by address, against those
+who try many accounts; and by account, against guessers at many addresses, who must be many to shut
+its owner out. Handles that do not exist count alike, so a refusal tells nothing of which there are.
+A visitor is an address, or an IPv6 network.
 """
 
 import hashlib
@@ -11,7 +12,10 @@ import ipaddress
 from builder.throttle import Throttle
 
 WINDOW_MINUTES = 15
-ACCOUNT_LIMIT = 10
+# One visitor at one account; at one account in all, which passwords as long as ours bear; and one
+# visitor in all.
+VISITOR_LIMIT = 10
+ACCOUNT_LIMIT = 100
 ADDRESS_LIMIT = 30
 SIGNUP_WINDOW_MINUTES = 60
 SIGNUP_LIMIT = 10
@@ -24,9 +28,10 @@ class Attempts:
     """Counts sign-ins and sign-ups. Limits are so many in a window; 0: no limit."""
 
     def __init__(
-        self, account_limit: int = ACCOUNT_LIMIT, address_limit: int = ADDRESS_LIMIT,
-        signup_limit: int = SIGNUP_LIMIT,
+        self, visitor_limit: int = VISITOR_LIMIT, account_limit: int = ACCOUNT_LIMIT,
+        address_limit: int = ADDRESS_LIMIT, signup_limit: int = SIGNUP_LIMIT,
     ) -> None:  # fmt: skip
+        self._visitors = _throttle(visitor_limit, WINDOW_MINUTES)
         self._accounts = _throttle(account_limit, WINDOW_MINUTES)
         self._addresses = _throttle(address_limit, WINDOW_MINUTES)
         self._signups = _throttle(signup_limit, SIGNUP_WINDOW_MINUTES)
@@ -35,29 +40,50 @@ class Attempts:
         """Count a sign-in, before the password is looked at, so that those which run at once
         count too. 0: go on; else the whole seconds to wait.
         """
-        visitor = network(address)
-        # The address first: one that is refused makes no count for an account, so that it cannot
-        # fill the memory with handles.
-        wait_seconds = self._addresses.hit(visitor) if self._addresses else 0
-        if wait_seconds or not self._accounts:
-            return wait_seconds
-        wait_seconds = self._accounts.hit(_account(handle))
-        if wait_seconds and self._addresses:
-            self._addresses.give_back(visitor)
-        return wait_seconds
+        taken = []
+        for throttle, client in self._counts(handle, address):
+            wait_seconds = throttle.hit(client)
+            if wait_seconds:
+                # What is refused for one reason does not count for another.
+                for earlier, counted in taken:
+                    earlier.give_back(counted)
+                return wait_seconds
+            taken.append((throttle, client))
+        return 0
 
     def succeeded(self, handle: str, address: str) -> None:
-        """The sign-in that was taken had the right password: it does not count for its address,
-        and none so far for its account.
+        """The sign-in that was taken had the right password: it does not count, and none of this
+        visitor so far at the account. What others try there counts on.
         """
-        if self._addresses:
-            self._addresses.give_back(network(address))
-        if self._accounts:
-            self._accounts.forget(_account(handle))
+        for throttle, client in self._counts(handle, address):
+            if throttle is self._visitors:
+                throttle.forget(client)
+            else:
+                throttle.give_back(client)
 
     def take_signup(self, address: str) -> int:
-        """Count a sign-up, successful or not. 0: go on; else the whole seconds to wait."""
+        """Count a sign-up. 0: go on; else the whole seconds to wait."""
         return self._signups.hit(network(address)) if self._signups else 0
+
+    def signup_failed(self, address: str) -> int:
+        """The sign-up that was taken made no account: it counts as a sign-in that failed instead.
+        0: another may be tried; else the whole seconds to wait.
+        """
+        visitor = network(address)
+        if self._signups:
+            self._signups.give_back(visitor)
+        return self._addresses.hit(visitor) if self._addresses else 0
+
+    def _counts(self, handle: str, address: str) -> list[tuple[Throttle, str]]:
+        visitor, account = network(address), _account(handle)
+        # The address first: one that is refused makes no count for an account, so that it cannot
+        # fill the memory with handles.
+        counts = (
+            (self._addresses, visitor),
+            (self._visitors, f"{account} {visitor}"),
+            (self._accounts, account),
+        )
+        return [(throttle, client) for throttle, client in counts if throttle]
 
 
 def network(address: str) -> str:

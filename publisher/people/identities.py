@@ -8,6 +8,7 @@ present. The methods raise RequestError ``storage_unavailable`` as the database 
 from datetime import UTC, datetime
 
 from builder.errors import RequestError
+from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
 from publisher.people.passwords import Passwords
@@ -19,14 +20,13 @@ class Identities:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._events = Events(database)
+        self._accounts = Accounts(database)
         self._passwords = Passwords(database)
 
     def find(self, issuer: str, subject: str) -> str | None:
-        """Whose this identity is; None: nobody's here."""
-        rows = self._database.execute(
-            "SELECT owner FROM identity WHERE issuer = ? AND subject = ?", (issuer, subject)
-        )
-        return rows[0][0] if rows else None
+        """Whom this identity lets in; None: nobody, or somebody who is locked out."""
+        owner = self._whose(issuer, subject)
+        return None if owner is None or self._accounts.locked_at(owner) is not None else owner
 
     def add(
         self, owner: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
@@ -36,7 +36,7 @@ class Identities:
         Raises RequestError ``validation_failed`` if it is another account's.
         """
         with self._database.transaction():
-            whose = self.find(issuer, subject)
+            whose = self._whose(issuer, subject)
             if whose == owner:
                 return
             if whose is not None:
@@ -84,3 +84,9 @@ class Identities:
                     now=now,
                 )  # fmt: skip
         return bool(removed)
+
+    def _whose(self, issuer: str, subject: str) -> str | None:
+        rows = self._database.execute(
+            "SELECT owner FROM identity WHERE issuer = ? AND subject = ?", (issuer, subject)
+        )
+        return rows[0][0] if rows else None

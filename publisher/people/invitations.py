@@ -14,7 +14,7 @@ import string
 from datetime import UTC, datetime
 
 from builder import names
-from builder.errors import RequestError
+from builder.errors import OperatorError, RequestError
 from builder.routes import ACCOUNT_URL
 from publisher.accounts import Accounts
 from publisher.database import Database
@@ -65,13 +65,19 @@ class Invitations:
     def invite(self, handle: str, now: datetime | None = None) -> str:
         """The code of a new invitation, good for a day; the one before is good no more.
 
-        Adds the owner if there is none. Raises RequestError ``invalid_name``, ``name_reserved``.
+        Adds the owner if there is none. Raises RequestError ``invalid_name``, ``name_reserved``;
+        OperatorError for an owner who is locked out.
         """
         names.check_owner(handle)
         secret = "".join(secrets.choice(_BASE62) for _ in range(_SECRET_CHARS))
         with self._database.transaction():
             if not self._accounts.is_known(handle):
                 self._accounts.add_owner(handle, now)
+            if self._accounts.locked_at(handle) is not None:
+                raise OperatorError(
+                    f"{handle} is locked, and no invitation lets somebody in who is: "
+                    f"`hubctl owner unlock {handle}` first."
+                )
             self._database.execute(
                 "INSERT INTO invitation VALUES (?1, ?2, ?3) "
                 "ON CONFLICT (owner) DO UPDATE SET hash = ?2, expires_at = ?3",
@@ -79,6 +85,10 @@ class Invitations:
             )
             self._events.note(handle, "invited", now=now)
         return f"{handle}.{secret}"
+
+    def end(self, owner: str) -> None:
+        """Let nobody in by the owner's invitation, if there is one."""
+        self._database.execute("DELETE FROM invitation WHERE owner = ?", (owner,))
 
     def look(self, code: str, now: datetime | None = None) -> str:
         """The handle of whom a code invites, which stays good.
@@ -125,7 +135,7 @@ class Invitations:
 
     def _use_up(self, code: str, now: datetime | None) -> str:
         handle = self.look(code, now)
-        self._database.execute("DELETE FROM invitation WHERE owner = ?", (handle,))
+        self.end(handle)
         self._sessions.end_all(handle)
         return handle
 

@@ -95,31 +95,44 @@ class Passwords:
         """Whether an owner has a password."""
         return self.set_at(owner) is not None
 
-    def verify(self, handle: str, password: str) -> bool:
-        """Whether this is the password of an owner.
+    def verify(self, handle: str, password: str) -> str | None:
+        """The stored hash of an owner's password, if this is it; None: it is not, or the owner is
+        locked out.
 
-        The same work is done for a handle that has none, is nobody's or cannot be one, so that
-        the time tells nobody which there are.
+        It takes long, and the password may be changed meanwhile: whoever acts on the answer asks
+        ``is_still`` in the same transaction. The same work is done for a handle that has no
+        password, is nobody's or cannot be one, so that the time tells nobody which there are.
         """
         normal = _normal(password)
         if len(normal) > PASSWORD_CHARS_MAX:
-            return False
+            return None
         # A text that is no handle need not be one that a database takes.
         is_name = names.is_name(handle, names.OWNER_CHARS_MAX)
         rows = self._database.execute(
-            "SELECT hash FROM password WHERE owner = ?", (handle if is_name else "",)
+            "SELECT hash FROM password JOIN owner ON handle = owner "
+            "WHERE owner = ? AND locked_at IS NULL",
+            (handle if is_name else "",),
         )
         dummy = _dummy()
         stored = rows[0][0] if rows else dummy
         if not _matches(stored, normal) or stored is dummy:
-            return False
-        if _hasher.check_needs_rehash(stored):
-            # Unless it was changed meanwhile.
-            self._database.execute(
-                "UPDATE password SET hash = ? WHERE owner = ? AND hash = ?",
-                (_hash(normal), handle, stored),
-            )
-        return True
+            return None
+        if not _hasher.check_needs_rehash(stored):
+            return stored
+        renewed = _hash(normal)
+        is_done = self._database.execute(
+            "UPDATE password SET hash = ? WHERE owner = ? AND hash = ? RETURNING 1",
+            (renewed, handle, stored),
+        )
+        # Else it was changed meanwhile, or renewed by another sign-in.
+        return renewed if is_done else self.verify(handle, password)
+
+    def is_still(self, owner: str, verified: str | None) -> bool:
+        """Whether an owner's password is the one that ``verify`` has seen; of None, whether there
+        is none.
+        """
+        rows = self._database.execute("SELECT hash FROM password WHERE owner = ?", (owner,))
+        return (rows[0][0] if rows else None) == verified
 
 
 def hash_new(owner: str, password: str) -> str:

@@ -11,6 +11,8 @@ import hmac
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from builder.errors import RequestError
+from publisher.accounts import LOCKED, Accounts
 from publisher.database import Database
 from publisher.events import Events
 
@@ -46,16 +48,22 @@ class Sessions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._accounts = Accounts(database)
         self._events = Events(database)
 
     def begin(
         self, owner: str, secret: str, *, address: str, agent: str, now: datetime | None = None
     ) -> Session:
-        """Sign an owner in, on whoever has the secret. Removes the sessions that are over."""
+        """Sign an owner in, on whoever has the secret. Removes the sessions that are over.
+
+        Raises RequestError ``insufficient_scope`` for an owner who is locked out.
+        """
         at = _seconds(now)
         agent = "".join(char for char in agent if char.isprintable())[:AGENT_CHARS_MAX]
         row = (_hash(secret), owner, at, at, address, agent)
         with self._database.transaction():
+            if self._accounts.locked_at(owner) is not None:
+                raise RequestError("insufficient_scope", LOCKED)
             self._database.execute(f"DELETE FROM session WHERE NOT ({_IS_GOOD})", (at, at))
             self._database.execute(
                 "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE owner = ? "

@@ -11,7 +11,7 @@ from builder.errors import OperatorError, RequestError
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
-from publisher.people.handles import check_free_handle
+from publisher.people.handles import check_free_handle, skeleton
 from publisher.people.identities import Identities
 from publisher.people.passwords import Passwords, hash_new
 
@@ -25,7 +25,7 @@ def sign_up(
     Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle
     or a password that cannot be taken; ``unavailable`` where the content tree has faults.
     """
-    folders = _folders(content_root)
+    folders = _folders_like(content_root, handle)
     # Before the transaction, in which everybody else would wait for the hash; yet not for a
     # handle that is taken anyway.
     _check_free(database, handle, folders)
@@ -43,15 +43,19 @@ def sign_up_identity(
 
     Raises as ``sign_up``; ``validation_failed`` also for an identity of another account.
     """
-    folders = _folders(content_root)
+    folders = _folders_like(content_root, handle)
     with database.transaction():
         _add(database, handle, folders, address, now)
         Identities(database).add(handle, issuer, subject, address=address, now=now)
 
 
-def _folders(content_root: str) -> list[str]:
+def _folders_like(content_root: str, handle: str) -> list[str]:
+    """The owners of the content tree who look like a handle. To look at all of them takes long, so
+    it is done before any transaction.
+    """
+    look = skeleton(handle)
     try:
-        return list_owners(content_root)
+        return [owner for owner in list_owners(content_root) if skeleton(owner) == look]
     except OperatorError as error:
         # Which handles are taken is not known for sure.
         raise RequestError(
@@ -70,5 +74,4 @@ def _add(
 
 
 def _check_free(database: Database, handle: str, folders: list[str]) -> None:
-    owners = [owner for (owner,) in database.execute("SELECT handle FROM owner")]
-    check_free_handle(handle, [*owners, *folders])
+    check_free_handle(handle, [*Accounts(database).look_like(handle), *folders])

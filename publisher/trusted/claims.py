@@ -199,10 +199,12 @@ def _check_times(claims: Mapping[str, Any], now: float) -> int:
             "issuer make one that expires (exp) with the job."
         )
     if now >= expires + LEEWAY_SECONDS:
+        made = _time(claims, "iat")
+        clock = "" if made is None else f"the CI's said {_moment(made)} when it was made (iat), "
         raise RequestError(
             "token_expired",
-            f"The ID token expired (exp) at {_moment(expires)}, and here it is {_moment(now)}. "
-            "Get a new one right before it is exchanged.",
+            f"The ID token expired (exp) at {_moment(expires)}. Get a new one right before it is "
+            f"exchanged. If it is new, a clock is wrong: {clock}this hub's says {_moment(now)}.",
         )
     for name, told in (("nbf", "does not hold before"), ("iat", "was made at")):
         since = _time(claims, name)

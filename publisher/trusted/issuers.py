@@ -38,6 +38,12 @@ def parse_issuers(texts: Iterable[str]) -> tuple[Issuer, ...]:
 
 def parse_issuer(text: str) -> Issuer:
     """Read ``KIND=URL``, as ``gitlab=https://gitlab.example.org``. Raises OperatorError."""
+    if "," in text:
+        raise OperatorError(
+            f"{text!r} has a comma, and between issuers there are spaces: "
+            'HUB_TRUSTED_ISSUERS="github=https://token.actions.githubusercontent.com '
+            'gitlab=https://gitlab.example.org"'
+        )
     kind, _, url = text.strip().partition("=")
     url = url.rstrip("/")
     is_url = is_private_way(url) and not urlsplit(url).query and not urlsplit(url).fragment

@@ -4,7 +4,6 @@ OpenID Connect Discovery 1.0 leads from an issuer's URL to its keys (JWK, RFC 75
 that whoever runs the hub has named are ever asked.
 """
 
-import json
 import logging
 import threading
 import time
@@ -12,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jwt
-import requests
 
 from builder.errors import RequestError
+from publisher.fetch import FetchError, fetch_json
 from publisher.log import log_event
 from publisher.private_way import is_private_way
 from publisher.trusted.issuers import Issuer
@@ -29,8 +28,8 @@ FRESH_SECONDS = 3600
 USABLE_SECONDS = 86_400
 # An issuer is asked at most this often, whatever strangers put into their tokens.
 PAUSE_SECONDS = 30
-TIMEOUT_SECONDS = 5
-DOCUMENT_BYTES_MAX = 1024 * 1024
+# Whoever needs a key that another thread is asking for holds a thread, too.
+WAIT_SECONDS = 1
 
 log = logging.getLogger("hub.trusted")
 
@@ -38,21 +37,26 @@ log = logging.getLogger("hub.trusted")
 class KeyRing:
     """The public keys of issuers, fetched when they are needed and kept in memory. Thread-safe.
 
-    ``clock`` gives seconds that never go back.
+    ``clock`` gives seconds that never go back. ``before_asking`` is called before somebody waits
+    for an issuer, who is made to wait no more by what it raises.
     """
 
     def __init__(
-        self, issuers: Iterable[Issuer], clock: Callable[[], float] = time.monotonic
+        self,
+        issuers: Iterable[Issuer],
+        clock: Callable[[], float] = time.monotonic,
+        before_asking: Callable[[], None] = lambda: None,
     ) -> None:
         self._kept = {issuer: _Kept() for issuer in issuers}
         self._clock = clock
+        self._before_asking = before_asking
 
     def key_for(self, issuer: Issuer, kid: str) -> jwt.PyJWK:
         """The key that an issuer calls ``kid``, to check signatures with.
 
         Its ``algorithm_name`` is the one it states, else the usual one for its type; it is one
         of ALGORITHMS. Raises RequestError ``invalid_token`` if the issuer has no such key;
-        ``unavailable`` if it cannot be asked.
+        ``unavailable`` if it cannot be asked, or another thread waits for its answer.
         """
         kept = self._kept[issuer]
         key = kept.keys.get(kid)
@@ -60,11 +64,15 @@ class KeyRing:
         if key is None or age >= FRESH_SECONDS:
             # Whoever has a key that will do goes on with it while another thread asks.
             is_enough = key is not None and age < USABLE_SECONDS
-            if kept.turn.acquire(timeout=0 if is_enough else 2 * TIMEOUT_SECONDS):
+            if not is_enough:
+                self._before_asking()
+            if kept.turn.acquire(timeout=0 if is_enough else WAIT_SECONDS):
                 try:
                     self._renew(issuer, kept)
                 finally:
                     kept.turn.release()
+            elif not is_enough:
+                raise _unavailable(issuer, "it has been asked, and has not answered yet")
             key = kept.keys.get(kid)
             age = self._age(kept)
         if key is not None and age < USABLE_SECONDS:
@@ -140,45 +148,9 @@ def _parse_key(listed: Any) -> jwt.PyJWK | None:
 def _fetch(issuer: Issuer, url: str) -> dict[str, Any]:
     """A document of JSON. Raises RequestError ``unavailable``."""
     try:
-        with requests.get(
-            url,
-            headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-            timeout=TIMEOUT_SECONDS,
-            allow_redirects=False,
-            stream=True,
-            auth=_no_credentials,
-        ) as response:
-            if response.status_code != 200:
-                raise _unavailable(issuer, f"it answers {url} with HTTP {response.status_code}")
-            body = _read(issuer, response)
-    except requests.Timeout as error:
-        raise _unavailable(issuer, f"no answer in {TIMEOUT_SECONDS} seconds") from error
-    except requests.RequestException as error:
-        raise _unavailable(issuer, f"no connection ({type(error).__name__})") from error
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _unavailable(issuer, f"what it has at {url} is not JSON") from error
-    if not isinstance(document, dict):
-        raise _unavailable(issuer, f"what it has at {url} is no JSON object")
-    return document
-
-
-def _read(issuer: Issuer, response: requests.Response) -> bytes:
-    body = bytearray()
-    end = time.monotonic() + TIMEOUT_SECONDS
-    for part in response.iter_content(16 * 1024):
-        body += part
-        if len(body) > DOCUMENT_BYTES_MAX:
-            raise _unavailable(issuer, f"its answer has more than {DOCUMENT_BYTES_MAX:,} bytes")
-        if time.monotonic() > end:
-            raise _unavailable(issuer, f"its answer takes more than {TIMEOUT_SECONDS} seconds")
-    return bytes(body)
-
-
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """Sends none; without this, requests would look for some in ~/.netrc."""
-    return request
+        return fetch_json(url)
+    except FetchError as error:
+        raise _unavailable(issuer, str(error)) from error
 
 
 def _unavailable(issuer: Issuer, reason: str) -> RequestError:

@@ -328,6 +328,9 @@ def test_a_plain_address(tmp_path):
     }
     assert set(servers) == {"[::1]:8080", f"unix/{tmp_path}/caddy/ranges.sock"}
     assert servers["[::1]:8080"]["automatic_https"] == {"disable": True}
+    # Nobody holds a connection by sending slowly.
+    limits = [server["read_timeout"] for server in servers.values()]
+    assert limits and all(0 < limit <= 60e9 for limit in limits)
 
 
 @pytest.mark.parametrize(("listen", "port"), [(NAME, 443), (f"{NAME}:8443", 8443)])

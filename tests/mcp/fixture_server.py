@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from builder.serve import Receive, Scope, Send
-from cli.mount import run_lifespan
+from cli.lifespan import run_lifespan
 from mcp_app.access import Access
 from mcp_app.endpoint import Endpoint
 

@@ -143,7 +143,7 @@ class People:
     def visitor(self, agent: str = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0") -> Visitor:
         """A browser that has never been here."""
         number = next(self._numbers)
-        return Visitor(self.url, f"198.51.{number // 250}.{number % 250 + 1}", agent)
+        return Visitor(self.url, f"127.51.{number // 250}.{number % 250 + 1}", agent)
 
     def member(self, handle: str = "", **options: str) -> Visitor:
         """A browser in which somebody has just signed up."""

@@ -1,5 +1,6 @@
 """axe-core and the Nu checker find nothing to say of the account pages, in any state."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +81,46 @@ def test_the_checkers_find_nothing(
             page.emulate_media(color_scheme="dark")
             found[name, size, "dark"] = violations(page, *COLOUR_RULES)
     assert {at: told for at, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize("place", ["tokens", "publishers"])
+def test_a_phone_has_all_of_a_table_in_sight(
+    people: People, member: Visitor, browser: Browser, place: str
+):
+    page = browser.new_page(viewport=DESKTOP)
+    show(page, people.url, member.get(f"/account/{place}").html)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    wide = table_of(page)
+    assert {role for role, _ in wide} == {
+        "table", "rowgroup", "row", "rowheader", "columnheader", "cell"
+    }  # fmt: skip
+    page.set_viewport_size(PHONE)
+    assert page.locator(".scroll").count() == page.locator(".records").count() > 0
+    for table in page.locator(".scroll").all():
+        assert table.evaluate("it => it.scrollWidth <= it.clientWidth")
+    for button in page.locator(".records button").all():
+        box = button.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
+    # Who cannot see it has a table all the same, and who can has the columns' names.
+    assert table_of(page) == wide
+    for cell in page.locator(".records td[data-name]").all():
+        told = cell.evaluate("it => getComputedStyle(it, '::before').content")
+        assert told.startswith(f'"{cell.get_attribute("data-name")}: "')
+    page.close()
+
+
+def table_of(page: Page) -> Counter[tuple[str, str]]:
+    """What a screen reader finds of the tables of a page: roles, and names where they have some."""
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    roles = ("table", "rowgroup", "row", "rowheader", "columnheader", "cell")
+    shown = [node for node in tree["nodes"] if not node["ignored"]]
+    named = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in shown]
+    return Counter(
+        # A cell is named by what stands in it: the column's name too, where that is in sight.
+        (role, "" if role == "cell" else name)
+        for role, name in named
+        if role in roles
+    )
 
 
 def show(page: Page, url: str, html: str) -> None:

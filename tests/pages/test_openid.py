@@ -4,6 +4,7 @@ browser; what each defence keeps out.
 
 import contextlib
 import html
+import json
 import re
 from collections.abc import Iterator
 from itertools import count
@@ -17,8 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from builder.routes import ACCOUNT_URL
 from cli.hubctl import main
 from publisher.database import Database
-from publisher.pages.cookie import VisitorSession, _serializer
-from publisher.pages.openid import ANSWER_LIMIT, CALLBACK
+from publisher.pages.openid import ANSWER_LIMIT, CALLBACK, START_LIMIT
 from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations
 from tests.catalogues import settings_in, write_small_catalogue
@@ -32,6 +32,7 @@ from tests.pages.openid_provider import (
     fake_provider,
     real_provider,
 )
+from tests.pages.test_sign_in import cookie_with
 from tests.servers import Server, free_port, running, serve_command, wait_until
 from tests.site.browser import TIMEOUT_MS, chromium
 
@@ -121,7 +122,9 @@ def closed_hub(fake: FakeProvider, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def come(hub: Server) -> Traveller:
     number = next(_numbers)
-    return Traveller(hub.url, f"203.0.113.{number}", "Mozilla/5.0 (X11; Linux) Firefox/146.0")
+    return Traveller(
+        hub.url, f"127.60.{number // 250}.{number % 250}", "Mozilla/5.0 (X11; Linux) Firefox/146.0"
+    )
 
 
 def join(hub: Server, handle: str) -> Traveller:
@@ -418,10 +421,9 @@ def test_a_made_up_cookie_gives_nothing(hub: Server) -> None:
 
 
 def forge(hub: Server, kept: object) -> Traveller:
-    secret = VisitorSession().secret
-    data = _serializer(VisitorSession(secret)).dumps({"openid": kept})
+    data = json.dumps({"openid": kept}).encode()
     visitor = come(hub)
-    visitor.session.headers["Cookie"] = f"hub-account={secret}.{data}"
+    visitor.session.headers["Cookie"] = f"hub-account={cookie_with(data)}"
     return visitor
 
 
@@ -466,7 +468,13 @@ def test_passwords_work_while_the_provider_is_down(fake: FakeProvider, closed_hu
 
 
 def wait_until_back(hub: Server) -> None:
-    wait_until(lambda: hub.get(START).status_code == 303, "the hub to find its provider again")
+    def is_back() -> bool:
+        # Each address may ask only so often.
+        number = next(_numbers)
+        asked = {"X-Forwarded-For": f"127.61.{number // 250}.{number % 250}"}
+        return hub.get(START, headers=asked).status_code == 303
+
+    wait_until(is_back, "the hub to find its provider again")
 
 
 def test_a_hub_without_sign_up_has_none_elsewhere(fake: FakeProvider, closed_hub: Server) -> None:
@@ -533,6 +541,23 @@ def test_answers_are_limited_by_address(fake: FakeProvider, closed_hub: Server) 
     assert [page.status for page in asked] == [401] * ANSWER_LIMIT + [429]
     assert int(asked[-1].response.headers["Retry-After"]) <= 60
     assert "Too many sign-ins" in asked[-1].words
+
+
+def test_starts_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -> None:
+    fake.status = None
+    wait_until_back(closed_hub)
+    visitor = come(closed_hub)
+    asked = [visitor.go(closed_hub.url + START, allow_redirects=False) for _ in range(START_LIMIT)]
+    assert [page.status for page in asked] == [303] * START_LIMIT
+    refused = visitor.get(START)
+    assert refused.status == 429 and "Too many sign-ins" in refused.words
+    assert int(refused.response.headers["Retry-After"]) <= 60
+    # The ways with a form are counted as well.
+    visitor.get("/account/invitation")
+    code = invite(closed_hub, "lena-ohm")
+    refused = visitor.post("/account/openid/invitation", [*visitor.csrf(), ("code", code)])
+    assert refused.status == 429
+    assert come(closed_hub).go(closed_hub.url + START, allow_redirects=False).status == 303
 
 
 def test_a_half_set_provider_stops_the_start(tmp_path: Path) -> None:

@@ -1,18 +1,26 @@
 """The page of sessions and passwords, and the log of the account in plain words."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from builder.errors import RequestError
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import KINDS, Event, Events
+from publisher.pages.frame import CHANGE_LIMIT
 from publisher.pages.log_words import browser_name, tell
 from publisher.pages.security import EVENTS_SHOWN
-from publisher.people.attempts import ACCOUNT_LIMIT
+from publisher.people.attempts import VISITOR_LIMIT
 from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations
+from publisher.people.locks import lock, unlock
+from publisher.people.passwords import Passwords
+from publisher.people.sessions import Sessions
 from tests.pages.conftest import PASSWORD, Page, People, Visitor
+from tests.pages.test_sign_in import make_app, post, while_a_password_is_verified
 
 SECURITY = "/account/security"
 NEW_PASSWORD = "eleven small foxes near Turku"
@@ -120,14 +128,16 @@ def security_owner(people: People) -> Visitor:
 
 
 def test_guessing_the_current_password_is_limited(people: People, owner: Visitor) -> None:
-    for _ in range(ACCOUNT_LIMIT):
+    for _ in range(VISITOR_LIMIT):
         assert change(owner, "a wrong password").status == 422
     page = change(owner, PASSWORD)
     assert page.status == 429 and "Too many wrong passwords" in page.words
     assert int(page.response.headers["Retry-After"]) > 0
     # The same count as that of signing in.
-    assert sign_in(people.visitor(), owner.handle, PASSWORD).status == 429
-    assert kinds_of(people, owner.handle).count("sign_in_failed") == ACCOUNT_LIMIT
+    again = people.visitor()
+    again.session.headers["X-Forwarded-For"] = owner.address
+    assert sign_in(again, owner.handle, PASSWORD).status == 429
+    assert kinds_of(people, owner.handle).count("sign_in_failed") == VISITOR_LIMIT
     assert "A wrong password was given." in owner.get(SECURITY).words
 
 
@@ -151,6 +161,99 @@ def test_every_event_is_told(kind: str) -> None:
     assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
 
 
+def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visitor) -> None:
+    def invite() -> str:
+        with Database(people.settings.state) as database:
+            return Invitations(database).invite(owner.handle)
+
+    def is_good(code: str) -> bool:
+        with Database(people.settings.state) as database:
+            try:
+                return Invitations(database).look(code) == owner.handle
+            except RequestError:
+                return False
+
+    code = invite()
+    assert change(owner, "a wrong password").status == 422 and is_good(code)
+    assert change(owner, PASSWORD).status == 200 and not is_good(code)
+    code = invite()
+    owner.get(SECURITY)
+    owner.submit("/sign-out-everywhere")
+    assert not is_good(code)
+
+
+def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(tmp_path: Path) -> None:
+    """Somebody else who is signed in is changing the password, too."""
+    (tmp_path / "content").mkdir()
+    secret, own = "t" * 43, "the very own one of a thief"
+    with Database(f"{tmp_path}/state") as database:
+        passwords, sessions = Passwords(database), Sessions(database)
+        Accounts(database).add_owner("ann")
+        app = make_app(tmp_path, database, "https://hub.example")
+        for act in (
+            lambda: sessions.end_all("ann"),
+            lambda: passwords.put("ann", NEW_PASSWORD),
+            lambda: lock(database, "ann"),
+        ):
+            unlock(database, "ann")
+            passwords.put("ann", PASSWORD)
+            sessions.begin("ann", secret, address="", agent="")
+            client = app.test_client()
+            client.set_cookie("__Secure-hub-account", secret, domain="hub.example", path="/account")
+            sent = {"current": PASSWORD, "password": own, "again": own}
+            with while_a_password_is_verified(act):
+                answer = post(client, "/account/password", sent, page=SECURITY)
+            assert answer.status_code == 303 and answer.headers["Location"] == "/account/login"
+            assert not passwords.verify("ann", own) and sessions.of("ann") == []
+
+
+def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
+    owner = people.guest()
+    with Database(people.settings.state) as database, database.transaction():
+        events = Events(database)
+        events.note(owner.handle, "token_made", subject="1", note="of-an-intruder")
+        for number in range(97):
+            events.note(owner.handle, "sign_in_failed", address=f"198.18.0.{number}")
+        for number in range(EVENTS_SHOWN - 11):
+            events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
+    page = owner.get(SECURITY)
+    assert "A wrong password was given. 198.18.0.96" in page.words
+    assert "A wrong password was given. 198.18.0.87 … and 87 more like this" in page.words
+    assert "198.18.0.86" not in page.words and "Newest" not in page.words
+    assert "of-an-intruder" in page.words, "100 lines"
+    assert "Signed in, with" not in page.words
+    (older,) = re.findall(r'href="([^"]+)#log">Older', page.html)
+    page = owner.get(older)
+    assert "Signed in, with Firefox on Linux." in page.words and "Newest" in page.words
+    assert "token made" not in page.words.lower() and "Older" not in page.words
+    assert "Nothing." in owner.get(f"{SECURITY}?before=0").words
+    for rubbish in ("", "x", "-1", "9" * 30, "1%00", "%ff", "²"):
+        page = owner.get(f"{SECURITY}?before={rubbish}")
+        assert page.status == 400 and "no such part of the log" in page.words
+    stranger = people.guest()
+    assert owner.address not in stranger.get(older).words
+
+
+def test_an_owner_changes_only_so_much_a_minute(people: People) -> None:
+    owner, other = people.guest(), people.guest()
+    for visitor in (owner, other):
+        visitor.get("/account/publishers")
+    sent = [("repo", "x"), ("who", "never"), *owner.csrf()]
+    statuses = [
+        owner.session.post(f"{people.url}/account/publishers/only", data=sent).status_code
+        for _ in range(CHANGE_LIMIT + 1)
+    ]
+    assert statuses == [422] * CHANGE_LIMIT + [429]
+    page = owner.post("/account/profile", owner.csrf())
+    assert page.status == 429 and "Too many changes to this account" in page.words
+    assert int(page.response.headers["Retry-After"]) > 0
+    # To look and to sign out are none, and nobody else is held up.
+    assert owner.get(SECURITY).status == 200
+    assert other.post("/account/publishers/only", other.csrf()).status == 422
+    owner.submit("/account/logout")
+    assert owner.get(SECURITY).path == "/account/login"
+
+
 def test_the_log_of_an_account(people: People) -> None:
     owner = people.guest()
     with Database(people.settings.state) as database:
@@ -163,6 +266,7 @@ def test_the_log_of_an_account(people: People) -> None:
     assert "Signed in" not in page.words, "only the last ones"
     assert page.words.index("nr-99-") < page.words.index("nr-98-")
     assert "at the hub’s own shell" in page.words
+    assert f"{SECURITY}?before=" in page.html
     with Database(people.settings.state) as database:
         forget = "DELETE FROM event WHERE owner = ? AND kind = 'token_made'"
         database.execute(forget, (owner.handle,))

@@ -3,11 +3,15 @@
 import base64
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import argon2
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from builder.routes import ACCOUNT_URL
 from builder.settings import Settings
@@ -17,8 +21,10 @@ from publisher.database import Database
 from publisher.events import Events
 from publisher.pages.cookie import VisitorSession, _signer
 from publisher.pages.frame import MESSAGES_MAX, PLACES, after_login
-from publisher.people.attempts import ACCOUNT_LIMIT, ADDRESS_LIMIT
+from publisher.people.attempts import ADDRESS_LIMIT, SIGNUP_LIMIT, VISITOR_LIMIT
+from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations
+from publisher.people.locks import lock, unlock
 from publisher.people.passwords import Passwords
 from publisher.people.sessions import Sessions
 from tests.pages.conftest import PASSWORD, People, Visitor
@@ -335,21 +341,21 @@ def test_every_place_can_be_come_back_to():
 
 
 def test_an_account_is_guessed_at_only_so_often(people: People):
-    member = people.member()
-    for number in range(ACCOUNT_LIMIT):
-        # From other addresses, so that it is the account that counts.
-        page = sign_in(people.visitor(), member.handle, f"{OTHER_PASSWORD} {number}")
+    member, visitor = people.member(), people.visitor()
+    for number in range(VISITOR_LIMIT):
+        page = sign_in(visitor, member.handle, f"{OTHER_PASSWORD} {number}")
         assert page.status == 422
-    visitor = people.visitor()
     page = sign_in(visitor, member.handle, PASSWORD)
     assert page.status == 429, "the right password does not help a guesser either"
     assert 1 <= int(page.response.headers["Retry-After"]) <= 15 * 60
     assert "Try again in" in page.words
+    # Nobody else is shut out by it, least of all the owner.
+    assert sign_in(people.visitor(), member.handle, PASSWORD).path == "/account/tokens"
     # Who does not exist is refused as well.
-    for _ in range(ACCOUNT_LIMIT):
-        page = sign_in(people.visitor(), "nobody-here", OTHER_PASSWORD)
+    for _ in range(VISITOR_LIMIT):
+        page = sign_in(visitor, "nobody-here", OTHER_PASSWORD)
         assert page.status == 422
-    assert sign_in(people.visitor(), "nobody-here", OTHER_PASSWORD).status == 429
+    assert sign_in(visitor, "nobody-here", OTHER_PASSWORD).status == 429
 
 
 def test_an_address_guesses_only_so_often(people: People):
@@ -360,6 +366,132 @@ def test_an_address_guesses_only_so_often(people: People):
     member = people.member()
     assert sign_in(visitor, member.handle, PASSWORD).status == 429
     assert sign_in(people.visitor(), member.handle, PASSWORD).status == 200
+
+
+@contextmanager
+def while_a_password_is_verified(act: Callable[[], object]) -> Iterator[None]:
+    """Somebody acts before it is known that the next password is right."""
+    real, done = argon2.PasswordHasher.verify, []
+
+    def verify(*args: object) -> bool:
+        is_right = real(*args)
+        if not done:
+            done.append(is_right)
+            act()
+        return is_right
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argon2.PasswordHasher, "verify", verify)
+        yield
+    assert done == [True]
+
+
+def test_a_sign_in_under_way_ends_with_a_new_password(app: Flask, database: Database):
+    invitations, passwords = Invitations(database), Passwords(database)
+    sessions = Sessions(database)
+    invitations.invite("ann")
+
+    def change() -> None:
+        passwords.put("ann", OTHER_PASSWORD)
+        sessions.end_all("ann")
+
+    def take_invitation() -> None:
+        invitations.accept(invitations.invite("ann"), OTHER_PASSWORD, address="")
+
+    for act, status in (
+        (change, 422), (take_invitation, 422), (lambda: lock(database, "ann"), 403),
+        (lambda: None, 303),
+    ):  # fmt: skip
+        passwords.put("ann", PASSWORD)
+        client = app.test_client()
+        with while_a_password_is_verified(act):
+            answer = post(client, "/account/login", {"handle": "ann", "password": PASSWORD})
+        assert answer.status_code == status
+        assert ("The handle or the password is wrong." in answer.text) == (status == 422)
+        assert len(sessions.of("ann")) == (status == 303)
+        unlock(database, "ann")
+        answer = client.get("/account/security", base_url="https://hub.example")
+        assert answer.status_code == (200 if status == 303 else 303)
+
+
+def post(client: FlaskClient, path: str, fields: dict[str, str], page: str = "") -> TestResponse:
+    """Send a form of a page, by default of the path itself."""
+    html = client.get(page or path, base_url="https://hub.example").text
+    token = re.search(r'name="csrf_token" value="([^"]+)"', html)[1]
+    return client.post(path, data=fields | {"csrf_token": token}, base_url="https://hub.example")
+
+
+def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
+    """Only a known one has a log; it must not be written before the answer."""
+    member, visitor = people.member(), people.visitor()
+    visitor.get("/account/login")
+    with Database(people.settings.state) as database:
+        events = Events(database)
+        before = len(events.latest(member.handle, 9))
+        # Until the end of it nobody can write: who tries is refused after a while.
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            for handle in ("nobody-at-all", member.handle):
+                page = visitor.submit(handle=handle, password=OTHER_PASSWORD)
+                assert page.status == 422 and "is wrong" in page.words
+        finally:
+            database.execute("ROLLBACK")
+        wait_until(lambda: len(events.latest(member.handle, 9)) == before + 1, "the event")
+
+
+def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: People):
+    member, visitor, told = people.member(), people.visitor(), []
+    told.append(sign_in(visitor, member.handle, OTHER_PASSWORD))
+    with Database(people.settings.state) as database:
+        text, _ = Accounts(database).create_token(member.handle, "ci")
+        lock(database, member.handle)
+    refused = people.publish(text, member.handle, "story")
+    assert refused.status_code == 401 and refused.json()["error"] == {
+        "code": "invalid_token", "message": "The account is locked; ask whoever runs this hub.",
+    }  # fmt: skip
+    assert member.get("/account/tokens").path == "/account/login"
+    told.append(sign_in(visitor, member.handle, PASSWORD))
+    shown = {
+        (page.status, page.words, re.sub(r'name="csrf_token" value="[^"]*"', "", page.html))
+        for page in told
+    }
+    assert len(shown) == 1
+    with Database(people.settings.state) as database:
+        unlock(database, member.handle)
+    assert people.publish(text, member.handle, "story").status_code == 201
+    assert sign_in(visitor, member.handle, PASSWORD).path == "/account/tokens"
+    words = visitor.get("/account/security").words
+    assert "The account was locked." in words and "The account was unlocked." in words
+
+
+def test_signing_out_leaves_nothing_of_the_session(people: People):
+    visitor = people.member()
+    before = visitor.session.cookies["hub-account"]
+    visitor.submit("/account/logout")
+    after = visitor.session.cookies["hub-account"]
+    assert after.partition(".")[0] != before.partition(".")[0]
+    # What was signed with the old secret is not taken any more, whoever has kept it.
+    assert visitor.post("/account/login", [("handle", "x")]).status == 400
+
+
+def test_who_gets_back_in_is_told_what_an_intruder_may_have_left(people: People):
+    member = people.member()
+    with Database(people.settings.state) as database:
+        Accounts(database).create_token(member.handle, "of-an-intruder")
+        _, gone = Accounts(database).create_token(member.handle, "revoked")
+        Accounts(database).revoke(member.handle, gone.id)
+        Identities(database).add(member.handle, "https://id.example", member.handle, address="")
+        code = Invitations(database).invite(member.handle)
+    visitor = people.visitor()
+    visitor.get("/account/invitation")
+    page = visitor.submit(code=code, password=OTHER_PASSWORD, again=OTHER_PASSWORD)
+    assert page.path == "/account/security" and page.response.url.endswith("#recovery")
+    told = "as good as before: tokens (1), accounts elsewhere that sign in here (1). Look through"
+    assert told in page.words
+    recovery = page.html.partition('id="recovery"')[2].partition("</p>")[0]
+    links = re.findall(r'href="([^"]+)"', recovery)
+    assert links == ["/account/tokens", "/account/publishers", "#identities"]
+    assert 'id="identities"' in page.html
 
 
 def test_the_log_has_what_failed(people: People):
@@ -431,3 +563,23 @@ def test_an_error_needs_no_database(tmp_path: Path):
             assert answer.status_code == (404 if is_missing else 503)
             assert answer.mimetype == "text/html" and answer.headers["Cache-Control"] == "no-store"
             assert is_missing or "database" in answer.text
+
+
+def test_sign_ups_that_are_refused_use_none_up(people: People):
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    for _ in range(SIGNUP_LIMIT + 1):
+        assert visitor.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
+    page = visitor.submit(handle="who-erred-often", password=PASSWORD, again=PASSWORD)
+    assert page.path == "/account/tokens"
+    other = people.visitor()
+    other.get("/account/signup")
+    for _ in range(ADDRESS_LIMIT):
+        assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
+    assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 429
+
+
+def test_a_handle_with_a_capital_is_the_same(people: People):
+    member = people.member()
+    page = sign_in(people.visitor(), f" {member.handle.capitalize()} ", PASSWORD)
+    assert (page.status, page.path) == (200, "/account/tokens")

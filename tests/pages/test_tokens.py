@@ -148,7 +148,7 @@ def test_each_expiry_is_offered(people: People, tokens_owner: Visitor, days: int
     assert token.expires_at - token.created_at == days * 86_400
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tokens_owner(people: People) -> Visitor:
     return people.guest()
 

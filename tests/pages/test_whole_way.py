@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from builder.routes import BY_NAME
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.issuer import RUNTIME_SECRET, issuer
+from tests.pages.conftest import People
 from tests.servers import HUBCTL, Server, clean_environment, serving
 from tests.site.browser import chromium
 
@@ -57,10 +58,14 @@ def follow_invitation(page: Page, link: str, scripts: bool) -> None:
         assert "#" not in page.url
     else:
         code.fill(link)
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("The same password again").fill(PASSWORD)
-    page.get_by_role("button", name="Set the password").click()
+    set_password(page, PASSWORD)
     expect(page.get_by_role("heading", level=1)).to_have_text("Tokens")
+
+
+def set_password(page: Page, password: str) -> None:
+    page.get_by_label("Password", exact=True).fill(password)
+    page.get_by_label("The same password again").fill(password)
+    page.get_by_role("button", name="Set the password").click()
 
 
 def make_token(page: Page, scripts: bool) -> str:
@@ -120,7 +125,7 @@ def test_from_an_invitation_to_a_publication_and_back(
         page.get_by_label("Workflow").fill("publish.yml")
         page.get_by_role("button", name="Trust it").click()
         expect(page.locator(".told")).to_contain_text("octo/prompts")
-        expect(page.get_by_text("hub push --trusted").first).to_be_visible()
+        expect(page.get_by_text("push --trusted").first).to_be_visible()
         (tmp_path / "PROMPT.md").unlink()
         pushed = push(hub, tmp_path, "review", "--trusted", **ci.env())
         assert pushed.returncode == 0, pushed.stderr
@@ -147,6 +152,73 @@ def test_from_an_invitation_to_a_publication_and_back(
         assert faults == []
     check_nowhere(secrets, [tmp_path / "content", Path(settings.out), Path(settings.state), log])
     assert not [line for line in hub.process.lines if any(secret in line for secret in secrets)]
+
+
+def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Browser):
+    done = subprocess.run(
+        [HUBCTL, "owner", "invite", "ada", "--state", people.settings.state,
+         "--base-url", people.url],
+        capture_output=True, text=True, check=True, env=clean_environment(),
+    )  # fmt: skip
+    link = done.stdout.strip()
+    invitation, _, secret = link.partition("#")
+    context = browser.new_context()
+    page = context.new_page()
+    invited = page.get_by_text("the account ada is yours")
+    code = page.get_by_label("Code of the invitation")
+    # One that is refused is not kept, and can be seen.
+    page.goto(f"{invitation}#ada.{'x' * 43}")
+    set_password(page, PASSWORD)
+    expect(page.get_by_text("This invitation is not good")).to_be_visible()
+    expect(code).to_be_visible()
+    assert kept(page) == ([], [])
+    # The right one, opened in the same tab; a wrong password, a reload, and back from elsewhere.
+    page.goto(link)
+    expect(invited).to_be_visible()
+    set_password(page, "short")
+    expect(page.locator(".wrong").first).to_be_visible()
+    for _ in range(2):
+        expect(invited).to_be_visible()
+        expect(code).to_be_hidden()
+        page.goto(invitation)
+    page.reload()
+    page.goto(f"{people.url}/account/login")
+    assert kept(page) == ([secret], [])
+    page.go_back()
+    expect(invited).to_be_visible()
+    assert page.url == invitation and code.input_value() == secret
+    # Another tab has nothing of it.
+    other = context.new_page()
+    other.goto(page.url)
+    expect(other.get_by_label("Code of the invitation")).to_be_visible()
+    assert kept(other) == ([], [])
+    set_password(page, PASSWORD)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Tokens")
+    assert kept(page) == ([], [])
+    context.close()
+
+
+def test_an_invitation_where_a_browser_keeps_nothing(people: People, browser: Browser):
+    context = browser.new_context()
+    context.add_init_script(
+        "Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('denied') } })"
+    )
+    page = context.new_page()
+    faults: list[str] = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{people.url}/account/invitation#ada.secret")
+    expect(page.get_by_text("the account ada is yours")).to_be_visible()
+    assert faults == []
+    context.close()
+
+
+def kept(page: Page) -> tuple[list[str], list[str]]:
+    """What the tab keeps, and what the browser keeps for other tabs too."""
+    session, local, cookies = page.evaluate(
+        "[Object.values(sessionStorage), Object.values(localStorage), document.cookie]"
+    )
+    assert cookies == ""
+    return session, local
 
 
 def cookie_secret(context: BrowserContext) -> str:

@@ -58,6 +58,45 @@ def test_a_line_says_what_was_asked_and_answered(server: Server, log: Path) -> N
     assert os.stat(log).st_mode & 0o007 == 0
 
 
+@pytest.mark.parametrize(
+    ("root", "path", "is_kept"),
+    [
+        ("", "/account/openid/callback", False),
+        ("", "/account", False),
+        ("", "/accounts", True),
+        ("", "/hub/account/login", True),
+        ("/hub", "/hub/account/openid/callback", False),
+        ("/hub", "/hub/ann/account", True),
+    ],
+)
+def test_queries_of_the_account_settings_are_left_out(root: str, path: str, is_kept: bool) -> None:
+    lines = Lines()
+    scope = {
+        "type": "http", "method": "GET", "http_version": "1.1", "client": ("::1", 1),
+        "path": path, "raw_path": path.replace("c", "%63").encode(), "query_string": b"code=mellon",
+        "headers": [],
+    }  # fmt: skip
+    call = Logged(lambda scope, receive, send: _nothing(), lines, root)(scope, None, None)
+    with pytest.raises(StopIteration):
+        call.send(None)
+    (told,) = lines
+    target = scope["raw_path"] + (b"?code=mellon" if is_kept else b"")
+    assert b'"GET %b HTTP/1.1"' % target in told
+
+
+def test_what_a_sign_in_answers_is_in_no_log(tmp_path: Path) -> None:
+    settings = sample_settings(tmp_path)
+    log = tmp_path / "access.log"
+    base_url = "https://hub.example/below"
+    with serving(settings, "--access-log", str(log), "--base-url", base_url) as server:
+        for path in (b"/below/account/openid/callback", b"/below/%61ccount/openid/callback"):
+            server.raw(path + b"?code=mellon&state=mellon", b"User-Agent: callback")
+        server.raw(b"/below/api/v1/repos?q=kept", b"User-Agent: callback")
+        told = b"".join(new_lines(log, 3, b'"callback"'))
+    assert b"mellon" not in told and b"/openid/callback HTTP" in told and b"?q=kept" in told
+    assert "mellon" not in server.process.text
+
+
 def test_the_address_is_the_one_that_is_limited(server: Server, log: Path) -> None:
     for _ in range(4):
         server.raw(REPO, b"X-Forwarded-For: 203.0.113.10")
