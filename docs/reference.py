@@ -29,11 +29,14 @@ from publisher.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
 from publisher.fields import METADATA_FIELDS
 from publisher.idempotency import KEPT_SECONDS
 from publisher.incoming import BODY_BYTES_MAX
+from publisher.pages.snippets import workflow
+from publisher.trusted.issuers import Kind
+from publisher.trusted.publishers import TrustedPublisher
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "README.md", "docs/hubctl.md", "docs/read-api.md", "docs/publish-api.md",
-    "docs/content-format.md", "docs/hub.md", "docs/mcp.md",
+    "docs/content-format.md", "docs/hub.md", "docs/mcp.md", "docs/publish-from-ci.md",
 ]  # fmt: skip
 
 
@@ -172,6 +175,25 @@ def client() -> str:
     return "\n\n".join(parts)
 
 
+def trusted_github() -> str:
+    """The workflow of GitHub Actions that needs no stored token."""
+    return _trusted("github", "publish-prompts.yml", "hub")
+
+
+def trusted_gitlab() -> str:
+    """The job of GitLab that needs no stored token."""
+    return _trusted("gitlab", ".gitlab-ci.yml", "")
+
+
+def _trusted(kind: Kind, file: str, environment: str) -> str:
+    """As an owner sees it who publishes from the default branch, whatever its name."""
+    ada = TrustedPublisher(
+        id="", owner="ada", repo="", issuer="", project="", project_id="", workflow=file, branch="",
+        environment=environment, added_at=0, used_at=None,
+    )  # fmt: skip
+    return f"```yaml\n{workflow('https://prompts.example.org', kind, ada)}```"
+
+
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
     context = click.Context(
         command, info_name=name, parent=parent,
@@ -187,7 +209,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
-        commands, client,
+        commands, client, trusted_github, trusted_gitlab,
     )
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectField, StringField
+from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired
 
 from builder.errors import RequestError
@@ -103,12 +104,13 @@ def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
     def file_of(publisher: TrustedPublisher) -> str | None:
         """The workflow to paste; None where this hub believes its issuer no more."""
         issuer = by_url.get(publisher.issuer)
-        return issuer and snippets.workflow(frame.settings, issuer.kind, publisher)
+        return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
 
     def new_form(**options: None) -> PublisherForm:
         form = PublisherForm(**options)
         form.issuer.choices = [
-            (issuer.url, f"{PROVIDERS[issuer.kind]} ({issuer.url})") for issuer in issuers
+            SelectChoice(issuer.url, f"{PROVIDERS[issuer.kind]} ({issuer.url})")
+            for issuer in issuers
         ]
         return form
 

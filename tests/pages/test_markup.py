@@ -83,7 +83,7 @@ def test_the_checkers_find_nothing(
     assert {at: told for at, told in found.items() if told} == {}
 
 
-@pytest.mark.parametrize("place", ["tokens", "publishers"])
+@pytest.mark.parametrize("place", ["tokens", "publishers", "security"])
 def test_a_phone_has_all_of_a_table_in_sight(
     people: People, member: Visitor, browser: Browser, place: str
 ):

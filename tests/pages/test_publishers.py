@@ -15,7 +15,9 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 from tests.catalogues import write_version
 from tests.pages.conftest import Page, People, Visitor
-from tests.pages.test_tokens import create, run_in_clone, snippets_of, text_of
+from tests.pages.test_tokens import create, snippets_of, text_of
+from tests.servers import PROJECT
+from tests.test_publish_from_ci import NOTHING, Project, github_environment, gitlab_environment
 
 PUBLISHERS = "/account/publishers"
 # A project is whose it is once a job has published, so each test takes another.
@@ -55,76 +57,125 @@ def workflow_of(page: Page) -> str:
     return text
 
 
-def environment_of(people: People, project: str) -> dict[str, str]:
-    """What a job of GitHub Actions in this project has."""
-    people.github.job = {
-        "repository": project,
-        "job_workflow_ref": f"{project}/.github/workflows/publish.yml@refs/heads/main",
-    }
-    return people.github.env()
+class ShownProject(Project):
+    """Somebody's project whose CI has the workflow that a page shows."""
+
+    def __init__(self, folder: Path, people: People, owner: str, path: str, shown: str) -> None:
+        super().__init__(folder, people.url, owner, token="")
+        self._people = people
+        self.path = path
+        self.parsed = yaml.safe_load(shown)
+
+    def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
+        if platform == "github":
+            job = self.parsed["jobs"]["publish"]
+            self._people.github.job = {
+                "repository": self.path,
+                "job_workflow_ref": f"{self.path}/.github/workflows/publish.yml@refs/heads/main",
+                "environment": job.get("environment", ""),
+            }
+            _, step = job["steps"]
+            given = github_environment(step, {}, before, after, run)
+            return given | self._people.github.env(), step["run"]
+        job = self.parsed["publish-prompts"]
+        host = self._people.gitlab.url.partition("://")[2]
+        token = self._people.gitlab.gitlab_token(
+            aud=job["id_tokens"]["HUB_ID_TOKEN"]["aud"], project_path=self.path,
+            environment=job.get("environment"),
+            ci_config_ref_uri=f"{host}/{self.path}//.gitlab-ci.yml@refs/heads/main",
+        )  # fmt: skip
+        (script,) = job["script"]
+        given = gitlab_environment(job, {}, before, after, run)
+        return given | {"HUB_ID_TOKEN": token}, script
 
 
-def test_a_github_workflow_publishes_as_it_is_shown(
-    people: People, owner: Visitor, tmp_path: Path
-) -> None:
+def show(
+    people: People, owner: Visitor, folder: Path, platform: str, **fields: str
+) -> ShownProject:  # fmt: skip
+    """Add a trusted publisher; the project that has pasted what the page shows then."""
     project = new_project()
-    page = add(owner, project=project, repo=f"{owner.handle}/review")
+    if platform != "github":
+        fields |= {"issuer": people.gitlab.url, "workflow": ""}
+    page = add(owner, project=project, **fields)
     assert (page.status, page.path) == (200, PUBLISHERS)
     assert f"{project} is trusted" in page.words
     assert "fixed by the first job" in page.words and "Last use never" in page.words
-    workflow = workflow_of(page)
-    assert workflow.startswith("# .github/workflows/publish.yml\n")
-    parsed = yaml.safe_load(workflow)
-    assert parsed["permissions"] == {"contents": "read", "id-token": "write"}
-    assert parsed[True]["push"]["branches"] == ["main"]
-    job = parsed["jobs"]["publish"]
-    assert "environment" not in job
-    _, step = job["steps"]
-    run_in_clone(step["run"], tmp_path, {"review": "Review."}, **environment_of(people, project))
-    answer = people.server.get(f"/api/v1/repos/{owner.handle}/review").json()["data"]
-    assert (answer["content"], answer["changelog"]) == ("Review.", "A better text")
+    return ShownProject(folder, people, owner.handle, project, workflow_of(page))
+
+
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_a_workflow_publishes_as_it_is_shown(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
+) -> None:
+    project = show(people, owner, tmp_path, platform, environment="Hub")
+    subject = "café $(date)"
+    first = project.push_files(subject, {"prompts/one.md": "1.", "prompts/two.md": "2."})
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0, done.output
+    for name, text in (("one", "1."), ("two", "2.")):
+        answer = people.server.get(f"/api/v1/repos/{owner.handle}/{name}").json()["data"]
+        assert (answer["content"], answer["changelog"]) == (text, subject)
     page = owner.get(PUBLISHERS)
-    assert "Last use never" not in page.words and "number 74" in page.words
+    assert re.search(r"number \d+ Last use \d", page.words), page.words
     assert "<details open" not in page.html
 
 
-def test_a_github_workflow_for_all_repos(people: People, owner: Visitor, tmp_path: Path) -> None:
-    project = new_project()
-    page = add(owner, project=project, environment="Hub", repo="")
-    parsed = yaml.safe_load(workflow_of(page))
-    assert parsed["jobs"]["publish"]["environment"] == "hub"
-    script = parsed["jobs"]["publish"]["steps"][1]["run"]
-    environment = environment_of(people, project)
-    people.github.job["environment"] = "hub"
-    run_in_clone(script, tmp_path, {"one": "1.", "two": "2."}, **environment)
-    for name, text in (("one", "1."), ("two", "2.")):
-        assert people.server.get(f"/api/v1/repos/{owner.handle}/{name}/raw").text == text
-
-
-@pytest.mark.parametrize("repo", ["review", ""])
-def test_a_gitlab_job_publishes_as_it_is_shown(
-    people: People, owner: Visitor, tmp_path: Path, repo: str
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_a_workflow_for_one_repo_leaves_the_others(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
 ) -> None:
-    project = f"acme/team/{new_project().rpartition('/')[2]}"
-    page = add(owner, issuer=people.gitlab.url, project=project, workflow="", repo=repo)
-    assert "Workflow file .gitlab-ci.yml" in page.words
+    project = show(people, owner, tmp_path, platform, repo=f"{owner.handle}/review")
+    first = project.push_files("Begin", {"prompts/review.md": "R.", "prompts/other.md": "O."})
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0 and done.output.endswith(f"{owner.handle}/review 1.0.0\n")
+    second = project.push_files("Aside", {"prompts/other.md": "O!"})
+    done = project.run(platform, first, second)
+    assert done.status == 0 and "1.0" not in done.output
+    third = project.push_files("More", {"prompts/review.md": "R!"})
+    assert project.run(platform, second, third).output.endswith(" 1.0.1\n")
+    # An old job is run again.
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0 and "prompts/review.md: a later push has changed it" in done.output
+    raw = f"/api/v1/repos/{owner.handle}"
+    assert people.server.get(f"{raw}/review/raw").text == "R!"
+    assert people.server.get(f"{raw}/other/raw").status_code == 404
+
+
+@pytest.mark.parametrize("platform", ["github", "gitlab"])
+def test_a_workflow_that_is_refused_shows_why(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
+) -> None:
+    project = show(people, owner, tmp_path, platform)
+    owner.get(PUBLISHERS)
+    owner.submit("/remove")
+    after = project.push_files("Begin", {"prompts/a.md": "A"})
+    done = project.run(platform, NOTHING, after)
+    assert done.status != 0 and f"project {project.path}" in done.output
+
+
+def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
+    named = {"workflow": "publish-prompts.yml", "environment": "hub", "branch": ""}
+    document = (PROJECT / "docs/publish-from-ci.md").read_text(encoding="utf-8")
+    replaced = document.replace("https://prompts.example.org", people.url)
+    replaced = replaced.replace("HUB_OWNER: ada", f"HUB_OWNER: {owner.handle}")
+    assert workflow_of(add(owner, **named)) in replaced
+    gitlab = {"issuer": people.gitlab.url, "workflow": "", "branch": ""}
+    assert workflow_of(add(owner, **gitlab)) in replaced
+
+
+def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> None:
+    shown = yaml.safe_load(workflow_of(add(owner, branch="it's/2", repo="review")))
+    assert shown[True]["push"] == {"branches": ["it's/2"], "paths": ["prompts/review.md"]}
+    # GitHub doubles what quotes a string.
+    assert shown["jobs"]["publish"]["if"] == "github.ref == 'refs/heads/it''s/2'"
+    gitlab = {"issuer": people.gitlab.url, "workflow": "", "project": "acme/where"}
+    page = add(owner, **gitlab, branch="it's/2", repo="review", environment="on")
     job = yaml.safe_load(workflow_of(page))["publish-prompts"]
-    assert job["rules"][0]["if"] == '$CI_COMMIT_BRANCH == "main"'
-    assert job["id_tokens"] == {"HUB_ID_TOKEN": {"aud": people.url}}
-    install, script = job["script"]
-    assert install.startswith("apk add")
-    host = people.gitlab.url.partition("://")[2]
-    token = people.gitlab.gitlab_token(
-        aud=people.url, project_path=project,
-        ci_config_ref_uri=f"{host}/{project}//.gitlab-ci.yml@refs/heads/main",
-    )  # fmt: skip
-    given = {"HUB_ID_TOKEN": token, "CI_COMMIT_TITLE": "Better $(date)"}
-    prompts = {"review": "R."} | ({} if repo else {"other": "O."})
-    told = run_in_clone(script, tmp_path, prompts, **given)
-    assert token not in told and "hub_" not in told
-    for name, text in prompts.items():
-        answer = people.server.get(f"/api/v1/repos/{owner.handle}/{name}").json()["data"]
-        assert (answer["content"], answer["changelog"]) == (text, "Better $(date)")
+    assert job["environment"] == "on"
+    pushed, by_hand = job["rules"]
+    assert pushed["changes"] == ["prompts/review.md"] and "changes" not in by_hand
+    for rule in (pushed, by_hand):
+        assert rule["if"].startswith('$CI_COMMIT_BRANCH == "it\'s/2" && ')
 
 
 def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
@@ -156,8 +207,8 @@ def test_a_branch_that_is_emptied_is_any(people: People, owner: Visitor) -> None
     assert "Branch any Environment" in page.words
     assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == ["main"]
     page = add(owner, branch="", issuer=people.gitlab.url, project="acme/any", workflow="")
-    (rule,) = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
-    assert rule["if"] == "$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH"
+    rule, _ = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"].startswith("$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && ")
     assert [one.branch for one in publishers_of(people, owner.handle)] == ["", ""]
 
 
@@ -196,18 +247,16 @@ def test_only_jobs_of_the_branch_publish(people: People, owner: Visitor) -> None
     ],
 )
 def test_workflows_name_the_branch(
-    people: People, publishers_owner: Visitor, branch: str, pattern: str
+    people: People, owner: Visitor, branch: str, pattern: str
 ) -> None:
-    page = add(publishers_owner, branch=branch)
+    page = add(owner, branch=branch)
     assert page.status == 200 and f"Branch {branch} Environment" in page.words
     assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == [pattern]
-    publishers_owner.submit("/remove")
-    page = add(
-        publishers_owner, branch=branch, issuer=people.gitlab.url, project="acme/x", workflow=""
-    )
-    (rule,) = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
-    assert rule["if"] == f'$CI_COMMIT_BRANCH == "{branch}"'
-    publishers_owner.submit("/remove")
+    owner.submit("/remove")
+    page = add(owner, branch=branch, issuer=people.gitlab.url, project="acme/x", workflow="")
+    rule, _ = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"].startswith(f'$CI_COMMIT_BRANCH == "{branch}" && ')
+    owner.submit("/remove")
 
 
 def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) -> None:
@@ -249,17 +298,12 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
     ],
 )
 def test_what_a_form_is_refused_for(
-    people: People, publishers_owner: Visitor, fields: dict[str, str | None], told: str
+    people: People, owner: Visitor, fields: dict[str, str | None], told: str
 ) -> None:
-    page = add(publishers_owner, **fields)
+    page = add(owner, **fields)
     assert page.status == 422 and told in page.words, page.words
     assert 'class="wrong"' in page.html and "<b>" not in page.html
-    assert not publishers_of(people, publishers_owner.handle)
-
-
-@pytest.fixture(scope="module")
-def publishers_owner(people: People) -> Visitor:
-    return people.guest()
+    assert not publishers_of(people, owner.handle)
 
 
 def test_the_same_twice_is_refused(people: People, owner: Visitor) -> None:
@@ -322,15 +366,13 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
         ("<b>", "only", "A repo name has"),
     ],
 )
-def test_what_is_no_choice(
-    people: People, publishers_owner: Visitor, repo: str, who: str, told: str
-) -> None:
-    page = set_only(publishers_owner, repo, who)
+def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, told: str) -> None:
+    page = set_only(owner, repo, who)
     assert page.status == 422 and told in page.words and "<b>" not in page.html
-    page = publishers_owner.post(f"{PUBLISHERS}/only", publishers_owner.csrf())
+    page = owner.post(f"{PUBLISHERS}/only", owner.csrf())
     assert page.status == 422 and "Name the repo." in page.words
     with Database(people.settings.state) as database:
-        assert not Accounts(database).trusted_only(publishers_owner.handle)
+        assert not Accounts(database).trusted_only(owner.handle)
 
 
 def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) -> None:
