@@ -130,7 +130,7 @@ SCHEMA_VERSION = len(_MIGRATIONS)
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Free some space on its disk, then try again",
+    sqlite3.SQLITE_FULL: "Free some space, or tell whoever runs this hub, then try again",
     sqlite3.SQLITE_READONLY: "Let this service write to the state folder, then restart it",
     sqlite3.SQLITE_CANTOPEN: "Let this service write to the state folder, then restart it",
     sqlite3.SQLITE_PERM: "Let this service write to the state folder, then restart it",

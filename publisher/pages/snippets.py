@@ -138,9 +138,15 @@ def github_step(settings: Settings, owner: str, repo: str) -> str:
     urls = " ".join(links.file(route) for route in ("client_release", "client_checksum"))
     # Each ends a job that it fails in.
     install = f"curl -fsS --remote-name-all {urls}\nsha256sum -c hub.sha256\nchmod +x hub\n"
-    push = f'./hub push {owner}/{repo} prompts/{repo}.md "$(git log -1 --format=%s)"'
+    file = f"prompts/{repo}.md"
+    # An old job may be run again.
+    is_latest = (
+        'git fetch --quiet --depth 1 origin "$GITHUB_REF"\n'
+        f"git diff --quiet HEAD FETCH_HEAD -- {file} || exit 0  # a later push has changed it\n"
+    )
+    push = f'./hub push {owner}/{repo} {file} "$(git log -1 --format=%s)"'
     secret = "${{ secrets.HUB_TOKEN }}"
-    script = indent(install + push, "    ")
+    script = indent(install + is_latest + push, "    ")
     return f"- name: Publish\n  env:\n    HUB_TOKEN: {secret}\n  run: |\n{script}"
 
 

@@ -259,6 +259,14 @@ def test_the_step_for_a_job_publishes(people: People, tmp_path: Path) -> None:
     run_in_clone(step["run"], tmp_path, {"review": "Review."}, HUB_TOKEN=text)
     answer = people.server.get(f"/api/v1/repos/{visitor.handle}/review").json()["data"]
     assert (answer["content"], answer["changelog"]) == ("Review.", "A better text")
+    # The job of an older commit is run again.
+    (tmp_path / "prompts" / "review.md").write_text("Newer.", encoding="utf-8")
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@a.example", "-C", str(tmp_path)]
+    subprocess.run([*git, "commit", "-qam", "Newer"], check=True)
+    subprocess.run([*git, "checkout", "-q", "--detach", "HEAD^"], check=True)
+    run_script(step["run"], tmp_path, HUB_TOKEN=text)
+    versions = people.server.get(f"/api/v1/repos/{visitor.handle}/review/versions").json()["data"]
+    assert [version["version"] for version in versions] == ["1.0.0"]
 
 
 def snippets_of(page: Page) -> list[str]:
@@ -274,13 +282,18 @@ def run_in_clone(script: str, folder: Path, prompts: dict[str, str], **environme
     for name, text in prompts.items():
         (folder / "prompts" / f"{name}.md").write_text(text, encoding="utf-8")
     for command in (
-        ["init", "-q"], ["add", "."],
+        ["init", "-q", "-b", "main"], ["remote", "add", "origin", str(folder)], ["add", "prompts"],
         ["-c", "user.name=A", "-c", "user.email=a@a.example", "commit", "-qm", "A better text"],
     ):  # fmt: skip
         subprocess.run(["git", *command], cwd=folder, check=True)
+    return run_script(script, folder, **environment)
+
+
+def run_script(script: str, folder: Path, **environment: str) -> str:
+    """Run a job's script in a clone, as GitHub's runner does."""
+    told = {"TMPDIR": os.fspath(folder), "GITHUB_REF": "refs/heads/main", **environment}
     done = subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=folder, env=clean_environment(**environment, TMPDIR=os.fspath(folder)),
+        ["bash", "-e", "-c", script], cwd=folder, env=clean_environment(**told),
         capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
