@@ -1,4 +1,4 @@
-"""Who may publish where: owners, and the tokens that publish in their name.
+"""Who may publish where: the tokens that publish in the name of an owner.
 
 Personal tokens are made by people and live for days; those of trusted publishers are made for one
 job of a CI, and live for minutes. A token's text is given once and never stored; what is stored is
@@ -20,7 +20,7 @@ from builder.errors import Detail, OperatorError, RequestError
 from publisher.database import Database
 from publisher.events import Events
 from publisher.fields import validation_failed
-from publisher.people.handles import skeleton
+from publisher.owners import Owners
 from publisher.tokens import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
@@ -39,17 +39,6 @@ LOCKED = "The account is locked; ask whoever runs this hub."
 
 _DAY_SECONDS = 86_400
 _REPOS_SHOWN = 5
-
-
-class Owner(NamedTuple):
-    """Somebody who may have repos. ``tokens``: how many are active. ``locked_at``: None for one who
-    is not locked out.
-    """
-
-    handle: str
-    created_at: int
-    tokens: int
-    locked_at: int | None = None
 
 
 class Token(NamedTuple):
@@ -82,80 +71,15 @@ class Token(NamedTuple):
 _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 
 
-class Accounts:
-    """The owners and tokens of a database.
+class Accounts(Owners):
+    """The owners of a database, and their tokens.
 
     ``address``, where it is given: of whose request it is, for the account's log.
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._events = Events(database)
-
-    def add_owner(self, handle: str, now: datetime | None = None) -> None:
-        """Let an owner have tokens.
-
-        Raises RequestError ``invalid_name``, ``name_reserved``; OperatorError if there already.
-        """
-        names.check_new_owner(handle)
-        is_new = self._database.execute(
-            "INSERT INTO owner (handle, created_at, look) VALUES (?, ?, ?) "
-            "ON CONFLICT DO NOTHING RETURNING 1",
-            (handle, _seconds(now), skeleton(handle)),
-        )
-        if not is_new:
-            raise OperatorError(
-                f"There is an owner {handle} already; choose another handle, or make it a token: "
-                f"`hubctl token create {handle} --name NAME`."
-            )
-
-    def is_known(self, handle: str) -> bool:
-        """Whether there is an owner of this handle."""
-        return bool(self._database.execute("SELECT 1 FROM owner WHERE handle = ?", (handle,)))
-
-    def created_at(self, handle: str) -> int:
-        """Since when there is an owner. Raises OperatorError for an unknown one."""
-        self._check_known(handle)
-        rows = self._database.execute("SELECT created_at FROM owner WHERE handle = ?", (handle,))
-        return rows[0][0]
-
-    def look_like(self, handle: str) -> list[str]:
-        """The owners whose handles are this one, or easily taken for it."""
-        rows = self._database.execute(
-            "SELECT handle FROM owner WHERE look = ? ORDER BY handle", (skeleton(handle),)
-        )
-        return [owner for (owner,) in rows]
-
-    def locked_at(self, handle: str) -> int | None:
-        """Since when an owner is locked out; None: is not, or there is no such owner."""
-        rows = self._database.execute("SELECT locked_at FROM owner WHERE handle = ?", (handle,))
-        return rows[0][0] if rows else None
-
-    def set_locked(self, handle: str, is_on: bool, now: datetime | None = None) -> bool:
-        """Refuse an owner's tokens and trusted jobs from now on, or take them again; tells whether
-        that is new. ``people.locks`` does all that belongs to it.
-
-        Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
-        """
-        self._check_known(names.check_owner(handle))
-        changed = self._database.execute(
-            "UPDATE owner SET locked_at = ? WHERE handle = ? AND (locked_at IS NULL) = ? "
-            "RETURNING 1",
-            (_seconds(now) if is_on else None, handle, is_on),
-        )
-        return bool(changed)
-
-    def owners(self, now: datetime | None = None) -> list[Owner]:
-        """All owners, by handle."""
-        rows = self._database.execute(
-            "SELECT handle, owner.created_at, count(token.id), locked_at "
-            "FROM owner LEFT JOIN token "
-            "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
-            "AND trusted_publisher IS NULL "
-            "GROUP BY handle ORDER BY handle",
-            (_seconds(now),),
-        )
-        return [Owner(*row) for row in rows]
 
     def create_token(
         self,
@@ -180,7 +104,7 @@ class Accounts:
                 f"A token is good for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}."
             )
         with self._database.transaction():
-            self._check_known(owner)
+            self.check_known(owner)
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
             text, token = self._add_token(
@@ -241,7 +165,7 @@ class Accounts:
         """
         if owner is None:
             return self._find("WHERE trusted_publisher IS NULL ORDER BY owner, created_at, name")
-        self._check_known(names.check_owner(owner))
+        self.check_known(names.check_owner(owner))
         return self._find(
             "WHERE owner = ? AND trusted_publisher IS NULL ORDER BY created_at, name", owner
         )
@@ -255,7 +179,7 @@ class Accounts:
         """
         names.check_owner(owner)
         with self._database.transaction():
-            self._check_known(owner)
+            self.check_known(owner)
             # Names can be used again, and look like ids; an id is always this one token's.
             found = self._find(
                 "WHERE owner = ?1 AND (id = ?2 OR name = ?2) "
@@ -404,10 +328,6 @@ class Accounts:
 
     def _find(self, clauses: str, *args: str) -> list[Token]:
         return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
-
-    def _check_known(self, owner: str) -> None:
-        if not self.is_known(owner):
-            raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
 
     def _check_unused(self, owner: str, name: str) -> None:
         for token in self._find("WHERE owner = ? AND name = ? AND revoked_at IS NULL", owner, name):

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from builder.errors import OperatorError, RequestError
 from publisher import database as database_module
-from publisher.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Owner, Token
+from publisher.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Token
 from publisher.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
 from publisher.events import Events
+from publisher.owners import Owner
 from publisher.people.invitations import Invitations
 from publisher.people.locks import lock, unlock
 from publisher.people.passwords import Passwords

@@ -6,8 +6,9 @@ import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
-from publisher.accounts import Accounts, Owner
+from publisher.accounts import Accounts
 from publisher.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
+from publisher.owners import Owner
 from publisher.people.identities import Identities
 from publisher.people.invitations import Invitations
 from publisher.people.passwords import Passwords
