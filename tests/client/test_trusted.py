@@ -165,11 +165,10 @@ def test_a_hub_of_files_has_no_trusted_publishing(client: Client, hosts: dict[st
         ("/token", "/token?audience="),
     ],
 )
-def test_who_is_told_what(path: str, asked: str, each: Client) -> None:
+def test_who_is_told_what(path: str, asked: str, client: Client) -> None:
     with Fake(Parts()) as fake:
-        job = on_github(
-            each, fake.url, fake.url, ACTIONS_ID_TOKEN_REQUEST_URL=fake.url + path, HUB_TOKEN="a b"
-        )  # fmt: skip
+        given = {"ACTIONS_ID_TOKEN_REQUEST_URL": fake.url + path, "HUB_TOKEN": "a b"}
+        job = on_github(client, fake.url, fake.url, **given)
         assert push(job) == (0, b"ada/x 1.0.0\n", "")
     id_token, exchange, versions = fake.requests
     audience = quote(fake.url, safe="")
@@ -249,8 +248,9 @@ def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
         (["--trusted", "ada", "f"], "with a slash"),
     ],
 )
-def test_wrong_uses(operands: list[str], told: str, each: Client) -> None:
-    done = on_github(each, "http://127.0.0.1:9", "http://127.0.0.1:9").run("push", *operands)
+def test_wrong_uses(operands: list[str], told: str, client: Client) -> None:
+    nowhere = "http://127.0.0.1:9"
+    done = on_github(client, nowhere, nowhere).run("push", *operands)
     assert done.status == 2 and told in done.err
 
 

@@ -203,7 +203,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(Path(tmp_path_factory.mktemp("hosts")))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def running(workshop: Workshop, pytestconfig: pytest.Config) -> Iterator[RunningHosts]:
     """The hosts that have been asked by now."""
     with contextlib.closing(RunningHosts(workshop, _say(pytestconfig))) as hosts:

@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The sample catalogue and more than a page of other prompts, served without a rate limit."""
     settings = sample_settings(tmp_path_factory.mktemp("hub"))
@@ -58,6 +58,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def mcp_url(hub: Server) -> str:
     return f"{hub.url}/mcp"

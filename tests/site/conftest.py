@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The sample catalogue and more, served without a rate limit."""
     settings = sample_settings(tmp_path_factory.mktemp("hub"))
@@ -56,7 +56,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def hosts(hub: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticHosts]:
     folder = tmp_path_factory.mktemp("nginx")
     root = f"{folder}/root"
@@ -71,7 +71,7 @@ def hosts(hub: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sta
         yield StaticHosts(url, ignoring, settings)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """The golden catalogue, built."""
     folder = tmp_path_factory.mktemp("golden")
