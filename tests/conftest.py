@@ -15,7 +15,7 @@ from tests.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("repeat", derandomize=True, database=None, max_examples=40, **_common)
+settings.register_profile("repeat", derandomize=True, database=None, max_examples=30, **_common)
 settings.register_profile("search", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 

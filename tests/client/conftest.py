@@ -77,7 +77,8 @@ def client(tools: Path, tmp_path: Path) -> Client:
     return Client(tmp_path / "client", tools=(str(tools),)).make_folders()
 
 
-@pytest.fixture(params=SHELLS)
+# At hosts, bash is tried as a POSIX shell as well.
+@pytest.fixture(params=[shell for shell in SHELLS if shell != "bash-posix"])
 def each(request: pytest.FixtureRequest, client: Client) -> Client:
     """A client with an empty home, under each shell."""
     return client.under(request.param)
