@@ -8,7 +8,6 @@ Times are epoch seconds; ``now`` is an aware datetime, by default the present. T
 RequestError ``storage_unavailable`` as the database does.
 """
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
@@ -17,10 +16,12 @@ from typing import NamedTuple
 
 from builder import names, records
 from builder.errors import Detail, OperatorError, RequestError
+from publisher import clock
 from publisher.database import Database
 from publisher.events import Events
 from publisher.fields import validation_failed
 from publisher.owners import Owners
+from publisher.secret_text import hash_secret
 from publisher.tokens import is_token, make_token
 
 TOKEN_NAME_CHARS_MAX = 64
@@ -61,7 +62,7 @@ class Token(NamedTuple):
         """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if _seconds(now) >= self.expires_at else "active"
+        return "expired" if clock.seconds(now) >= self.expires_at else "active"
 
     def scope(self) -> str:
         """Where it may publish, for people: ``ann/*``, or some repos."""
@@ -129,7 +130,7 @@ class Accounts(Owners):
             # Of no use to anybody any more, and jobs make thousands.
             self._database.execute(
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
-                (_seconds(now) - _DAY_SECONDS,),
+                (clock.seconds(now) - _DAY_SECONDS,),
             )
             return self._add_token(owner, "", repos, TRUSTED_SECONDS, trusted_publisher, now)
 
@@ -137,7 +138,7 @@ class Accounts(Owners):
         self, owner: str, name: str, repos: Sequence[str], seconds: int,
         trusted_publisher: str | None, now: datetime | None,
     ) -> tuple[str, Token]:  # fmt: skip
-        text, token_id, created_at = make_token(), self._new_id(), _seconds(now)
+        text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
         token = Token(
             id=token_id,
             owner=owner,
@@ -153,7 +154,7 @@ class Accounts(Owners):
         self._database.execute(
             f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
             f"VALUES (?, {', '.join('?' * len(Token._fields))})",
-            (_hash(text), *token._replace(repos=" ".join(token.repos))),
+            (hash_secret(text), *token._replace(repos=" ".join(token.repos))),
         )
         return text, token
 
@@ -193,7 +194,7 @@ class Accounts(Owners):
             (token,) = found
             if token.revoked_at is not None:
                 return token, False
-            token = token._replace(revoked_at=_seconds(now))
+            token = token._replace(revoked_at=clock.seconds(now))
             self._database.execute(
                 "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
             )
@@ -221,7 +222,7 @@ class Accounts(Owners):
                 "The token is cut off or mistyped: copy all of it again, hub_ and the 38 letters "
                 "and digits behind it.",
             )
-        digest = _hash(text)
+        digest = hash_secret(text)
         rows = self._database.execute(
             f"SELECT hash, {', '.join(Token._fields)} FROM token WHERE hash = ?", (digest,)
         )
@@ -254,7 +255,7 @@ class Accounts(Owners):
                 self._events.note(
                     token.owner, "token_new_address", **alike, note=token.name, now=now
                 )
-        seconds = _seconds(now)
+        seconds = clock.seconds(now)
         stale = seconds - USE_NOTED_EVERY_SECONDS
         if token.last_used_at is None or token.last_used_at <= stale:
             # Another request may have noted it since the token was read.
@@ -345,7 +346,7 @@ class Accounts(Owners):
             "WHERE owner = ?1 AND trusted_publisher IS NULL "
             "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) "
             "WHERE ended_at < ?2 - ?3 OR place > ?4)",
-            (owner, _seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
+            (owner, clock.seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
         )
 
     def _new_id(self) -> str:
@@ -382,11 +383,3 @@ def _repo_of(owner: str, repo: str) -> str:
 def _token_of(row: tuple) -> Token:
     token = Token(*row)
     return token._replace(repos=tuple(token.repos.split()))
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
-
-
-def _seconds(now: datetime | None) -> int:
-    return int((now or datetime.now(UTC)).timestamp())

@@ -6,9 +6,10 @@ RequestError ``storage_unavailable`` as the database does.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 
+from publisher import clock
 from publisher.database import Database
 
 KEPT_SECONDS = 180 * 86_400
@@ -59,7 +60,7 @@ class Events:
         now: datetime | None = None,
     ) -> None:  # fmt: skip
         """Add an event to an owner's log, and drop what is too old, or one of too many alike."""
-        at = int((now or datetime.now(UTC)).timestamp())
+        at = clock.seconds(now)
         with self._database.transaction():
             self._database.execute(
                 "INSERT INTO event (owner, at, kind, subject, address, note) "

@@ -4,11 +4,12 @@ Times are epoch seconds; ``now`` is an aware datetime, by default the present. T
 RequestError ``storage_unavailable`` as the database does.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from builder import names
 from builder.errors import OperatorError
+from publisher import clock
 from publisher.database import Database
 from publisher.people.handles import skeleton
 
@@ -39,7 +40,7 @@ class Owners:
         is_new = self._database.execute(
             "INSERT INTO owner (handle, created_at, look) VALUES (?, ?, ?) "
             "ON CONFLICT DO NOTHING RETURNING 1",
-            (handle, _seconds(now), skeleton(handle)),
+            (handle, clock.seconds(now), skeleton(handle)),
         )
         if not is_new:
             raise OperatorError(
@@ -79,7 +80,7 @@ class Owners:
         changed = self._database.execute(
             "UPDATE owner SET locked_at = ? WHERE handle = ? AND (locked_at IS NULL) = ? "
             "RETURNING 1",
-            (_seconds(now) if is_on else None, handle, is_on),
+            (clock.seconds(now) if is_on else None, handle, is_on),
         )
         return bool(changed)
 
@@ -91,7 +92,7 @@ class Owners:
             "ON token.owner = handle AND revoked_at IS NULL AND expires_at > ? "
             "AND trusted_publisher IS NULL "
             "GROUP BY handle ORDER BY handle",
-            (_seconds(now),),
+            (clock.seconds(now),),
         )
         return [Owner(*row) for row in rows]
 
@@ -99,7 +100,3 @@ class Owners:
         """Raises OperatorError if there is no owner of this handle."""
         if not self.is_known(owner):
             raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
-
-
-def _seconds(now: datetime | None) -> int:
-    return int((now or datetime.now(UTC)).timestamp())

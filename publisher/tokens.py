@@ -7,21 +7,19 @@ look, and a typo is told from a token that was revoked without asking a database
 """
 
 import re
-import secrets
-import string
 import zlib
 
+from publisher.secret_text import DIGITS, SECRET_CHARS, make_secret
+
 _PREFIX = "hub_"
-_DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_RANDOM_CHARS = 32
 _CHECK_CHARS = 6
 
-_token = re.compile(f"{_PREFIX}[0-9A-Za-z]{{{_RANDOM_CHARS + _CHECK_CHARS}}}")
+_token = re.compile(f"{_PREFIX}[0-9A-Za-z]{{{SECRET_CHARS + _CHECK_CHARS}}}")
 
 
 def make_token() -> str:
     """A new token, with 190 bits of chance in it."""
-    body = _PREFIX + "".join(secrets.choice(_DIGITS) for _ in range(_RANDOM_CHARS))
+    body = _PREFIX + make_secret()
     return body + _check_of(body)
 
 
@@ -40,6 +38,6 @@ def _check_of(body: str) -> str:
     number = zlib.crc32(body.encode())
     digits = ""
     for _ in range(_CHECK_CHARS):
-        number, digit = divmod(number, len(_DIGITS))
-        digits = _DIGITS[digit] + digits
+        number, digit = divmod(number, len(DIGITS))
+        digits = DIGITS[digit] + digits
     return digits

@@ -15,10 +15,10 @@ from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
 
-from builder.answers import SAFETY
+from builder.answers import PAGE_SAFETY, SAFETY
 from builder.errors import OperatorError, RequestError
 from builder.render import Pages
-from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, PAGE_POLICY, is_account_url
+from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, is_account_url
 from builder.settings import Settings
 from builder.throttle import Throttle
 from publisher.accounts import Accounts, format_time
@@ -41,14 +41,13 @@ PLACES = (
 )
 LOGIN, START = "/login", f"/{PLACES[0][0]}"
 
-_HEADERS = {
+_HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
     "Cache-Control": CACHE_CONTROL["none"],
-    "Content-Security-Policy": f"{PAGE_POLICY}; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     # Also of this site's own pages: an address may name what is nobody else's business.
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex",
-} | {name.decode().title(): value.decode() for name, value in SAFETY}
+}
 
 View = Callable[..., Response]
 

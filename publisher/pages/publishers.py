@@ -99,7 +99,7 @@ def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
 
     def provider(publisher: TrustedPublisher) -> str:
         issuer = by_url.get(publisher.issuer)
-        return f"{PROVIDERS[issuer.kind]} ({issuer.url})" if issuer else publisher.issuer
+        return _shown(issuer) if issuer else publisher.issuer
 
     def file_of(publisher: TrustedPublisher) -> str | None:
         """The workflow to paste; None where this hub believes its issuer no more."""
@@ -108,10 +108,7 @@ def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
 
     def new_form(**options: None) -> PublisherForm:
         form = PublisherForm(**options)
-        form.issuer.choices = [
-            SelectChoice(issuer.url, f"{PROVIDERS[issuer.kind]} ({issuer.url})")
-            for issuer in issuers
-        ]
+        form.issuer.choices = [SelectChoice(issuer.url, _shown(issuer)) for issuer in issuers]
         return form
 
     @frame.view("/publishers", "GET", "POST")
@@ -157,3 +154,7 @@ def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
                 )
         form.repo.errors = [*form.repo.errors, *form.who.errors]
         return show(owner, new_form(formdata=None), form, 422)
+
+
+def _shown(issuer: Issuer) -> str:
+    return f"{PROVIDERS[issuer.kind]} ({issuer.url})"

@@ -7,11 +7,12 @@ from wtforms.validators import EqualTo, InputRequired, Length
 
 from builder.errors import RequestError
 from builder.names import OWNER_CHARS_MAX
+from builder.routes import ACCOUNT_URL
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, START, Frame, after_login
 from publisher.people.attempts import Attempts
 from publisher.people.identities import Identities
-from publisher.people.invitations import Invitations
+from publisher.people.invitations import INVITATION_URL, Invitations
 from publisher.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords
 from publisher.people.signup import sign_up
 from publisher.trusted.publishers import TrustedPublishers
@@ -109,7 +110,7 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
         frame.end_session()
         return frame.redirect(LOGIN, "You are signed out.")
 
-    @frame.view("/invitation", "GET", "POST", is_open=True)
+    @frame.view(INVITATION_URL.removeprefix(ACCOUNT_URL), "GET", "POST", is_open=True)
     def invitation() -> Response:
         form = InvitationForm()
         if form.validate_on_submit():

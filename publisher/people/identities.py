@@ -5,9 +5,10 @@ that was verified); both compare to the letter. ``now`` is an aware datetime, by
 present. The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from builder.errors import RequestError
+from publisher import clock
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
@@ -47,7 +48,7 @@ class Identities:
                 )
             self._database.execute(
                 "INSERT INTO identity (issuer, subject, owner, added_at) VALUES (?, ?, ?, ?)",
-                (issuer, subject, owner, int((now or datetime.now(UTC)).timestamp())),
+                (issuer, subject, owner, clock.seconds(now)),
             )
             self._events.note(
                 owner, "identity_added", subject=subject, address=address, note=issuer, now=now

@@ -6,30 +6,26 @@ What is stored of it is its secret's SHA-256. ``now`` is an aware datetime, by d
 The methods raise RequestError ``storage_unavailable`` as the database does.
 """
 
-import hashlib
 import hmac
 import re
-import secrets
-import string
-from datetime import UTC, datetime
+from datetime import datetime
 
 from builder import names
 from builder.errors import OperatorError, RequestError
 from builder.routes import ACCOUNT_URL
+from publisher import clock
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
 from publisher.people.identities import Identities
 from publisher.people.passwords import Passwords, hash_new
 from publisher.people.sessions import Sessions
+from publisher.secret_text import SECRET_CHARS, hash_secret, make_secret
 
 INVITATION_SECONDS = 86_400
 INVITATION_URL = f"{ACCOUNT_URL}/invitation"
 
-_BASE62 = string.digits + string.ascii_letters
-_SECRET_CHARS = 32
-
-_code = re.compile(rf"({names.NAME_PATTERN})\.([0-9A-Za-z]{{{_SECRET_CHARS}}})")
+_code = re.compile(rf"({names.NAME_PATTERN})\.([0-9A-Za-z]{{{SECRET_CHARS}}})")
 
 
 def invitation_link(base_url: str, code: str) -> str:
@@ -69,7 +65,7 @@ class Invitations:
         OperatorError for an owner who is locked out.
         """
         names.check_owner(handle)
-        secret = "".join(secrets.choice(_BASE62) for _ in range(_SECRET_CHARS))
+        secret = make_secret()
         with self._database.transaction():
             if not self._accounts.is_known(handle):
                 self._accounts.add_owner(handle, now)
@@ -81,7 +77,7 @@ class Invitations:
             self._database.execute(
                 "INSERT INTO invitation VALUES (?1, ?2, ?3) "
                 "ON CONFLICT (owner) DO UPDATE SET hash = ?2, expires_at = ?3",
-                (handle, _hash(secret), _seconds(now) + INVITATION_SECONDS),
+                (handle, hash_secret(secret), clock.seconds(now) + INVITATION_SECONDS),
             )
             self._events.note(handle, "invited", now=now)
         return f"{handle}.{secret}"
@@ -98,9 +94,9 @@ class Invitations:
         handle, secret = parse_code(code)
         rows = self._database.execute(
             "SELECT hash FROM invitation WHERE owner = ? AND expires_at > ?",
-            (handle, _seconds(now)),
+            (handle, clock.seconds(now)),
         )
-        if not any(hmac.compare_digest(stored, _hash(secret)) for (stored,) in rows):
+        if not any(hmac.compare_digest(stored, hash_secret(secret)) for (stored,) in rows):
             raise _refusal()
         return handle
 
@@ -140,17 +136,9 @@ class Invitations:
         return handle
 
 
-def _hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
-
-
 def _refusal() -> RequestError:
     return RequestError(
         "invalid_token",
         "This invitation is not good: it was used, replaced or older than a day, or not all of "
         "it was copied. Copy the whole link again, or ask whoever runs this hub for a new one.",
     )
-
-
-def _seconds(now: datetime | None) -> int:
-    return int((now or datetime.now(UTC)).timestamp())

@@ -10,7 +10,7 @@ import functools
 import secrets
 import threading
 import unicodedata
-from datetime import UTC, datetime
+from datetime import datetime
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
@@ -18,6 +18,7 @@ from zxcvbn import zxcvbn
 
 from builder import names
 from builder.errors import Detail, RequestError
+from publisher import clock
 from publisher.database import Database
 
 PASSWORD_CHARS_MIN = 12
@@ -83,7 +84,7 @@ class Passwords:
         self._database.execute(
             "INSERT INTO password VALUES (?1, ?2, ?3) "
             "ON CONFLICT (owner) DO UPDATE SET hash = ?2, changed_at = ?3",
-            (owner, password_hash, int((now or datetime.now(UTC)).timestamp())),
+            (owner, password_hash, clock.seconds(now)),
         )
 
     def set_at(self, owner: str) -> int | None:

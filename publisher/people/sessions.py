@@ -6,15 +6,16 @@ are epoch seconds; ``now`` is an aware datetime, by default the present. The met
 RequestError ``storage_unavailable`` as the database does.
 """
 
-import hashlib
 import hmac
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from builder.errors import RequestError
+from publisher import clock
 from publisher.accounts import LOCKED, Accounts
 from publisher.database import Database
 from publisher.events import Events
+from publisher.secret_text import hash_secret
 
 # A session ends when it was not used for so long, and so long after it began in any case.
 IDLE_SECONDS = 14 * 86_400
@@ -58,9 +59,9 @@ class Sessions:
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
-        at = _seconds(now)
+        at = clock.seconds(now)
         agent = "".join(char for char in agent if char.isprintable())[:AGENT_CHARS_MAX]
-        row = (_hash(secret), owner, at, at, address, agent)
+        row = (hash_secret(secret), owner, at, at, address, agent)
         with self._database.transaction():
             if self._accounts.locked_at(owner) is not None:
                 raise RequestError("insufficient_scope", LOCKED)
@@ -78,7 +79,7 @@ class Sessions:
 
     def find(self, secret: str, now: datetime | None = None) -> Session | None:
         """The session with this secret, if it is good at this moment, and note its use."""
-        at, digest = _seconds(now), _hash(secret)
+        at, digest = clock.seconds(now), hash_secret(secret)
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE hash = ? AND {_IS_GOOD}", (digest, at, at)
         )
@@ -97,7 +98,7 @@ class Sessions:
 
     def end(self, secret: str) -> None:
         """Sign out whoever has the secret. Without such a session nothing is done."""
-        self._database.execute("DELETE FROM session WHERE hash = ?", (_hash(secret),))
+        self._database.execute("DELETE FROM session WHERE hash = ?", (hash_secret(secret),))
 
     def end_all(
         self, owner: str, *, but: str | None = None, address: str = "", note: bool = False,
@@ -112,7 +113,7 @@ class Sessions:
         with self._database.transaction():
             ended = self._database.execute(
                 "DELETE FROM session WHERE owner = ? AND hash IS NOT ? RETURNING 1",
-                (owner, None if but is None else _hash(but)),
+                (owner, None if but is None else hash_secret(but)),
             )
             if note:
                 self._events.note(owner, "signed_out_everywhere", address=address, now=now)
@@ -120,7 +121,7 @@ class Sessions:
 
     def of(self, owner: str, now: datetime | None = None) -> list[Session]:
         """The sessions of an owner that are good at this moment, the newest first."""
-        at = _seconds(now)
+        at = clock.seconds(now)
         rows = self._database.execute(
             f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "
             "ORDER BY began_at DESC, seen_at DESC, hash",
@@ -132,12 +133,3 @@ class Sessions:
 def _session_of(row: tuple) -> Session:
     digest, *rest = row
     return Session(digest.hex()[:8], *rest)
-
-
-def _hash(secret: str) -> bytes:
-    # A cookie may hold anything.
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).digest()
-
-
-def _seconds(now: datetime | None) -> int:
-    return int((now or datetime.now(UTC)).timestamp())

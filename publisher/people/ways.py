@@ -1,7 +1,8 @@
 """How each owner can sign in."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
+from publisher import clock
 from publisher.database import Database
 
 # In this order where an owner has several.
@@ -16,7 +17,7 @@ def ways_to_sign_in(database: Database, now: datetime | None = None) -> dict[str
     rows = database.execute(
         "SELECT owner, 'password' FROM password UNION SELECT owner, 'openid' FROM identity "
         "UNION SELECT owner, 'invited' FROM invitation WHERE expires_at > ?",
-        (int((now or datetime.now(UTC)).timestamp()),),
+        (clock.seconds(now),),
     )
     ways: dict[str, list[str]] = {}
     for owner, way in sorted(rows, key=lambda row: WAYS.index(row[1])):

@@ -1,9 +1,10 @@
 """The ID token of a CI job for a token of the hub."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from builder.errors import RequestError
+from publisher import clock
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.trusted.claims import Job
@@ -35,7 +36,7 @@ def exchange(
     owner, _, name = repo.partition("/")
     publishers = TrustedPublishers(database)
     with database.transaction():
-        _use_up(database, job, int((now or datetime.now(UTC)).timestamp()))
+        _use_up(database, job, clock.seconds(now))
         trusting = [
             one
             for one in publishers.matching(job)

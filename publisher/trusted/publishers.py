@@ -7,11 +7,12 @@ default the present. The methods raise RequestError ``storage_unavailable`` as t
 
 import re
 import secrets
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from builder import names
 from builder.errors import Detail, OperatorError, RequestError
+from publisher import clock
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
@@ -95,7 +96,7 @@ class TrustedPublishers:
         the first job tells it anyway. Raises RequestError ``validation_failed``, whose details name
         these parameters; OperatorError for an unknown owner.
         """
-        added_at = _seconds(now)
+        added_at = clock.seconds(now)
         fields, details = _parse(issuer, repo, project, workflow, branch, environment, project_id)
         if details:
             raise validation_failed(*details)
@@ -145,7 +146,7 @@ class TrustedPublishers:
                 # A job may have its token by several publishers: their ids, joined by spaces.
                 "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
                 "AND expires_at > ?1 AND instr(' ' || trusted_publisher || ' ', ?3)",
-                (_seconds(now), owner, f" {publisher.id} "),
+                (clock.seconds(now), owner, f" {publisher.id} "),
             )
             self._note_event("publisher_removed", publisher, address, now)
         return publisher
@@ -171,7 +172,7 @@ class TrustedPublishers:
         with self._database.transaction():
             self._database.execute(
                 "UPDATE trusted_publisher SET used_at = ?, project_id = ? WHERE id = ?",
-                (_seconds(now), job.project_id, publisher.id),
+                (clock.seconds(now), job.project_id, publisher.id),
             )
             self._events.note(
                 publisher.owner, "publisher_used", subject=publisher.id, address=address,
@@ -288,7 +289,3 @@ def _note(publisher: TrustedPublisher) -> str:
     branch = f" branch {publisher.branch}" if publisher.branch else ""
     environment = f" environment {publisher.environment}" if publisher.environment else ""
     return f"{publisher.project} {publisher.workflow}{branch}{environment} for {publisher.scope()}"
-
-
-def _seconds(now: datetime | None) -> int:
-    return int((now or datetime.now(UTC)).timestamp())
