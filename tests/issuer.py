@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
 
 from tests.catalogues import BASE_URL
+from tests.servers import in_thread
 
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/keys"
@@ -242,15 +243,10 @@ class TestIssuer:
 @contextlib.contextmanager
 def issuer() -> Iterator[TestIssuer]:
     """A live issuer at a free port of 127.0.0.1, in threads of this process."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.issuer = TestIssuer(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server.issuer
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.issuer = TestIssuer(f"http://127.0.0.1:{server.server_port}")
+    with in_thread(server):
+        yield server.issuer
 
 
 def present(claims: Mapping[str, Any]) -> dict[str, Any]:

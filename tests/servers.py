@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -275,6 +276,19 @@ def file_host(folder: str, *options: str) -> Iterator[str]:
         yield line[line.index("(") + 1 : line.rindex(")")].rstrip("/")
     finally:
         process.stop()
+
+
+@contextlib.contextmanager
+def in_thread(server: socketserver.BaseServer) -> Iterator[None]:
+    """Let a server of the standard library answer, in a thread of this process."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def free_port() -> int:

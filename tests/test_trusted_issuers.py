@@ -1,10 +1,11 @@
 """Issuers of ID tokens: which can be named, and how their keys are got, kept and changed."""
 
+import contextlib
 import logging
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -310,11 +311,9 @@ def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer
     assert live.asked == {DISCOVERY: 1, KEYS: 1}
 
 
-def test_whoever_has_a_key_does_not_wait_for_a_fetch(
-    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
-):
-    ring.key_for(github, "rsa-1")
-    clock.seconds += FRESH_SECONDS
+@contextlib.contextmanager
+def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Future]:
+    """A fetch of keys by another thread, which gets its answer when the block has ended."""
     asked, go_on = threading.Event(), threading.Event()
     answer = live.answer
 
@@ -328,34 +327,29 @@ def test_whoever_has_a_key_does_not_wait_for_a_fetch(
         fetching = pool.submit(ring.key_for, github, "rsa-1")
         try:
             assert asked.wait(20)
-            assert ring.key_for(github, "rsa-1").key_id == "rsa-1"
-            assert not fetching.done()
+            yield fetching
         finally:
             go_on.set()
-        assert fetching.result(20).key_id == "rsa-1"
+
+
+def test_whoever_has_a_key_does_not_wait_for_a_fetch(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    ring.key_for(github, "rsa-1")
+    clock.seconds += FRESH_SECONDS
+    with held_fetch(live, ring, github) as fetching:
+        assert ring.key_for(github, "rsa-1").key_id == "rsa-1"
+        assert not fetching.done()
+    assert fetching.result(20).key_id == "rsa-1"
 
 
 def test_nobody_waits_long_for_what_another_asks(
     live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("publisher.trusted.keys.WAIT_SECONDS", 0.01)
-    asked, go_on = threading.Event(), threading.Event()
-    answer = live.answer
-
-    def slowly(target: str, authorization: str | None):
-        asked.set()
-        assert go_on.wait(20)
-        return answer(target, authorization)
-
-    live.answer = slowly
-    with ThreadPoolExecutor(1) as pool:
-        fetching = pool.submit(ring.key_for, github, "rsa-1")
-        try:
-            assert asked.wait(20)
-            error = refusal(ring, github)
-            assert not fetching.done()
-        finally:
-            go_on.set()
+    with held_fetch(live, ring, github) as fetching:
+        error = refusal(ring, github)
+        assert not fetching.done()
     assert error.code == "unavailable" and "not answered yet" in str(error)
     assert fetching.result(20).key_id == "rsa-1"
 

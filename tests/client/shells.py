@@ -140,3 +140,20 @@ def link_tools(folder: Path, *programs: str, **others: str) -> Path:
     for name, program in [*((program, program) for program in programs), *others.items()]:
         (folder / name).symlink_to(os.path.realpath(shutil.which(program)))
     return folder
+
+
+def run_traced(client: Client, trace: Path, *operands: str) -> tuple[Any, list[str]]:
+    """How `hub push` of "Hi." ends, traced by its shell as well, and the system calls, a line
+    each, by which programs are started and things are written.
+    """
+    need("strace")
+    done = subprocess.run(
+        [
+            shutil.which("strace"), "-f", "-qq", "-v", "-y", "-s", "100000", "-o", trace,
+            "-e", "trace=execve,write,writev,sendto,sendmsg",
+            *client.command("push", *operands, options=("-x", "-a")),
+        ],
+        input=b"Hi.", capture_output=True, cwd=client.work,
+        env=client.environment(), timeout=2 * DEADLINE_SECONDS,
+    )  # fmt: skip
+    return done, trace.read_text().splitlines()

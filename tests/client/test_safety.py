@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fake import TEXT, Fake, Request, answer, error, hub
-from tests.client.shells import SHELLS, TOKEN, Client, need
+from tests.client.shells import SHELLS, TOKEN, Client, run_traced
 from tests.servers import DEADLINE_SECONDS, wait_until
 
 CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
@@ -88,22 +88,11 @@ def test_reads_do_without_the_token(curl: tuple[Client, Path]) -> None:
 
 def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment; and nobody writes it but into a pipe."""
-    need("strace")
-    trace = tmp_path / "trace"
     with Fake(lambda _: CREATED) as fake:
         to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
-        done = subprocess.run(
-            [
-                shutil.which("strace"), "-f", "-qq", "-v", "-y", "-s", "100000", "-o", trace,
-                "-e", "trace=execve,write,writev,sendto,sendmsg",
-                *to.command("push", "ada/x", "-", options=("-x", "-a")),
-            ],
-            input=b"Hi.", capture_output=True, cwd=to.work,
-            env=to.environment(), timeout=2 * DEADLINE_SECONDS,
-        )  # fmt: skip
+        done, calls = run_traced(to, tmp_path / "trace", "ada/x", "-")
     assert done.stdout == b"ada/x 1.0.0\n", done.stderr
     assert b"main push" in done.stderr and TOKEN.encode() not in done.stderr
-    calls = trace.read_text().splitlines()
     assert len([call for call in calls if " execve(" in call]) > 10
     told = [call for call in calls if TOKEN in call]
     assert " execve(" in told.pop(0)  # the shell itself

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,9 +15,9 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from tests.catalogues import settings_in
 from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port, error, in_turn
-from tests.client.shells import TOKEN, Client, Done, need
+from tests.client.shells import TOKEN, Client, Done, run_traced
 from tests.issuer import RUNTIME_SECRET, TestIssuer, issuer
-from tests.servers import DEADLINE_SECONDS, Server, add_publisher, serving
+from tests.servers import Server, add_publisher, serving
 
 EXCHANGE = "/api/v1/trusted-publishing/token"
 VERSIONS = "/api/v1/repos/ada/x/versions"
@@ -453,29 +451,18 @@ def test_what_is_no_token_for_the_issuer(secret: str, curl: tuple[Client, Path])
 
 def test_no_program_is_told_a_secret(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment; what is written is in the private folder."""
-    need("strace")
-    trace = tmp_path / "trace"
     old = make_token()
     names = "token id_token id_request_token curl_config secret secrets masked unmasked"
     with Fake(Parts()) as fake:
         job = on_github(
             each, fake.url, fake.url, HUB_TOKEN=old, **dict.fromkeys(names.split(), "exported")
         )
-        done = subprocess.run(
-            [
-                shutil.which("strace"), "-f", "-qq", "-v", "-y", "-s", "100000", "-o", trace,
-                "-e", "trace=execve,write,writev,sendto,sendmsg",
-                *job.command(*PUSH, options=("-x", "-a")),
-            ],
-            input=b"Hi.", capture_output=True, cwd=job.work,
-            env=job.environment(), timeout=2 * DEADLINE_SECONDS,
-        )  # fmt: skip
+        done, calls = run_traced(job, tmp_path / "trace", *PUSH[1:])
     assert done.stdout == b"ada/x 1.0.0\n", done.stderr
     assert not list(job.tmp.iterdir())
     secrets = (old, RUNTIME_SECRET, ID_TOKEN, TOKEN)
     assert b"main push" in done.stderr
     assert not [secret for secret in secrets if secret.encode() in done.stderr]
-    calls = trace.read_text().splitlines()
     runs = [call for call in calls if " execve(" in call]
     assert len(runs) > 10
     assert RUNTIME_SECRET in runs[0]  # the shell itself

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,7 +26,7 @@ from tests.conformance.caddy import started_caddy
 from tests.conformance.hosts import BASE_URL, BELOW_PATH
 from tests.conformance.nginx import started_nginx
 from tests.conformance.worker import started_worker
-from tests.servers import DEADLINE_SECONDS, free_port
+from tests.servers import DEADLINE_SECONDS, free_port, in_thread
 
 COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; Path=/account"]
 # Large enough for anybody who compresses.
@@ -156,12 +155,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 @pytest.fixture(scope="module")
 def stand_in() -> Iterator[str]:
     """The address of the stand-in."""
-    with StandIn(("127.0.0.1", 0), _Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = StandIn(("127.0.0.1", 0), _Handler)
+    with in_thread(server):
         yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module", params=STARTED)

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import requests
@@ -36,6 +35,7 @@ from tests.servers import (
     add_publisher,
     clean_environment,
     free_port,
+    in_thread,
     read_answer,
     running,
     serve_command,
@@ -269,12 +269,9 @@ class Told(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def telling() -> Iterator[str]:
     """Address of a server that tells what it is asked."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Told) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Told)
+    with in_thread(server):
         yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize(

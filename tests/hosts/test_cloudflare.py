@@ -11,7 +11,6 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,7 +28,7 @@ from builder.settings import Settings
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.conformance.worker import started_worker
 from tests.node import PROGRAMS
-from tests.servers import DEADLINE_SECONDS, serving
+from tests.servers import DEADLINE_SECONDS, in_thread, serving
 
 SECRET = "not a file of the table"
 SECRETS = (
@@ -163,12 +162,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Upstream]:
-    with Upstream() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = Upstream()
+    with in_thread(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ To browsers the real one is at ``localhost``, so it is another site than a hub a
 
 import contextlib
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.issuer import DISCOVERY, KEYS, Key, TestIssuer, make_key
 from tests.node import NODE, PROGRAMS
-from tests.servers import Process, free_port
+from tests.servers import Process, free_port, in_thread
 
 CLIENT_ID = "https://hub.example/"
 # What a header of HTTP and a field of a form would each take for something else.
@@ -100,15 +99,10 @@ class FakeProvider:
 @contextlib.contextmanager
 def fake_provider() -> Iterator[FakeProvider]:
     """One at a free port, in threads of this process."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.fake = FakeProvider(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server.fake
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.fake = FakeProvider(f"http://127.0.0.1:{server.server_port}")
+    with in_thread(server):
+        yield server.fake
 
 
 class _Handler(BaseHTTPRequestHandler):
