@@ -105,8 +105,8 @@ def test_keys_are_fetched_once_an_hour(
 ):
     assert not live.asked
     for _ in range(3):
-        assert ring.key_for(github, "rsa-1").algorithm_name == "RS256"
-        assert ring.key_for(github, "ec-1").algorithm_name == "ES256"
+        assert ring.key_for(github, "rsa-1").alg == "RS256"
+        assert ring.key_for(github, "ec-1").alg == "ES256"
         clock.seconds += FRESH_SECONDS / 3 - 1
     assert live.asked == {DISCOVERY: 1, KEYS: 1}
     clock.seconds += 3
@@ -121,8 +121,8 @@ def test_a_new_key_is_fetched_when_it_is_needed(
     key = live.rotate()
     assert refusal(ring, github, key.kid).code == "invalid_token"  # a moment after the last fetch
     clock.seconds += PAUSE_SECONDS
-    assert ring.key_for(github, key.kid).key_id == key.kid
-    assert ring.key_for(github, "rsa-1").key_id == "rsa-1"
+    assert ring.key_for(github, key.kid).kid == key.kid
+    assert ring.key_for(github, "rsa-1").kid == "rsa-1"
     assert live.asked[KEYS] == 2
 
 
@@ -293,10 +293,32 @@ def test_only_keys_for_signatures_are_taken(live: TestIssuer, github: Issuer, ri
     found = {}
     for kid in ("rsa-1", "for-encryption", "oaep", "other-alg", "bare", "shared", "shared-too", ""):
         try:
-            found[kid] = ring.key_for(github, kid).algorithm_name
+            found[kid] = ring.key_for(github, kid).alg
         except RequestError as error:
             assert error.code == "invalid_token"
     assert found == {"rsa-1": "RS256", "other-alg": "PS256", "bare": "RS256"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kty": []}, {"kty": "AKP", "pub": "AQ"}, {"n": 7}, {"n": "é"}, {"n": "\ud800"}, {"n": ""},
+        {"n": "+/=="}, {"alg": 7}, {"alg": "ES256"}, {"use": ["sig"]}, {"key_ops": 7},
+        {"use": "sig", "key_ops": "encrypt"}, {"oth": []}, {"d": "AQ"},
+        {"kty": "EC", "crv": "P-1", "x": "AQ", "y": "AQ"},
+        {"kty": "EC", "crv": [], "x": "AQ", "y": "AQ"},
+        {"kty": "EC", "crv": "P-256", "x": "AQ", "y": "AQ"},
+        {"kty": "OKP", "crv": "Ed25519", "x": "AQ"}, {"kty": "OKP", "crv": "P-256", "x": "AQ"},
+    ],
+)  # fmt: skip
+def test_a_key_that_is_none_hides_no_other(
+    live: TestIssuer, github: Issuer, ring: KeyRing, wrong: dict
+):
+    jwk = make_key("rsa-1").public_jwk()
+    bare = {name: jwk[name] for name in ("kty", "n", "e")}
+    live.replace(KEYS, {"keys": [bare | {"kid": "wrong"} | wrong, jwk]})
+    assert refusal(ring, github, "wrong").code == "invalid_token"
+    assert ring.key_for(github, "rsa-1").alg == "RS256"
 
 
 def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer, ring: KeyRing):
@@ -304,7 +326,7 @@ def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer
 
     def ask(_: int) -> str:
         together.wait()
-        return ring.key_for(github, "rsa-1").key_id
+        return ring.key_for(github, "rsa-1").kid
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(ask, range(8))) == ["rsa-1"] * 8
@@ -338,9 +360,9 @@ def test_whoever_has_a_key_does_not_wait_for_a_fetch(
     ring.key_for(github, "rsa-1")
     clock.seconds += FRESH_SECONDS
     with held_fetch(live, ring, github) as fetching:
-        assert ring.key_for(github, "rsa-1").key_id == "rsa-1"
+        assert ring.key_for(github, "rsa-1").kid == "rsa-1"
         assert not fetching.done()
-    assert fetching.result(20).key_id == "rsa-1"
+    assert fetching.result(20).kid == "rsa-1"
 
 
 def test_nobody_waits_long_for_what_another_asks(
@@ -351,7 +373,7 @@ def test_nobody_waits_long_for_what_another_asks(
         error = refusal(ring, github)
         assert not fetching.done()
     assert error.code == "unavailable" and "not answered yet" in str(error)
-    assert fetching.result(20).key_id == "rsa-1"
+    assert fetching.result(20).kid == "rsa-1"
 
 
 def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Issuer, clock: Clock):

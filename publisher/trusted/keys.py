@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import Key, import_key
+from joserfc.jws import JWSRegistry
 
 from builder.errors import RequestError
 from publisher.fetch import FetchError, fetch_json
@@ -18,7 +20,8 @@ from publisher.log import log_event
 from publisher.private_way import is_private_way
 from publisher.trusted.issuers import Issuer
 
-# Never those with a shared secret (HS256 …), and never "none".
+# Never those with a shared secret (HS256 …), and never "none". The first that fits a key is the
+# usual one for its type.
 ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
@@ -51,11 +54,11 @@ class KeyRing:
         self._clock = clock
         self._before_asking = before_asking
 
-    def key_for(self, issuer: Issuer, kid: str) -> jwt.PyJWK:
+    def key_for(self, issuer: Issuer, kid: str) -> Key:
         """The key that an issuer calls ``kid``, to check signatures with.
 
-        Its ``algorithm_name`` is the one it states, else the usual one for its type; it is one
-        of ALGORITHMS. Raises RequestError ``invalid_token`` if the issuer has no such key;
+        Its ``alg`` is the one it states, else the usual one for its type; it is one of
+        ALGORITHMS. Raises RequestError ``invalid_token`` if the issuer has no such key;
         ``unavailable`` if it cannot be asked, or another thread waits for its answer.
         """
         kept = self._kept[issuer]
@@ -109,12 +112,12 @@ class _Kept:
 
     def __init__(self) -> None:
         self.turn = threading.Lock()
-        self.keys: dict[str, jwt.PyJWK] = {}
+        self.keys: dict[str, Key] = {}
         self.fetched_at = self.asked_at = float("-inf")
         self.failure = ""
 
 
-def _fetch_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
+def _fetch_keys(issuer: Issuer) -> dict[str, Key]:
     """The issuer's keys by name. Raises RequestError ``unavailable``."""
     discovery = _fetch(issuer, f"{issuer.url}/.well-known/openid-configuration")
     if discovery.get("issuer") != issuer.url:
@@ -124,25 +127,27 @@ def _fetch_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
         raise _unavailable(issuer, "its discovery document has no jwks_uri with https")
     listed = _fetch(issuer, keys_url).get("keys")
     found = [_parse_key(one) for one in listed] if isinstance(listed, list) else []
-    keys = {key.key_id: key for key in found if key is not None}
+    keys = {key.kid: key for key in found if key is not None}
     if not keys:
         raise _unavailable(issuer, "it publishes no key that can be used")
     return keys
 
 
-def _parse_key(listed: Any) -> jwt.PyJWK | None:
+def _parse_key(listed: Any) -> Key | None:
     """A key for signatures, of a kind that is known here, with a name; None for any other."""
     if not isinstance(listed, dict) or listed.get("use", "sig") != "sig":
         return None
+    if listed.get("kty") == "oct":
+        return None  # a shared secret
     kid = listed.get("kid")
     if not isinstance(kid, str) or not kid:
         return None
     try:
-        key = jwt.PyJWK(listed)
-    except (jwt.PyJWTError, TypeError, ValueError):
+        fitting = JWSRegistry.filter_algorithms(import_key(listed), ALGORITHMS)
+        return import_key(listed, parameters={"alg": fitting[0].name}) if fitting else None
+    except (JoseError, LookupError, TypeError, ValueError):
         # Issuers add kinds of keys before they use them; a token that needs this one is told so.
         return None
-    return key if key.algorithm_name in ALGORITHMS else None
 
 
 def _fetch(issuer: Issuer, url: str) -> dict[str, Any]:
