@@ -51,7 +51,7 @@ from publisher.pages import openid as openid_pages
 from publisher.pages import profile, publishers, security, sign_in, tokens
 from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
-from publisher.people.attempts import Attempts, network
+from publisher.people.attempts import network
 from publisher.provider import Provider
 from publisher.publish import Published, publish
 from publisher.trusted.claims import verify
@@ -97,8 +97,9 @@ def create_app(
     app.after_request(_end)
     _allow_other_origins(app)
     frame = Frame(
-        app, settings, accounts, database, has_signup=open_signup, openid=openid and openid.name
-    )
+        app, settings, accounts, database, issuers,
+        has_signup=open_signup, openid=openid and openid.name,
+    )  # fmt: skip
 
     def answer_error(error: Exception) -> Response:
         told = _tell(error)
@@ -114,13 +115,12 @@ def create_app(
     app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
     app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
-    attempts = Attempts()
-    sign_in.add_to(frame, attempts, open_signup=open_signup)
+    sign_in.add_to(frame, open_signup=open_signup)
     tokens.add_to(frame)
-    publishers.add_to(frame, issuers)
+    publishers.add_to(frame)
     profile.add_to(frame, rebuilder)
-    security.add_to(frame, attempts)
-    openid_pages.add_to(frame, attempts, openid, open_signup=open_signup)
+    security.add_to(frame)
+    openid_pages.add_to(frame, openid, open_signup=open_signup)
     return app
 
 

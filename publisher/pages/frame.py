@@ -5,12 +5,11 @@ taken only with the token that the visitor got with the page (Flask-WTF).
 """
 
 import contextlib
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from flask import Flask, Response, flash, g, get_flashed_messages, request, session
+from flask import Flask, Response, abort, flash, g, get_flashed_messages, request, session
 from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
@@ -24,8 +23,14 @@ from builder.throttle import Throttle
 from publisher.accounts import Accounts, format_time
 from publisher.database import Database
 from publisher.events import Events
+from publisher.people.attempts import Attempts
+from publisher.people.identities import Identities
+from publisher.people.invitations import Invitations
+from publisher.people.passwords import Passwords
 from publisher.people.sessions import Session, Sessions
 from publisher.private_way import is_loopback, is_private_way
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
 
 FORM_BYTES_MAX = 64 * 1024
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
@@ -60,13 +65,19 @@ class Frame:
 
     def __init__(
         self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
-        **options: Any,
+        issuers: Sequence[Issuer], **options: Any,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.accounts = accounts
         self.database = database
         self.events = Events(database)
         self.sessions = Sessions(database)
+        self.passwords = Passwords(database)
+        self.invitations = Invitations(database)
+        self.identities = Identities(database)
+        self.trusted = TrustedPublishers(database)
+        self.issuers = {issuer.url: issuer for issuer in issuers}
+        self.attempts = Attempts()
         self._changes = Throttle(CHANGE_LIMIT, "account")
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
@@ -83,36 +94,28 @@ class Frame:
 
     # Views
 
-    def view(self, path: str, *methods: str, is_open: bool = False) -> Callable[[View], View]:
-        """Decorates the view of a path below the account settings.
+    def add(self, path: str, view: View, *methods: str, is_open: bool = False) -> None:
+        """Answer requests to a path below the account settings with a view; by default GET.
 
-        It is called with the owner's handle as first argument, by those who are signed in; others
-        are sent to sign in. One that is ``is_open`` is for everybody, and gets no handle.
+        It is called with this frame and the owner's handle by those who are signed in; others are
+        sent to sign in. One that ``is_open`` is for everybody, and gets no handle.
         """
 
-        def decorate(view: View) -> View:
-            @wraps(view)
-            def guarded(**params: str) -> Response:
-                self._check_is_safe()
-                request.max_content_length = FORM_BYTES_MAX
-                self._csrf.protect()
-                if is_open:
-                    return view(**params)
-                owner = self.signed_in()
-                if owner is None:
-                    return self._send_to_login()
-                wait_seconds = self._changes.hit(owner) if request.method == "POST" else 0
-                if wait_seconds:
-                    return self.refuse(wait_seconds, "Too many changes to this account")
-                return view(owner, **params)
+        def guarded(**params: str) -> Response:
+            self._check_is_safe()
+            request.max_content_length = FORM_BYTES_MAX
+            self._csrf.protect()
+            if is_open:
+                return view(self, **params)
+            owner = self.signed_in()
+            if owner is None:
+                return self._send_to_login()
+            if request.method == "POST":
+                self.limit(self._changes.hit(owner), "Too many changes to this account")
+            return view(self, owner, **params)
 
-            endpoint = f"account {path}"
-            self._app.add_url_rule(
-                ACCOUNT_URL + path, endpoint, guarded, methods=methods or ("GET",)
-            )
-            return view
-
-        return decorate
+        rule, endpoint = ACCOUNT_URL + path, f"account {path}"
+        self._app.add_url_rule(rule, endpoint, guarded, methods=methods or ("GET",))
 
     def signed_in(self) -> str | None:
         """The handle of the owner who is signed in."""
@@ -191,13 +194,15 @@ class Frame:
         """The status of a page with a form that was sent, or not yet."""
         return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
 
-    def refuse(self, wait_seconds: int, reason: str) -> Response:
-        """The page for who tries too often."""
+    def limit(self, wait_seconds: int, reason: str) -> None:
+        """Answer those who have to wait with a page that says so; 0: nobody has to."""
+        if not wait_seconds:
+            return
         minutes = -(-wait_seconds // 60)
         wait = f"{minutes} minutes" if minutes > 1 else "a minute"
         response = self.error(RequestError("rate_limited", f"{reason}. Try again in {wait}."))
         response.headers["Retry-After"] = str(wait_seconds)
-        return response
+        abort(response)
 
     def error(self, error: RequestError) -> Response:
         """The page that tells what went wrong."""

@@ -25,9 +25,8 @@ from publisher.pages.sign_in import (
     SignUpForm,
     welcome_back,
 )
-from publisher.people.attempts import Attempts, network
-from publisher.people.identities import Identities
-from publisher.people.invitations import Invitations, parse_code
+from publisher.people.attempts import network
+from publisher.people.invitations import parse_code
 from publisher.people.signup import sign_up_identity
 from publisher.provider import Provider
 
@@ -51,119 +50,71 @@ class _Way(msgspec.Struct):
     given: str = ""
 
 
-def add_to(
-    frame: Frame, attempts: Attempts, provider: Provider | None, *, open_signup: bool
-) -> None:
+def add_to(frame: Frame, provider: Provider | None, *, open_signup: bool) -> None:
     """Add these pages; without a provider, only the one that removes what is left of another."""
-    identities = Identities(frame.database)
-
-    @frame.view("/openid/remove", "POST")
-    def remove(owner: str) -> Response:
-        issuer = request.form.get("issuer", "")
-        if not identities.remove(owner, issuer, address=_address()):
-            raise RequestError(
-                "not_found", "You do not sign in that way. Open the page Security again."
-            )
-        return frame.redirect(_SECURITY, f"Removed: nobody signs in here with {issuer} as you.")
-
+    frame.add("/openid/remove", remove, "POST")
     if provider is None:
         return
-    name = provider.name
-    invitations = Invitations(frame.database)
-    client = Client(provider, frame.settings.base_url + ACCOUNT_URL + CALLBACK)
-    starts, answers = Throttle(START_LIMIT, "openid"), Throttle(ANSWER_LIMIT, "openid")
+    callback_url = frame.settings.base_url + ACCOUNT_URL + CALLBACK
+    views = _OpenID(provider, callback_url, open_signup=open_signup)
+    frame.add("/openid", views.start, is_open=True)
+    frame.add("/openid/connect", views.connect, "POST")
+    frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
+    frame.add(CALLBACK, views.callback, is_open=True)
+    if open_signup:
+        frame.add("/openid/signup", views.signup, "POST", is_open=True)
 
-    def refusal(counted: Throttle) -> Response | None:
-        wait_seconds = counted.hit(network(_address()))
-        if not wait_seconds:
-            return None
-        return frame.refuse(wait_seconds, f"Too many sign-ins with {name} from your address")
+
+def remove(frame: Frame, owner: str) -> Response:
+    issuer = request.form.get("issuer", "")
+    if not frame.identities.remove(owner, issuer, address=_address()):
+        raise RequestError(
+            "not_found", "You do not sign in that way. Open the page Security again."
+        )
+    return frame.redirect(_SECURITY, f"Removed: nobody signs in here with {issuer} as you.")
+
+
+class _OpenID:
+    """The views that ask a provider."""
+
+    def __init__(self, provider: Provider, callback_url: str, *, open_signup: bool) -> None:
+        self._name = provider.name
+        self._client = Client(provider, callback_url)
+        self._starts = Throttle(START_LIMIT, "openid")
+        self._answers = Throttle(ANSWER_LIMIT, "openid")
+        self._finishes = {
+            "login": self._finish_login,
+            "connect": self._finish_connect,
+            "invitation": self._finish_invitation,
+        }
+        if open_signup:
+            self._finishes["signup"] = self._finish_signup
 
     # There
 
-    def begin(to: str, given: str = "") -> str:
-        """Where the visitor signs in; what is needed afterwards is in the cookie then."""
-        url, begun = client.begin()
-        session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
-        return url
-
-    def go_on(to: str, given: str = "") -> Response:
-        return refusal(starts) or frame.render("openid_go.html", there=begin(to, given))
-
-    @frame.view("/openid", is_open=True)
-    def start() -> Response:
+    def start(self, frame: Frame) -> Response:
         onwards = after_login(request.args.get("next"))
         if frame.signed_in():
             return frame.redirect(onwards)
-        refused = refusal(starts)
-        if refused:
-            return refused
-        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": begin("login", onwards)})
+        self._limit(frame, self._starts)
+        there = self._begin("login", onwards)
+        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
 
-    @frame.view("/openid/connect", "POST")
-    def connect(owner: str) -> Response:
-        return go_on("connect")
+    def connect(self, frame: Frame, owner: str) -> Response:
+        return self._go_on(frame, "connect")
 
-    @frame.view("/openid/invitation", "POST", is_open=True)
-    def invitation() -> Response:
+    def invitation(self, frame: Frame) -> Response:
         form = InvitationForm()
         if form.code.validate(form):
             try:
-                invitations.look(form.code.data)
+                frame.invitations.look(form.code.data)
             except RequestError as error:
                 show_errors(form, error, form.code)
             else:
-                return go_on("invitation", ".".join(parse_code(form.code.data)))
+                return self._go_on(frame, "invitation", ".".join(parse_code(form.code.data)))
         return frame.render("invitation.html", frame.status_of(form), form=form)
 
-    # And back
-
-    @frame.view(CALLBACK, is_open=True)
-    def callback() -> Response:
-        way = _kept_way()
-        if way is None or way.to not in finishes:
-            raise RequestError(
-                "invalid_parameter",
-                f"This answers no sign-in with {name} that is under way in this browser: each is "
-                "good once, and a new one ends the one before. Begin again.",
-            )
-        refused = refusal(answers)
-        if refused:
-            return refused
-        identity = client.finish(way.begun, request.args)
-        return finishes[way.to](identity, way.given)
-
-    def finish_login(identity: Identity, onwards: str) -> Response:
-        owner = identities.find(*identity)
-        if owner is None:
-            return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
-        frame.begin_session(owner)
-        return frame.redirect(after_login(onwards))
-
-    def finish_connect(identity: Identity, _: str) -> Response:
-        owner = frame.signed_in()
-        if owner is None:
-            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in, and begin again.")
-        identities.add(owner, *identity, address=_address())
-        return frame.redirect(_SECURITY, f"From now on you can sign in with {name}, too.")
-
-    def finish_invitation(identity: Identity, code: str) -> Response:
-        owner = invitations.accept_identity(code, *identity, address=_address())
-        frame.begin_session(owner)
-        told = f"Welcome, {owner}. You sign in with {name}."
-        return welcome_back(frame, owner, told, tuple(identity))
-
-    finishes = {
-        "login": finish_login,
-        "connect": finish_connect,
-        "invitation": finish_invitation,
-    }
-
-    if not open_signup:
-        return
-
-    @frame.view("/openid/signup", "POST", is_open=True)
-    def signup() -> Response:
+    def signup(self, frame: Frame) -> Response:
         form = SignUpForm()
         if form.handle.validate(form):
             handle = form.handle.data.strip()
@@ -172,29 +123,71 @@ def add_to(
             except RequestError as error:
                 show_errors(form, error, form.handle)
             else:
-                return go_on("signup", handle)
+                return self._go_on(frame, "signup", handle)
         return frame.render("signup.html", frame.status_of(form), form=form)
 
-    def finish_signup(identity: Identity, handle: str) -> Response:
+    def _go_on(self, frame: Frame, to: str, given: str = "") -> Response:
+        self._limit(frame, self._starts)
+        return frame.render("openid_go.html", there=self._begin(to, given))
+
+    def _begin(self, to: str, given: str = "") -> str:
+        """Where the visitor signs in; what is needed afterwards is in the cookie then."""
+        url, begun = self._client.begin()
+        session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
+        return url
+
+    def _limit(self, frame: Frame, counted: Throttle) -> None:
+        wait_seconds = counted.hit(network(_address()))
+        frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
+
+    # And back
+
+    def callback(self, frame: Frame) -> Response:
+        way = _kept_way()
+        if way is None or way.to not in self._finishes:
+            raise RequestError(
+                "invalid_parameter",
+                f"This answers no sign-in with {self._name} that is under way in this browser: "
+                "each is good once, and a new one ends the one before. Begin again.",
+            )
+        self._limit(frame, self._answers)
+        identity = self._client.finish(way.begun, request.args)
+        return self._finishes[way.to](frame, identity, way.given)
+
+    def _finish_login(self, frame: Frame, identity: Identity, onwards: str) -> Response:
+        owner = frame.identities.find(*identity)
+        if owner is None:
+            return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
+        frame.begin_session(owner)
+        return frame.redirect(after_login(onwards))
+
+    def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
+        owner = frame.signed_in()
+        if owner is None:
+            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in, and begin again.")
+        frame.identities.add(owner, *identity, address=_address())
+        return frame.redirect(_SECURITY, f"From now on you can sign in with {self._name}, too.")
+
+    def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
+        owner = frame.invitations.accept_identity(code, *identity, address=_address())
+        frame.begin_session(owner)
+        told = f"Welcome, {owner}. You sign in with {self._name}."
+        return welcome_back(frame, owner, told, tuple(identity))
+
+    def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
         address = _address()
-        wait_seconds = attempts.take_signup(address)
-        if wait_seconds:
-            return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
+        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
         try:
             sign_up_identity(
                 frame.database, frame.settings.content, handle, *identity, address=address
             )
         except RequestError as error:
-            wait_seconds = attempts.signup_failed(address)
-            if wait_seconds:
-                return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
+            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
             form = SignUpForm(handle=handle)
             show_errors(form, error, form.handle)
             return frame.render("signup.html", frame.status_of(form), form=form)
         frame.begin_session(handle)
-        return frame.redirect(START, f"Welcome, {handle}. You sign in with {name}.")
-
-    finishes["signup"] = finish_signup
+        return frame.redirect(START, f"Welcome, {handle}. You sign in with {self._name}.")
 
 
 def _kept_way() -> _Way | None:

@@ -1,5 +1,7 @@
 """The page on which an owner writes the profile that everybody can read."""
 
+from functools import partial
+
 from flask import Response
 from flask_wtf import FlaskForm
 from wtforms import StringField, TextAreaField, URLField
@@ -32,23 +34,24 @@ class ProfileForm(FlaskForm):
 
 def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
     """Add this page."""
-    root = frame.settings.content
+    frame.add("/profile", partial(profile, rebuilder=rebuilder), "GET", "POST")
 
-    @frame.view("/profile", "GET", "POST")
-    def profile(owner: str) -> Response:
-        stored = read_profile(root, owner)
-        form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
-        if form.validate_on_submit():
-            joined_at = stored.joined_at if stored else _began_at(frame, owner)
-            given = (form.name.data, form.bio.data or "", form.url.data or "")
-            try:
-                write_profile(root, owner, parse_profile(*given, joined_at))
-            except RequestError as error:
-                show_errors(form, error, form.name)
-            else:
-                return frame.redirect("/profile", _publish(rebuilder, owner))
-        has_page = stored is not None or repos_of(root, owner) != []
-        return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
+
+def profile(frame: Frame, owner: str, rebuilder: Rebuilder) -> Response:
+    root = frame.settings.content
+    stored = read_profile(root, owner)
+    form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
+    if form.validate_on_submit():
+        joined_at = stored.joined_at if stored else _began_at(frame, owner)
+        given = (form.name.data, form.bio.data or "", form.url.data or "")
+        try:
+            write_profile(root, owner, parse_profile(*given, joined_at))
+        except RequestError as error:
+            show_errors(form, error, form.name)
+        else:
+            return frame.redirect("/profile", _publish(rebuilder, owner))
+    has_page = stored is not None or repos_of(root, owner) != []
+    return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
 
 
 def _began_at(frame: Frame, owner: str) -> str:

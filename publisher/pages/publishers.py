@@ -1,7 +1,5 @@
 """The page of an owner's trusted publishers, and of the repos that take nothing else."""
 
-from collections.abc import Sequence
-
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectField, StringField
@@ -18,7 +16,6 @@ from publisher.trusted.publishers import (
     ENVIRONMENT_CHARS_MAX,
     GITLAB_WORKFLOW,
     TrustedPublisher,
-    TrustedPublishers,
 )
 
 PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
@@ -70,90 +67,95 @@ class OnlyForm(FlaskForm):
     who = RadioField(validators=[InputRequired("Choose who may publish.")], choices=[ONLY, TOO])
 
 
-def add_to(frame: Frame, issuers: Sequence[Issuer]) -> None:
+def add_to(frame: Frame) -> None:
     """Add these pages."""
-    by_url = {issuer.url: issuer for issuer in issuers}
-    trusted = TrustedPublishers(frame.database)
+    frame.add("/publishers", publishers, "GET", "POST")
+    frame.add("/publishers/<publisher_id>/remove", remove, "POST")
+    frame.add("/publishers/only", only, "POST")
 
-    def show(owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
-        listed = trusted.of(owner)
-        mine = repos_of(frame.settings.content, owner)
-        tokens_refused = frame.accounts.trusted_only(owner)
-        covered = {publisher.repo for publisher in listed if publisher.repo}
-        offered = mine if mine and len(mine) <= OFFERED_MAX else []
-        covers_all = any(not publisher.repo for publisher in listed)
-        return frame.render(
-            "publishers.html",
-            status,
-            form=form,
-            only=only,
-            offered=offered,
-            is_readable=mine is not None,
-            publishers=[(one, provider(one), file_of(one)) for one in listed],
-            added=request.args.get("added"),
-            repos=[
-                (repo, repo in tokens_refused, covers_all or repo in covered)
-                for repo in sorted(covered.union(tokens_refused, offered))
-            ],
-        )
 
-    def provider(publisher: TrustedPublisher) -> str:
-        issuer = by_url.get(publisher.issuer)
-        return _shown(issuer) if issuer else publisher.issuer
+def publishers(frame: Frame, owner: str) -> Response:
+    form = _new_form(frame)
+    if form.validate_on_submit():
+        repo = (form.repo.data or "").strip().removeprefix(f"{owner}/")
+        try:
+            added = frame.trusted.add(
+                owner, repo, frame.issuers[form.issuer.data], form.project.data,
+                form.workflow.data or "", branch=form.branch.data or "",
+                environment=form.environment.data or "",
+                project_id=form.project_id.data or "", address=request.remote_addr or "",
+            )  # fmt: skip
+        except RequestError as error:
+            show_errors(form, error, form.project)
+        else:
+            told = f"{added.project} is trusted. Its workflow is below, ready to paste."
+            return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
+    return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
-    def file_of(publisher: TrustedPublisher) -> str | None:
-        """The workflow to paste; None where this hub believes its issuer no more."""
-        issuer = by_url.get(publisher.issuer)
-        return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
 
-    def new_form(**options: None) -> PublisherForm:
-        form = PublisherForm(**options)
-        form.issuer.choices = [SelectChoice(issuer.url, _shown(issuer)) for issuer in issuers]
-        return form
+def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
+    removed = frame.trusted.remove(owner, publisher_id, address=request.remote_addr or "")
+    told = f"{removed.project} is trusted no more for {removed.scope()}."
+    return frame.redirect("/publishers", told)
 
-    @frame.view("/publishers", "GET", "POST")
-    def publishers(owner: str) -> Response:
-        form = new_form()
-        if form.validate_on_submit():
-            repo = (form.repo.data or "").strip().removeprefix(f"{owner}/")
-            try:
-                added = trusted.add(
-                    owner, repo, by_url[form.issuer.data], form.project.data,
-                    form.workflow.data or "", branch=form.branch.data or "",
-                    environment=form.environment.data or "",
-                    project_id=form.project_id.data or "", address=request.remote_addr or "",
-                )  # fmt: skip
-            except RequestError as error:
-                show_errors(form, error, form.project)
-            else:
-                told = f"{added.project} is trusted. Its workflow is below, ready to paste."
-                return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
-        return show(owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
-    @frame.view("/publishers/<publisher_id>/remove", "POST")
-    def remove(owner: str, publisher_id: str) -> Response:
-        removed = trusted.remove(owner, publisher_id, address=request.remote_addr or "")
-        told = f"{removed.project} is trusted no more for {removed.scope()}."
-        return frame.redirect("/publishers", told)
+def only(frame: Frame, owner: str) -> Response:
+    form = OnlyForm()
+    if form.validate_on_submit():
+        repo, is_on = form.repo.data.strip().removeprefix(f"{owner}/"), form.who.data == ONLY
+        try:
+            frame.accounts.set_trusted_only(owner, repo, is_on, address=request.remote_addr or "")
+        except RequestError as error:
+            show_errors(form, error, form.repo)
+        else:
+            told = "trusted publishers only" if is_on else "tokens as well"
+            return frame.redirect(
+                "/publishers#only", f"{owner}/{repo} takes publications from {told}."
+            )
+    form.repo.errors = [*form.repo.errors, *form.who.errors]
+    return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 
-    @frame.view("/publishers/only", "POST")
-    def only(owner: str) -> Response:
-        form = OnlyForm()
-        if form.validate_on_submit():
-            repo, is_on = form.repo.data.strip().removeprefix(f"{owner}/"), form.who.data == ONLY
-            try:
-                frame.accounts.set_trusted_only(
-                    owner, repo, is_on, address=request.remote_addr or ""
-                )
-            except RequestError as error:
-                show_errors(form, error, form.repo)
-            else:
-                told = "trusted publishers only" if is_on else "tokens as well"
-                return frame.redirect(
-                    "/publishers#only", f"{owner}/{repo} takes publications from {told}."
-                )
-        form.repo.errors = [*form.repo.errors, *form.who.errors]
-        return show(owner, new_form(formdata=None), form, 422)
+
+def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
+    listed = frame.trusted.of(owner)
+    mine = repos_of(frame.settings.content, owner)
+    tokens_refused = frame.accounts.trusted_only(owner)
+    covered = {publisher.repo for publisher in listed if publisher.repo}
+    offered = mine if mine and len(mine) <= OFFERED_MAX else []
+    covers_all = any(not publisher.repo for publisher in listed)
+    return frame.render(
+        "publishers.html",
+        status,
+        form=form,
+        only=only,
+        offered=offered,
+        is_readable=mine is not None,
+        publishers=[(one, _provider(frame, one), _file_of(frame, one)) for one in listed],
+        added=request.args.get("added"),
+        repos=[
+            (repo, repo in tokens_refused, covers_all or repo in covered)
+            for repo in sorted(covered.union(tokens_refused, offered))
+        ],
+    )
+
+
+def _provider(frame: Frame, publisher: TrustedPublisher) -> str:
+    issuer = frame.issuers.get(publisher.issuer)
+    return _shown(issuer) if issuer else publisher.issuer
+
+
+def _file_of(frame: Frame, publisher: TrustedPublisher) -> str | None:
+    """The workflow to paste; None where this hub believes its issuer no more."""
+    issuer = frame.issuers.get(publisher.issuer)
+    return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
+
+
+def _new_form(frame: Frame, **options: None) -> PublisherForm:
+    form = PublisherForm(**options)
+    form.issuer.choices = [
+        SelectChoice(issuer.url, _shown(issuer)) for issuer in frame.issuers.values()
+    ]
+    return form
 
 
 def _shown(issuer: Issuer) -> str:

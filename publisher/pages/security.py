@@ -12,10 +12,7 @@ from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, Frame
 from publisher.pages.log_words import browser_name, tell
 from publisher.pages.sign_in import NewPasswordForm
-from publisher.people.attempts import Attempts
-from publisher.people.identities import Identities
-from publisher.people.invitations import Invitations
-from publisher.people.passwords import Passwords, hash_new
+from publisher.people.passwords import hash_new
 
 EVENTS_SHOWN = 100
 
@@ -26,86 +23,88 @@ class ChangePasswordForm(NewPasswordForm):
     current = PasswordField("Current password", [InputRequired("Give your current password.")])
 
 
-def add_to(frame: Frame, attempts: Attempts) -> None:
+def add_to(frame: Frame) -> None:
     """Add these pages."""
-    passwords = Passwords(frame.database)
-    identities = Identities(frame.database)
-    invitations = Invitations(frame.database)
+    frame.add("/security", security)
+    frame.add("/password", password, "POST")
+    frame.add("/sign-out-everywhere", sign_out_everywhere, "POST")
 
-    def new_form(owner: str, **options: None) -> NewPasswordForm:
-        """Who signs in elsewhere, and has no password, needs none to set the first."""
-        return (ChangePasswordForm if passwords.has(owner) else NewPasswordForm)(**options)
 
-    def show(owner: str, form: NewPasswordForm, status: int, before: int | None = None) -> Response:
-        session = frame.session()
-        lines, older = frame.events.page(owner, EVENTS_SHOWN, before)
-        return frame.render(
-            "security.html",
-            status,
-            form=form,
-            password_set_at=passwords.set_at(owner),
-            identities=identities.of(owner),
-            sessions=[
-                (one, browser_name(one.agent), session is not None and one.id == session.id)
-                for one in frame.sessions.of(owner)
-            ],
-            lines=[(line.event, tell(line.event), line.more) for line in lines],
-            before=before,
-            older=older,
+def security(frame: Frame, owner: str) -> Response:
+    given = request.args.get("before")
+    if given is not None and not _event_id.fullmatch(given):
+        raise RequestError(
+            "invalid_parameter", "There is no such part of the log. Open the page again."
         )
+    before = None if given is None else int(given)
+    return _show(frame, owner, _new_form(frame, owner, formdata=None), 200, before)
 
-    @frame.view("/security")
-    def security(owner: str) -> Response:
-        given = request.args.get("before")
-        if given is not None and not _event_id.fullmatch(given):
-            raise RequestError(
-                "invalid_parameter", "There is no such part of the log. Open the page again."
-            )
-        before = None if given is None else int(given)
-        return show(owner, new_form(owner, formdata=None), 200, before)
 
-    @frame.view("/password", "POST")
-    def password(owner: str) -> Response:
-        form = new_form(owner)
-        if not form.validate_on_submit():
-            return show(owner, form, 422)
-        address, verified = request.remote_addr or "", None
-        had_one = isinstance(form, ChangePasswordForm)
-        if had_one:
-            wait_seconds = attempts.take(owner, address)
-            if wait_seconds:
-                return frame.refuse(wait_seconds, "Too many wrong passwords")
-            verified = passwords.verify(owner, form.current.data)
-            if not verified:
-                frame.events.note(owner, "sign_in_failed", address=address)
-                form.current.errors = ["This is not your password."]
-                return show(owner, form, 422)
-            attempts.succeeded(owner, address)
-        try:
-            # Before the transaction, in which everybody else would wait for the hash.
-            password_hash = hash_new(owner, form.password.data)
-        except RequestError as error:
-            show_errors(form, error, form.password)
-            return show(owner, form, 422)
-        with frame.database.transaction():
-            # All of this took long: meanwhile the owner may have shut out whoever asks.
-            is_in = frame.sessions.find(visitor.sent_secret) is not None
-            if not is_in or not passwords.is_still(owner, verified):
-                frame.end_session()
-                return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in again.")
-            passwords.put_hash(owner, password_hash)
-            invitations.end(owner)
-            kind = "password_changed" if had_one else "password_set"
-            frame.events.note(owner, kind, address=address)
-            frame.sessions.end_all(owner)
-            frame.begin_session(owner)
-        told = "Your password is changed. Wherever else you were signed in, you are not any more."
-        return frame.redirect("/security", told)
+def password(frame: Frame, owner: str) -> Response:
+    form = _new_form(frame, owner)
+    if not form.validate_on_submit():
+        return _show(frame, owner, form, 422)
+    address, verified = request.remote_addr or "", None
+    had_one = isinstance(form, ChangePasswordForm)
+    if had_one:
+        frame.limit(frame.attempts.take(owner, address), "Too many wrong passwords")
+        verified = frame.passwords.verify(owner, form.current.data)
+        if not verified:
+            frame.events.note(owner, "sign_in_failed", address=address)
+            form.current.errors = ["This is not your password."]
+            return _show(frame, owner, form, 422)
+        frame.attempts.succeeded(owner, address)
+    try:
+        # Before the transaction, in which everybody else would wait for the hash.
+        password_hash = hash_new(owner, form.password.data)
+    except RequestError as error:
+        show_errors(form, error, form.password)
+        return _show(frame, owner, form, 422)
+    with frame.database.transaction():
+        # All of this took long: meanwhile the owner may have shut out whoever asks.
+        is_in = frame.sessions.find(visitor.sent_secret) is not None
+        if not is_in or not frame.passwords.is_still(owner, verified):
+            frame.end_session()
+            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in again.")
+        frame.passwords.put_hash(owner, password_hash)
+        frame.invitations.end(owner)
+        kind = "password_changed" if had_one else "password_set"
+        frame.events.note(owner, kind, address=address)
+        frame.sessions.end_all(owner)
+        frame.begin_session(owner)
+    told = "Your password is changed. Wherever else you were signed in, you are not any more."
+    return frame.redirect("/security", told)
 
-    @frame.view("/sign-out-everywhere", "POST")
-    def sign_out_everywhere(owner: str) -> Response:
-        with frame.database.transaction():
-            invitations.end(owner)
-            frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
-        frame.end_session()
-        return frame.redirect(LOGIN, "You are signed out everywhere.")
+
+def sign_out_everywhere(frame: Frame, owner: str) -> Response:
+    with frame.database.transaction():
+        frame.invitations.end(owner)
+        frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
+    frame.end_session()
+    return frame.redirect(LOGIN, "You are signed out everywhere.")
+
+
+def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
+    """Who signs in elsewhere, and has no password, needs none to set the first."""
+    return (ChangePasswordForm if frame.passwords.has(owner) else NewPasswordForm)(**options)
+
+
+def _show(
+    frame: Frame, owner: str, form: NewPasswordForm, status: int, before: int | None = None
+) -> Response:
+    session = frame.session()
+    lines, older = frame.events.page(owner, EVENTS_SHOWN, before)
+    return frame.render(
+        "security.html",
+        status,
+        form=form,
+        password_set_at=frame.passwords.set_at(owner),
+        identities=frame.identities.of(owner),
+        sessions=[
+            (one, browser_name(one.agent), session is not None and one.id == session.id)
+            for one in frame.sessions.of(owner)
+        ],
+        lines=[(line.event, tell(line.event), line.more) for line in lines],
+        before=before,
+        older=older,
+    )

@@ -10,12 +10,9 @@ from builder.names import OWNER_CHARS_MAX
 from builder.routes import ACCOUNT_URL
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, START, Frame, after_login
-from publisher.people.attempts import Attempts
-from publisher.people.identities import Identities
-from publisher.people.invitations import INVITATION_URL, Invitations
-from publisher.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN, Passwords
+from publisher.people.invitations import INVITATION_URL
+from publisher.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.people.signup import sign_up
-from publisher.trusted.publishers import TrustedPublishers
 
 WRONG = "The handle or the password is wrong."
 TOO_MANY_SIGNUPS = "Too many sign-ups from your address"
@@ -55,101 +52,99 @@ class SignUpForm(NewPasswordForm):
     )
 
 
-def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
+def add_to(frame: Frame, *, open_signup: bool) -> None:
     """Add these pages."""
-    passwords = Passwords(frame.database)
-    invitations = Invitations(frame.database)
+    frame.add("", account)
+    frame.add("/", with_slash, is_open=True)
+    frame.add(LOGIN, login, "GET", "POST", is_open=True)
+    frame.add("/logout", logout, "POST", is_open=True)
+    frame.add(INVITATION_URL.removeprefix(ACCOUNT_URL), invitation, "GET", "POST", is_open=True)
+    if open_signup:
+        frame.add("/signup", signup, "GET", "POST", is_open=True)
 
-    @frame.view("")
-    def account(owner: str) -> Response:
-        return frame.redirect(START)
 
-    @frame.view("/", is_open=True)
-    def with_slash() -> Response:
-        return frame.redirect("")
+def account(frame: Frame, owner: str) -> Response:
+    return frame.redirect(START)
 
-    @frame.view(LOGIN, "GET", "POST", is_open=True)
-    def login() -> Response:
-        onwards = after_login(request.args.get("next"))
-        if request.method == "GET" and frame.signed_in():
-            return frame.redirect(onwards)
-        form = LoginForm()
-        if not form.validate_on_submit():
-            return frame.render("login.html", form=form, onwards=onwards)
-        # Handles have no capitals; phones begin with one.
-        handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
-        wait_seconds = attempts.take(handle, address)
-        if wait_seconds:
-            return frame.refuse(wait_seconds, "Too many sign-ins that failed")
-        verified = passwords.verify(handle, form.password.data)
-        if verified and begin_if_still(handle, verified):
-            attempts.succeeded(handle, address)
-            return frame.redirect(onwards)
-        form.password.errors = [WRONG]
-        response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
-        # Only known handles have a log: written before the answer, its time would tell of them.
-        response.call_on_close(lambda: note_failure(handle, address))
-        return response
 
-    def begin_if_still(handle: str, verified: str) -> bool:
-        """Sign in, unless the password was changed while it was verified: that ends all sessions,
-        and this one would outlive it.
-        """
-        with frame.database.transaction():
-            is_still = passwords.is_still(handle, verified)
-            if is_still:
-                frame.begin_session(handle)
-        return is_still
+def with_slash(frame: Frame) -> Response:
+    return frame.redirect("")
 
-    def note_failure(handle: str, address: str) -> None:
-        if frame.accounts.is_known(handle):
-            frame.events.note(handle, "sign_in_failed", address=address)
 
-    @frame.view("/logout", "POST", is_open=True)
-    def logout() -> Response:
-        frame.end_session()
-        return frame.redirect(LOGIN, "You are signed out.")
+def login(frame: Frame) -> Response:
+    onwards = after_login(request.args.get("next"))
+    if request.method == "GET" and frame.signed_in():
+        return frame.redirect(onwards)
+    form = LoginForm()
+    if not form.validate_on_submit():
+        return frame.render("login.html", form=form, onwards=onwards)
+    # Handles have no capitals; phones begin with one.
+    handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
+    frame.limit(frame.attempts.take(handle, address), "Too many sign-ins that failed")
+    verified = frame.passwords.verify(handle, form.password.data)
+    if verified and _begin_if_still(frame, handle, verified):
+        frame.attempts.succeeded(handle, address)
+        return frame.redirect(onwards)
+    form.password.errors = [WRONG]
+    response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
+    # Only known handles have a log: written before the answer, its time would tell of them.
+    response.call_on_close(lambda: _note_failure(frame, handle, address))
+    return response
 
-    @frame.view(INVITATION_URL.removeprefix(ACCOUNT_URL), "GET", "POST", is_open=True)
-    def invitation() -> Response:
-        form = InvitationForm()
-        if form.validate_on_submit():
-            address = request.remote_addr or ""
-            try:
-                owner = invitations.accept(form.code.data, form.password.data, address=address)
-            except RequestError as error:
-                show_errors(form, error, form.code)
-            else:
-                frame.begin_session(owner)
-                return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
-        return frame.render("invitation.html", frame.status_of(form), form=form)
 
-    if not open_signup:
-        return
+def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:
+    """Sign in, unless the password was changed while it was verified: that ends all sessions,
+    and this one would outlive it.
+    """
+    with frame.database.transaction():
+        is_still = frame.passwords.is_still(handle, verified)
+        if is_still:
+            frame.begin_session(handle)
+    return is_still
 
-    @frame.view("/signup", "GET", "POST", is_open=True)
-    def signup() -> Response:
-        form = SignUpForm()
-        if form.validate_on_submit():
-            address = request.remote_addr or ""
-            handle = form.handle.data.strip()
-            wait_seconds = attempts.take_signup(address)
-            if wait_seconds:
-                return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
-            try:
-                sign_up(
-                    frame.database, frame.settings.content, handle, form.password.data,
-                    address=address,
-                )  # fmt: skip
-            except RequestError as error:
-                wait_seconds = attempts.signup_failed(address)
-                if wait_seconds:
-                    return frame.refuse(wait_seconds, TOO_MANY_SIGNUPS)
-                show_errors(form, error, form.handle)
-            else:
-                frame.begin_session(handle)
-                return frame.redirect(START, f"Welcome, {handle}.")
-        return frame.render("signup.html", frame.status_of(form), form=form)
+
+def _note_failure(frame: Frame, handle: str, address: str) -> None:
+    if frame.accounts.is_known(handle):
+        frame.events.note(handle, "sign_in_failed", address=address)
+
+
+def logout(frame: Frame) -> Response:
+    frame.end_session()
+    return frame.redirect(LOGIN, "You are signed out.")
+
+
+def invitation(frame: Frame) -> Response:
+    form = InvitationForm()
+    if form.validate_on_submit():
+        address = request.remote_addr or ""
+        try:
+            owner = frame.invitations.accept(form.code.data, form.password.data, address=address)
+        except RequestError as error:
+            show_errors(form, error, form.code)
+        else:
+            frame.begin_session(owner)
+            return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
+    return frame.render("invitation.html", frame.status_of(form), form=form)
+
+
+def signup(frame: Frame) -> Response:
+    form = SignUpForm()
+    if form.validate_on_submit():
+        address = request.remote_addr or ""
+        handle = form.handle.data.strip()
+        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        try:
+            sign_up(
+                frame.database, frame.settings.content, handle, form.password.data,
+                address=address,
+            )  # fmt: skip
+        except RequestError as error:
+            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            show_errors(form, error, form.handle)
+        else:
+            frame.begin_session(handle)
+            return frame.redirect(START, f"Welcome, {handle}.")
+    return frame.render("signup.html", frame.status_of(form), form=form)
 
 
 def welcome_back(
@@ -158,11 +153,11 @@ def welcome_back(
     """Where an invitation leads: one who gets back into an account looks through what an intruder
     may have left there. ``new``: the identity (issuer, subject) that was added by it.
     """
-    identities = Identities(frame.database).of(owner)
+    identities = frame.identities.of(owner)
     active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
     left = (
         ("tokens", active),
-        ("trusted publishers", TrustedPublishers(frame.database).of(owner)),
+        ("trusted publishers", frame.trusted.of(owner)),
         ("accounts elsewhere that sign in here", [one for one in identities if one[:2] != new]),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)

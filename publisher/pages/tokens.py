@@ -77,35 +77,37 @@ class TokenForm(FlaskForm):
 
 def add_to(frame: Frame) -> None:
     """Add these pages."""
+    frame.add("/tokens", tokens, "GET", "POST")
+    frame.add("/tokens/<token_id>/revoke", revoke, "POST")
 
-    @frame.view("/tokens", "GET", "POST")
-    def tokens(owner: str) -> Response:
-        mine = repos_of(frame.settings.content, owner)
-        form = TokenForm()
-        form.repos.choices = mine if mine and len(mine) <= OFFERED_MAX else []
-        if form.validate_on_submit():
-            try:
-                text, token = _create(frame, owner, form)
-            except RequestError as error:
-                show_errors(form, error, form.more)
-            else:
-                return _show(frame, text, token)
-        now, newest_first = datetime.now(UTC), frame.accounts.tokens(owner)[::-1]
-        active = [token for token in newest_first if token.state(now) == "active"]
-        ended = [token for token in newest_first if token.state(now) != "active"]
-        return frame.render(
-            "tokens.html", frame.status_of(form), form=form, mine=mine, active=active,
-            ended=ended[:ENDED_SHOWN], ended_count=len(ended),
-        )  # fmt: skip
 
-    @frame.view("/tokens/<token_id>/revoke", "POST")
-    def revoke(owner: str, token_id: str) -> Response:
-        # By its id alone: a name may be that of several, one after the other.
-        if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
-            raise RequestError("not_found", "You have no such token. Look at the list again.")
-        token, is_new = frame.accounts.revoke(owner, token_id, address=request.remote_addr or "")
-        told = "is revoked: it is good for nothing any more." if is_new else "was revoked before."
-        return frame.redirect("/tokens", f"The token {token.name} {told}")
+def tokens(frame: Frame, owner: str) -> Response:
+    mine = repos_of(frame.settings.content, owner)
+    form = TokenForm()
+    form.repos.choices = mine if mine and len(mine) <= OFFERED_MAX else []
+    if form.validate_on_submit():
+        try:
+            text, token = _create(frame, owner, form)
+        except RequestError as error:
+            show_errors(form, error, form.more)
+        else:
+            return _show(frame, text, token)
+    now, newest_first = datetime.now(UTC), frame.accounts.tokens(owner)[::-1]
+    active = [token for token in newest_first if token.state(now) == "active"]
+    ended = [token for token in newest_first if token.state(now) != "active"]
+    return frame.render(
+        "tokens.html", frame.status_of(form), form=form, mine=mine, active=active,
+        ended=ended[:ENDED_SHOWN], ended_count=len(ended),
+    )  # fmt: skip
+
+
+def revoke(frame: Frame, owner: str, token_id: str) -> Response:
+    # By its id alone: a name may be that of several, one after the other.
+    if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
+        raise RequestError("not_found", "You have no such token. Look at the list again.")
+    token, is_new = frame.accounts.revoke(owner, token_id, address=request.remote_addr or "")
+    told = "is revoked: it is good for nothing any more." if is_new else "was revoked before."
+    return frame.redirect("/tokens", f"The token {token.name} {told}")
 
 
 def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
