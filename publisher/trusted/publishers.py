@@ -7,6 +7,7 @@ default the present. The methods raise RequestError ``storage_unavailable`` as t
 
 import re
 import secrets
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from publisher.database import Database
 from publisher.events import Events
 from publisher.fields import validation_failed
 from publisher.trusted.claims import BRANCH_PREFIX, Job
-from publisher.trusted.issuers import Issuer
+from publisher.trusted.issuers import Issuer, Kind
 
 PER_OWNER_MAX = 100
 GITLAB_WORKFLOW = ".gitlab-ci.yml"
@@ -29,12 +30,34 @@ _PROJECT_CHARS_MAX = 1000
 _NAME_CHARS_MAX = 255
 _GITHUB_FOLDER = ".github/workflows/"
 
-# Those of git's own addresses end in .git, and names do not.
-_github_project = re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)")
-_gitlab_project = re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)")
-_github_workflow = re.compile(r"[^/\\@]+\.ya?ml")
-# A file of another project would be FILE@GROUP/PROJECT or a URL.
-_gitlab_workflow = re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]")
+
+class _Form(NamedTuple):
+    """What an issuer's projects and workflow files are called, and that in words."""
+
+    project: re.Pattern[str]
+    project_is: str
+    workflow: re.Pattern[str]
+    workflow_is: str
+
+
+# Projects in git's own addresses end in .git, and their names do not.
+_FORMS: Mapping[Kind, _Form] = {
+    "github": _Form(
+        re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)"),
+        "is OWNER/REPO, as GitHub shows it above the files: octo/prompts",
+        re.compile(r"[^/\\@]+\.ya?ml"),
+        f"is the name of a file in {_GITHUB_FOLDER} that ends in .yml or .yaml, in the capitals "
+        "that it has there: publish.yml",
+    ),
+    "gitlab": _Form(
+        re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)"),
+        "is GROUP/PROJECT, with the groups between if there are any, as in the address of the "
+        "project: acme/team/prompts",
+        # A file of another project would be FILE@GROUP/PROJECT or a URL.
+        re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]"),
+        f"is the path of a file in the project itself, from its top folder: {GITLAB_WORKFLOW}",
+    ),
+}
 # Nearly what git-check-ref-format(1) says. A whole ref is no branch that anybody means, and quotes
 # could not be written in a rule of GitLab.
 _branch = re.compile(
@@ -215,7 +238,6 @@ def _parse(
     project_id: str,
 ) -> tuple[dict[str, str], list[Detail]]:  # fmt: skip
     """The fields as they are stored, and what is wrong with them."""
-    details: list[Detail] = []
     fields = {
         "repo": repo.strip(),
         "project": project.strip().lower(),
@@ -224,59 +246,42 @@ def _parse(
         "environment": environment.strip(),
         "project_id": project_id.strip(),
     }
+    if issuer.kind == "github":
+        fields["environment"] = fields["environment"].lower()
+        fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
+    else:
+        fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
+    # Of the bare prefix nothing is left, and that would be any branch.
+    return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch.strip()))]
 
-    def refuse(field: str, message: str) -> None:
-        details.append(Detail(field, message))
 
+def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> Iterator[Detail]:
+    form = _FORMS[kind]
     if fields["repo"]:
         try:
             names.check_repo(fields["repo"])
         except RequestError as error:
-            refuse("repo", str(error))
-    if issuer.kind == "github":
-        fields["environment"] = fields["environment"].lower()
-        fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
-        if not _github_project.fullmatch(fields["project"]):
-            refuse("project", "is OWNER/REPO, as GitHub shows it above the files: octo/prompts")
-        if not _is_fit(_github_workflow, fields["workflow"]):
-            refuse(
-                "workflow",
-                f"is the name of a file in {_GITHUB_FOLDER} that ends in .yml or .yaml, in the "
-                "capitals that it has there: publish.yml",
-            )
-    else:
-        fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
-        is_short = len(fields["project"]) <= _PROJECT_CHARS_MAX
-        if not is_short or not _gitlab_project.fullmatch(fields["project"]):
-            refuse(
-                "project",
-                "is GROUP/PROJECT, with the groups between if there are any, as in the address of "
-                "the project: acme/team/prompts",
-            )
-        if not _is_fit(_gitlab_workflow, fields["workflow"]):
-            refuse(
-                "workflow",
-                "is the path of a file in the project itself, from its top folder: "
-                f"{GITLAB_WORKFLOW}",
-            )
-    # Of the bare prefix nothing is left, and that would be any branch.
-    if branch.strip() and not _is_fit(_branch, fields["branch"]):
-        refuse(
+            yield Detail("repo", str(error))
+    is_short = len(fields["project"]) <= _PROJECT_CHARS_MAX
+    if not is_short or not form.project.fullmatch(fields["project"]):
+        yield Detail("project", form.project_is)
+    if not _is_fit(form.workflow, fields["workflow"]):
+        yield Detail("workflow", form.workflow_is)
+    if has_branch and not _is_fit(_branch, fields["branch"]):
+        yield Detail(
             "branch",
             f"is the name of a branch, no tag, with at most {_NAME_CHARS_MAX} characters, in the "
             "capitals that it has in git: main; leave it empty for any branch or tag",
         )
-    if (
-        len(fields["environment"]) > ENVIRONMENT_CHARS_MAX
-        or not fields["environment"].isprintable()
-    ):
-        refuse(
+    environment = fields["environment"]
+    if len(environment) > ENVIRONMENT_CHARS_MAX or not environment.isprintable():
+        yield Detail(
             "environment",
             f"is one line with at most {ENVIRONMENT_CHARS_MAX} characters; leave it empty for any",
         )
     if fields["project_id"] and not _project_id.fullmatch(fields["project_id"]):
-        refuse("project_id", "has only digits; leave it empty, and the first job tells it")
-    return fields, details
+        told = "has only digits; leave it empty, and the first job tells it"
+        yield Detail("project_id", told)
 
 
 def _is_fit(pattern: re.Pattern[str], name: str) -> bool:
