@@ -133,20 +133,8 @@ class Pages:
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
         )
-        self._environment.filters["day"] = lambda time: time[:10]
-        self._environment.filters["size"] = _human_size
-        self._environment.filters["json"] = lambda value: json_bytes(value).decode()
-        self._environment.filters["value"] = _as_text
-        self._environment.filters["href"] = lambda url: quote(url, safe=URL_CHARS)
-        self._environment.filters["shortened"] = _shortened
-        self._environment.filters["one_line"] = lambda text: one_line(text, SHORTENED_CHARS)
+        self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
-        self._environment.filters["data_block"] = linked_data.data_block
-        self._environment.filters["visible"] = visible
-        self._environment.filters["parts"] = _parts
-        self._environment.filters["marked"] = _marked
-        # What a script counts.
-        self._environment.filters["utf16_length"] = lambda text: len(text.encode("utf-16-le")) // 2
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
         # The same on every page, so rendered once.
         for part in ("header", "footer"):
@@ -193,3 +181,20 @@ def _human_size(size: int) -> str:
     if size < 1024:
         return f"{size} bytes" if size != 1 else "1 byte"
     return f"{size / 1024:.1f} KiB"
+
+
+_FILTERS = {
+    "day": lambda time: time[:10],
+    "size": _human_size,
+    "json": lambda value: json_bytes(value).decode(),
+    "value": _as_text,
+    "href": lambda url: quote(url, safe=URL_CHARS),
+    "shortened": _shortened,
+    "one_line": lambda text: one_line(text, SHORTENED_CHARS),
+    "data_block": linked_data.data_block,
+    "visible": visible,
+    "parts": _parts,
+    "marked": _marked,
+    # What a script counts.
+    "utf16_length": lambda text: len(text.encode("utf-16-le")) // 2,
+}

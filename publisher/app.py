@@ -11,6 +11,7 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import NoReturn
 
 import msgspec
@@ -100,17 +101,7 @@ def create_app(
         app, settings, accounts, database, issuers,
         has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
-
-    def answer_error(error: Exception) -> Response:
-        told = _tell(error)
-        response = frame.error(told) if is_account_url(request.path) else _envelope(told)
-        if told.status == 503:
-            response.headers["Retry-After"] = str(RETRY_SECONDS)
-        if isinstance(error, MethodNotAllowed):
-            response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
-        return response
-
-    app.register_error_handler(Exception, answer_error)
+    app.register_error_handler(Exception, partial(_answer_error, frame))
     publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
     app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
     app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
@@ -296,6 +287,16 @@ def _end(response: Response) -> Response:
         address=request.remote_addr,
         milliseconds=round((time.perf_counter() - g.began) * 1000, 1),
     )
+    return response
+
+
+def _answer_error(frame: Frame, error: Exception) -> Response:
+    told = _tell(error)
+    response = frame.error(told) if is_account_url(request.path) else _envelope(told)
+    if told.status == 503:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
     return response
 
 

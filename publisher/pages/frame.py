@@ -58,9 +58,10 @@ View = Callable[..., Response]
 
 
 class Frame:
-    """Takes views and adds them to an application; renders their pages.
+    """Adds views to an application, holds what they work on, and renders their pages.
 
-    ``options`` are what every template may want to know of this hub, as whether it has sign-up.
+    ``issuers``: whose word on CI jobs is believed. ``options`` are what every template may want to
+    know of this hub, as whether it has sign-up.
     """
 
     def __init__(
