@@ -194,11 +194,14 @@ def test_changes_are_not_taken_for_a_damaged_copy(client: Client) -> None:
     with Fake(hub()) as fake:
         to = client.to(fake.url)
         to.run("cat", "ann/story")
-        (path,) = to.cache.rglob("1.0.0.txt")
-        path.write_bytes(b"Mine.")
-        (to.work / "PROMPT.md").write_bytes(b"Mine.")
-        done = to.run("pull", "ann/story")
-    assert done.status in (1, 3) and (to.work / "PROMPT.md").read_bytes() == b"Mine."
+        fake.answers = hub(OTHER, "1.0.1")
+        to.run("cat", "ann/story")
+    (path,) = to.cache.rglob("1.0.0.txt")
+    path.write_bytes(b"Mine.")
+    (to.work / "PROMPT.md").write_bytes(b"Mine.")
+    done = to.run("pull", "ann/story", "--offline")
+    assert done.status == 1 and "has changes of your own" in done.err
+    assert (to.work / "PROMPT.md").read_bytes() == b"Mine."
 
 
 def test_a_tag_is_of_one_copy(client: Client) -> None:
