@@ -13,9 +13,7 @@ from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
 from tests.servers import Server, add_publisher, file_host, nginx, serving
 
 # All that the client may call, but for python3.
-TOOLS = (
-    "awk cat cksum cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc"
-).split()
+TOOLS = ("awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc").split()
 
 
 class Hub(NamedTuple):

@@ -121,12 +121,16 @@ def hub(text: bytes = TEXT, version: str = "1.0.0", sha256: str = "") -> Answers
         body = paths.get(request.path)
         if body is None:
             return error(404)
-        tag = f'"{hashlib.md5(body).hexdigest()}"'
-        if request.headers.get("if-none-match") == tag:
-            return answer(status=304, ETag=tag)
-        return answer(body, ETag=tag)
+        if request.headers.get("if-none-match") == tag(body):
+            return answer(status=304, ETag=tag(body))
+        return answer(body, ETag=tag(body))
 
     return answers
+
+
+def tag(body: bytes) -> str:
+    """The ETag that ``hub`` gives a body."""
+    return f'"{hashlib.md5(body).hexdigest()}"'
 
 
 def in_turn(*each: Answer) -> Answers:

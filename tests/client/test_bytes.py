@@ -181,15 +181,6 @@ def test_the_message_of_the_service(message: str, awk: Client) -> None:
         assert "?" in done.err and done.err.isascii()
 
 
-def test_a_message_cannot_command_a_terminal(awk: Client) -> None:
-    said = "\x1b[31m\x07\x9b31m\r\x7fred é"
-    body = b'{"error":{"code":"x","message":"' + said.encode() + b'"}}'
-    with Fake(lambda _: answer(body, 404)) as fake:
-        done = awk.to(fake.url).run("cat", "ann/story")
-    assert not set(done.err) & set("\x1b\x07\x9b\r\x7f")
-    assert done.err.endswith("red é\n")
-
-
 def test_warnings_of_a_publication(awk: Client) -> None:
     warnings = ['Key "a" is \\ left out.', "Another, too."]
     data = {"owner": "ada", "version": "1.0.0", "warnings": warnings, "serial": 1}

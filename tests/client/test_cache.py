@@ -1,12 +1,27 @@
 """Copies of what was fetched: they save requests and bad days, and are never believed blindly."""
 
+import hashlib
+import re
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.client.fake import TEXT, Fake, Request, answer, closed_port, error, hub, in_turn
-from tests.client.shells import Client
+from tests.client.fake import (
+    TEXT,
+    Answers,
+    Fake,
+    Request,
+    answer,
+    closed_port,
+    error,
+    hub,
+    in_turn,
+    record,
+    tag,
+)
+from tests.client.shells import Client, link_tools
 
 HTML = answer("<!doctype html><title>Log in to the network</title>", Content_Type="text/html")
 OTHER = b"Something else.\n"
@@ -20,6 +35,10 @@ def statuses(fake: Fake) -> list[str]:
     ]
     fake.requests.clear()
     return [path.replace("/api/v1/repos/ann/", "") for path in asked]
+
+
+def sha256(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
 
 
 def files(folder: Path) -> list[Path]:
@@ -117,18 +136,72 @@ def test_a_new_record_without_its_text_does_not_cost_the_copy(client: Client) ->
         assert to.run("cat", "ann/story", "--offline").out == TEXT
 
 
-def test_copies_that_were_damaged(client: Client) -> None:
+# What a crash or somebody else may make of a file in the cache: nothing, a part, other bytes.
+DAMAGES = {
+    "gone": None, "empty": b"", "torn": lambda data: data[:-1],
+    "another": lambda data: data.replace(b"1", b"2").replace(b"Twice", b"Never"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", [
+    "story.json", "story.json.etag", "1.0.0.txt", "1.0.0.txt.etag",
+])  # fmt: skip
+def test_a_damaged_copy_is_fetched_anew(name: str, damage: str, client: Client) -> None:
     with Fake(hub()) as fake:
         to = client.to(fake.url)
         to.run("cat", "ann/story")
-        for damage in (b"", b"x", b'{"data":{}}'):
-            for path in files(to.cache):
-                if path.suffix != ".etag":
-                    path.write_bytes(damage)
-            assert to.run("cat", "ann/story") == (0, TEXT, "")
-        for path in files(to.cache):
-            path.write_bytes(b"x")
-    assert to.run("cat", "ann/story").status == 6
+        (path,) = to.cache.rglob(name)
+        whole = path.read_bytes()
+        statuses(fake)
+
+        def spoil() -> None:
+            change = DAMAGES[damage]
+            path.unlink() if change is None else path.write_bytes(change and change(whole))
+            assert not path.exists() or path.read_bytes() != whole
+
+        spoil()
+        done = to.run("cat", "ann/story", "--offline")
+        assert (done.status, done.out) == (6, b"") and "there is no copy of" in done.err
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+        record, text = "story.json", "story/versions/1.0.0.txt"
+        assert statuses(fake) == (
+            [record] if "story" in name else [f"If-None-Match {record}", text]
+        )  # fmt: skip
+        assert to.run("cat", "ann/story", "--offline") == (0, TEXT, "")
+        spoil()
+    done = to.run("cat", "ann/story")
+    assert (done.status, done.out) == (6, b"")
+
+
+def test_a_text_that_was_replaced_with_its_sum(client: Client) -> None:
+    """The record tells what the text is to be, not what is noted beside the copy."""
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        (path,) = to.cache.rglob("1.0.0.txt")
+        note = Path(f"{path}.etag")
+        path.write_bytes(OTHER)
+        note.write_text(note.read_text().replace(sha256(TEXT), sha256(OTHER)))
+        statuses(fake)
+        assert to.run("cat", "ann/story") == (0, TEXT, "")
+        # Unconditionally: the hub would confirm the copy with 304.
+        assert statuses(fake) == ["If-None-Match story.json", "story/versions/1.0.0.txt"]
+        assert path.read_bytes() == TEXT
+
+
+def test_changes_are_not_taken_for_a_damaged_copy(client: Client) -> None:
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        fake.answers = hub(OTHER, "1.0.1")
+        to.run("cat", "ann/story")
+    (path,) = to.cache.rglob("1.0.0.txt")
+    path.write_bytes(b"Mine.")
+    (to.work / "PROMPT.md").write_bytes(b"Mine.")
+    done = to.run("pull", "ann/story", "--offline")
+    assert done.status == 1 and "has changes of your own" in done.err
+    assert (to.work / "PROMPT.md").read_bytes() == b"Mine."
 
 
 def test_a_tag_is_of_one_copy(client: Client) -> None:
@@ -173,6 +246,76 @@ def test_each_hub_has_its_own_copies(client: Client) -> None:
         assert client.to(one.url).run("cat", "ann/story").out == TEXT
         assert client.to(two.url).run("cat", "ann/story").out == OTHER
         assert client.to(one.url).run("cat", "ann/story", "--offline").out == TEXT
+
+
+def through_proxy(answers: Answers) -> Answers:
+    """What a proxy answers that stands for a hub."""
+    return lambda asked: answers(asked._replace(path=asked.path[asked.path.index("/api/v1/") :]))
+
+
+# The same CRC-32 by cksum, and the same length.
+REAL = "http://prompts.company.example"
+HOSTILE = "http://evil.example/aabevjan0y"
+
+
+def test_a_hostile_hub_plants_nothing(each: Client) -> None:
+    """It sends its own record under the tag of the real one, which the real hub confirms."""
+    real_tag = tag(record().encode())
+
+    def hostile(request: Request) -> bytes:
+        if request.path.endswith(".txt"):
+            return answer(OTHER)
+        return answer(record(OTHER, "9.0.0"), ETag=real_tag)
+
+    with Fake(through_proxy(hostile)) as fake:
+        proxied = {"http_proxy": fake.url}
+        assert each.to(HOSTILE, **proxied).run("cat", "ann/story").out == OTHER
+        fake.answers = through_proxy(hub())
+        assert each.to(REAL, **proxied).run("cat", "ann/story", "--offline").status == 6
+        assert each.to(REAL, **proxied).run("cat", "ann/story") == (0, TEXT, "")
+
+
+URLS = [
+    f"http://hub.example{path}" for path in (
+        "", "/x", "/X", "/x//", "//x", "/x_", "/x~", "/x:", "/x.", "/x-", "/-x", "/x[]", "/1",
+        "/_1", "/x/1", "/x_1", "/a/b", "/a_b", "/ab", "/aB", "/A/b", "/api", "/.hub", "/..",
+    )
+] + ["http://HUB.example", "http://hub.example:80"]  # fmt: skip
+
+
+@pytest.mark.parametrize("sed", ["sed", "busybox"])
+def test_the_folder_of_each_address(sed: str, client: Client, tmp_path: Path) -> None:
+    """Its own one, also where file names ignore case, and below the folder of all."""
+    having = client.having(link_tools(tmp_path / "sed", sed=sed))
+    names: list[str] = []
+    with Fake(through_proxy(hub())) as fake:
+        for url in URLS:
+            assert having.to(url, http_proxy=fake.url).run("cat", "ann/story").out == TEXT
+            (made,) = {path.name for path in client.cache.iterdir()} - {*names}
+            names.append(made)
+    assert len({name.lower() for name in names}) == len(URLS)
+    assert all(re.fullmatch(r"http[0-9a-z=.-]+", name) for name in names), names
+    assert {path.name for path in client.cache.parent.iterdir()} == {"hub"}
+
+
+def test_an_address_too_long_for_a_folder(each: Client) -> None:
+    url = f"http://hub.example/{'x' * 300}"
+    with Fake(through_proxy(hub())) as fake:
+        to = each.to(url, http_proxy=fake.url)
+        for _ in range(2):
+            assert to.run("cat", "ann/story") == (0, TEXT, "")
+        assert len(fake.requests) == 4
+    assert not files(to.cache)
+
+
+def test_copies_of_earlier_releases_are_not_read(client: Client) -> None:
+    with Fake(hub()) as fake:
+        to = client.to(fake.url)
+        to.run("cat", "ann/story")
+        (folder,) = to.cache.iterdir()
+        crc, length, *_ = subprocess.check_output(["cksum"], input=fake.url.encode()).split()
+        folder.rename(to.cache / f"{crc.decode()}-{length.decode()}")
+        assert to.run("cat", "ann/story", "--offline").status == 6
 
 
 def test_only_the_owner_reads_copies(each: Client, tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import pty
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,47 +203,6 @@ def test_help(each: Client) -> None:
 
 def test_help_names_the_hub(each: Client) -> None:
     assert "https://hub.example/x" in each.to("https://hub.example/x/").run("--help").text
-
-
-def on_a_terminal(client: Client, *command: str) -> str:
-    """What a person sees, 60 columns wide."""
-    master, terminal = pty.openpty()
-    process = subprocess.Popen(
-        client.command(*command), cwd=client.work, stdout=terminal, stderr=subprocess.PIPE,
-        env=client.environment() | {"COLUMNS": "60"},
-    )  # fmt: skip
-    os.close(terminal)
-    shown = b""
-    try:
-        while part := os.read(master, 65536):
-            shown += part
-    except OSError:
-        pass  # the end of a terminal
-    finally:
-        os.close(master)
-        process.communicate()
-    assert process.returncode == 0
-    return shown.decode().replace("\r\n", "\n")
-
-
-def test_columns_on_a_terminal(each: Client, publishing: Hub) -> None:
-    hub = each.to(publishing.url)
-    line = "{}ann/review{}  1.1.0  The review prompt. A careful review.\n"
-    assert on_a_terminal(hub, "search", "care") == line.format("\033[1m", "\033[0m")
-    plain = each.to(publishing.url, NO_COLOR="1")
-    assert on_a_terminal(plain, "search", "care") == line.format("", "")
-    assert on_a_terminal(plain, "versions", "ann/review") == (
-        "1.1.0  2025-02-13  27 bytes  With care.\n1.0.0  2025-02-11  17 bytes  \n"
-    )
-
-
-def test_nothing_that_a_terminal_obeys(client: Client, publishing: Hub) -> None:
-    hub = client.to(publishing.url, HUB_TOKEN=publishing.token)
-    said = "\x1b[31mred\x9b31m \u202egnorw\n日本語" + "の" * 60
-    assert hub.run("push", "ada/terminal", "-", said, stdin=b"Hi.").status == 0
-    shown = on_a_terminal(hub, "versions", "ada/terminal")
-    assert "[31mred31m gnorw 日本語のの" in shown and shown.endswith("の…\n")
-    assert "\x1b[31m" not in shown and "\x9b" not in shown and "\u202e" not in shown
 
 
 def test_modules_of_the_folder_are_not_used(client: Client, publishing: Hub) -> None:

@@ -52,7 +52,7 @@ def test_no_curl(each: Client, tools: Path, tmp_path: Path) -> None:
 
 
 def test_no_tool_for_sha_256(each: Client, tools: Path, tmp_path: Path) -> None:
-    """Then it is the length that tells a text that came whole."""
+    """Then it is the length that tells a text that came whole, and nothing is kept."""
     bare = each.having_only(without(tools, tmp_path / "bare", "sha256sum"))
     with Fake(hub()) as fake:
         to = bare.to(fake.url)
@@ -60,7 +60,8 @@ def test_no_tool_for_sha_256(each: Client, tools: Path, tmp_path: Path) -> None:
         assert (to.work / "PROMPT.md").read_bytes() == TEXT
         assert to.run("cat", "ann/story") == (0, TEXT, "")
         fake.answers = lambda asked: answer(TEXT[:9]) if ".txt" in asked.path else hub()(asked)
-        assert to.run("cat", "ann/story", "--no-cache").status == 6
+        assert to.run("cat", "ann/story").status == 6
+    assert not to.cache.exists()
 
 
 @pytest.mark.parametrize(("tool", "lines"), [
