@@ -65,12 +65,14 @@ def publish(
     memory: Memory | None = None,
     now: datetime | None = None,
     front_matter: bool = True,
+    create_only: bool = False,
     sync: bool = True,
 ) -> Published:
     """Store the next version of a repo, or find that it says nothing new.
 
     ``memory`` makes a repeated request get its first answer instead. ``front_matter`` as in
-    resolve, ``sync`` as in durable.write_version. Raises what ``memory`` does; RequestError:
+    resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo that
+    has one, but raise RequestError ``not_owner``. Raises what ``memory`` does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
     ``version_conflict``, ``storage_unavailable``; and ContentError where the latest version
     is broken.
@@ -79,7 +81,9 @@ def publish(
     with durable.repo_lock(content_root, owner, name):
         done, record = (memory and memory.recall()), None
         if not done:
-            done, record = _plan(content_root, owner, name, draft, publisher, now, front_matter)
+            done, record = _plan(
+                content_root, owner, name, draft, publisher, now, front_matter, create_only
+            )
             if memory:
                 memory.remember(done, record)
         if record:
@@ -101,10 +105,13 @@ def preview(
     publisher: str,
     now: datetime | None = None,
     front_matter: bool = True,
+    create_only: bool = False,
 ) -> Published:
     """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    return _plan(content_root, owner, name, draft, publisher, now, front_matter).published
+    return _plan(
+        content_root, owner, name, draft, publisher, now, front_matter, create_only
+    ).published
 
 
 def _check_names(owner: str, name: str, publisher: str) -> None:
@@ -115,7 +122,7 @@ def _check_names(owner: str, name: str, publisher: str) -> None:
 
 def _plan(
     root: str, owner: str, name: str, draft: Draft, publisher: str, now: datetime | None,
-    front_matter: bool,
+    front_matter: bool, create_only: bool,
 ) -> _Plan:  # fmt: skip
     versions = content.list_versions(root, owner, name).versions
     latest = versions[-1] if versions else None
@@ -125,6 +132,8 @@ def _plan(
 
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
         record, raw = previous[0], None
+    elif previous and create_only:
+        raise RequestError("not_owner", f"{owner}/{name} exists, and may not be updated.")
     else:
         moment = records.format_time(now or datetime.now(UTC))
         versions = [*versions, _next_version(versions, draft.bump)]

@@ -15,7 +15,8 @@ LOCKS = {
     "bench": "bench/requirements.lock",
 }
 _pin = re.compile(
-    r"(?P<pin>\S+==\S+)(?: ; (?P<marker>.+?))? \\\n(?P<hashes>(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)"
+    r"(?P<pin>\S+==\S+)(?: ; .+?)? \\\n(?:    --hash=sha256:[0-9a-f]{64} \\\n)*"
+    r"    --hash=sha256:[0-9a-f]{64}\n"
 )
 
 
