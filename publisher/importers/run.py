@@ -13,7 +13,7 @@ from builder import content, names
 from builder.errors import HubError, OperatorError, RequestError
 from builder.records import Draft
 from publisher.drafts import make_draft
-from publisher.fields import parse_loosely
+from publisher.fields import bounded, parse_loosely
 from publisher.importers import files, lines, tables
 from publisher.importers.items import Columns, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
@@ -142,7 +142,7 @@ class _Task:
             self.outcome.unchanged.append(repo)
             return
         (self.outcome.updated if done.previous_version else self.outcome.created).append(repo)
-        warnings = item.warnings + notes + done.warnings
+        warnings = bounded(item.warnings + notes + done.warnings)
         self.outcome.warnings.extend(f"{item.where}: {warning}" for warning in warnings)
 
     def _make_draft(self, item: Item, is_there: bool) -> tuple[Draft, list[str]]:
