@@ -6,10 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from builder import content
 from builder.errors import HubError, RequestError
+from cli.options import signup_options
 from publisher.database import Database
 from publisher.drafts import make_draft
 from publisher.environment import quotas_from
@@ -204,3 +207,25 @@ def test_quotas_of_the_environment():
     environ = {"HUB_QUOTA_VERSIONS": "7", "HUB_QUOTA_BYTES": "0"}
     assert quotas_from(environ, NO_QUOTAS) == Quotas(versions=7)
     assert quotas_from(environ, Quotas(1, 2, 3)) == Quotas(1, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("args", "environ", "quotas"),
+    [
+        ([], {}, NO_QUOTAS),
+        (["--open-signup"], {}, OPEN_SIGNUP_QUOTAS),
+        ([], {"HUB_OPEN_SIGNUP": "1"}, OPEN_SIGNUP_QUOTAS),
+        (["--quota-repos", "5"], {"HUB_QUOTA_REPOS": "6", "HUB_QUOTA_BYTES": "7"}, Quotas(5, 0, 7)),
+        (["--open-signup", "--quota-bytes", "0"], {}, OPEN_SIGNUP_QUOTAS._replace(bytes=0)),
+    ],
+)
+def test_quotas_of_the_command_line(args: list[str], environ: dict[str, str], quotas: Quotas):
+    given: list[Quotas] = []
+
+    @click.command()
+    @signup_options
+    def command(open_signup: bool, quotas: Quotas) -> None:
+        given.append(quotas)
+
+    assert CliRunner().invoke(command, args, env=environ).exit_code == 0
+    assert given == [quotas]
