@@ -3,6 +3,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# From a lock comes nothing whose hash is not in it. The project has no hash, and its build backend
+# is in the lock.
+LOCKED := $(PIP) --require-hashes --requirement
+PROJECT := $(PIP) --no-deps --no-build-isolation --editable .
 
 .PHONY: serve test lint lock bench clean
 
@@ -17,23 +22,34 @@ test: $(VENV)/.test
 
 $(VENV)/.serve: pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e .
+	$(LOCKED) requirements.lock
+	$(PROJECT)
 	touch $@
 
-$(VENV)/.test: $(VENV)/.serve
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test]'
+$(VENV)/.test: $(VENV)/.serve tests/requirements.lock
+	$(LOCKED) tests/requirements.lock
 	touch $@
 
-# The versions that CI uses, from what the floors in pyproject.toml resolve to today.
+# Pin every dependency and the hashes of all its files, for any platform and Python from 3.11 on.
+# Pinned versions stay as long as pyproject.toml allows; `make lock UPGRADE=--upgrade` takes the
+# newest ones.
+COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	--custom-compile-command 'make lock' $(UPGRADE) pyproject.toml
+
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test,bench]'
-	build/lock/bin/python -m pip freeze --exclude-editable --exclude pip > requirements.lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		> build/lock/backend.txt
+	$(COMPILE) build/lock/backend.txt --output-file requirements.lock
+	$(COMPILE) --extra test --constraint requirements.lock --output-file tests/requirements.lock
+	$(COMPILE) --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 	rm -rf build/lock
 
 bench: $(VENV)/.serve build/mlflow
 	sh tests/install-tools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[bench]'
+	$(LOCKED) bench/requirements.lock
 	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
 	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python

@@ -1,5 +1,8 @@
 """``hubctl import``: another collection's prompts become repos."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 import click
 
 from builder.errors import RequestError
@@ -17,6 +20,7 @@ from publisher.importers.items import (
 from publisher.importers.run import Options, Outcome, import_source
 
 SHOWN_WARNINGS = 20
+SHOWN_OWNERS = 20
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -55,11 +59,17 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
     "-m", "--changelog", metavar="TEXT",
     help="[default: Imported from FILE, or Changed in FILE for a new version]",
 )  # fmt: skip
+@click.option(
+    "--allow-owner", "allowed_owners", metavar="NAME", multiple=True,
+    help="Update repos of this owner, too. Repos of other owners than --owner are only created, "
+    "never updated. May be given several times.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Write nothing; tell what would happen.")
 def imports(
     content: str, source: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
-    tags: tuple[str, ...], changelog: str | None, dry_run: bool,
+    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...],
+    dry_run: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder.
 
@@ -74,19 +84,24 @@ def imports(
     a folder             all such prompt files below it; no tables
 
     Can be repeated: a prompt that has not changed is left alone, one that has becomes a new
-    version of its repo. What cannot be imported is named with its place, and the rest goes on.
-    Exit status 1 if there is such a one.
+    version of its repo. A source may name owners, but updates only the repos of --owner and
+    --allow-owner. What cannot be imported is named with its place, and the rest goes on. Exits 1
+    if any prompt is rejected, or is a change to a repo of another owner.
+
+    \b
+      hubctl import prompts.csv --owner ann --allow-owner bob
     """
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
-    options = Options(owner, columns, license, tags, changelog, dry_run)
+    options = Options(owner, columns, license, tags, changelog, dry_run, allowed_owners)
     with Progress() as progress:
         outcome = import_source(source, content, options, progress)
-    tell(outcome, dry_run)
-    if outcome.rejected:
-        raise click.ClickException(f"{len(outcome.rejected):,} could not be imported.")
+    tell(outcome, options)
+    failed = len(outcome.rejected) + len(outcome.refused)
+    if failed:
+        raise click.ClickException(f"{failed:,} could not be imported.")
 
 
-def tell(outcome: Outcome, dry_run: bool) -> None:
+def tell(outcome: Outcome, options: Options) -> None:
     """What happened, or would: the sum on standard output, the rest on standard error."""
     for warning in outcome.warnings[:SHOWN_WARNINGS]:
         click.echo(f"Warning: {warning}", err=True)
@@ -94,14 +109,38 @@ def tell(outcome: Outcome, dry_run: bool) -> None:
         click.echo(f"… and {len(outcome.warnings) - SHOWN_WARNINGS:,} more warnings", err=True)
     for where, reason in outcome.rejected:
         click.echo(f"Rejected: {where}: {reason}", err=True)
-    if dry_run:
+    if options.dry_run:
         for what, repos in (("create", outcome.created), ("update", outcome.updated)):
             for repo in repos:
                 click.echo(f"would {what} {repo}")
+    _tell_of_others(outcome, options)
     click.echo(
-        f"{len(outcome.created):,} repos {'to create' if dry_run else 'created'}, "
-        f"{len(outcome.updated):,} {'to update' if dry_run else 'updated'}, "
-        f"{len(outcome.unchanged):,} unchanged, {len(outcome.rejected):,} rejected"
+        f"{len(outcome.created):,} repos {'to create' if options.dry_run else 'created'}, "
+        f"{len(outcome.updated):,} {'to update' if options.dry_run else 'updated'}, "
+        f"{len(outcome.unchanged):,} unchanged, {len(outcome.rejected):,} rejected, "
+        f"{len(outcome.refused):,} refused"
     )
-    if (outcome.created or outcome.updated) and not dry_run:
+    if (outcome.created or outcome.updated) and not options.dry_run:
         click.echo(HINT, err=True)
+
+
+def _tell_of_others(outcome: Outcome, options: Options) -> None:
+    created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
+    if created:
+        click.echo(f"New repos of other owners: {_by_owner(created)}", err=True)
+    if outcome.refused:
+        owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
+        allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
+        click.echo(
+            f"Refused: {len(outcome.refused):,} changes to repos of other owners: "
+            f"{_by_owner(outcome.refused)}. To update these repos, add {allow}",
+            err=True,
+        )
+
+
+def _by_owner(repos: Sequence[str]) -> str:
+    """``ann 2, bob 1``: how many of the repos each owner has, most first."""
+    counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
+    told = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
+    more = len(counts) - SHOWN_OWNERS
+    return f"{told} and {more:,} owners more" if more > 0 else told

@@ -11,6 +11,7 @@ from builder.settings import DEFAULT_BASE_URL, parse_base_url
 from mcp_app.access import parse_origin
 from publisher.environment import secret_from
 from publisher.provider import SECRET_VARIABLE, make_provider
+from publisher.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
@@ -59,6 +60,38 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
         "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
         callback=lambda context, option, value: parse_base_url(value) if value else None,
         help=f"Where readers find the site; may carry a path. [default: {default}]",
+    )  # fmt: skip
+
+
+def signup_options(command: Callable) -> Callable:
+    """Whether people may make accounts, and the most that an owner may have, as parameters
+    ``open_signup`` and ``quotas``.
+    """
+
+    @click.option(
+        "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
+        help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
+    )  # fmt: skip
+    @_quota_option("repos", "Repos that an owner may have")
+    @_quota_option("versions", "Versions that an owner may have, in all repos")
+    @_quota_option("bytes", "Bytes that an owner's texts and records may have")
+    @functools.wraps(command)
+    def with_quotas(*args: Any, open_signup: bool, **params: Any) -> Any:
+        quotas = default_quotas(open_signup)
+        given = {what: params.pop(f"quota_{what}") for what in quotas._fields}
+        set_here = {what: limit for what, limit in given.items() if limit is not None}
+        quotas = quotas._replace(**set_here)
+        return command(*args, open_signup=open_signup, quotas=quotas, **params)
+
+    return with_quotas
+
+
+def _quota_option(what: str, help_text: str) -> Callable:
+    default = getattr(OPEN_SIGNUP_QUOTAS, what)
+    return click.option(
+        f"--quota-{what}", type=click.IntRange(0), metavar="N", envvar=f"HUB_QUOTA_{what.upper()}",
+        show_envvar=True,
+        help=f"{help_text}; 0 for any number. [default: 0; with --open-signup {default:,}]",
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from cli.options import (
     mcp_origin_option,
     name_option,
     openid_options,
+    signup_options,
     trusted_issuer_option,
 )
 from cli.progress import Progress
@@ -32,6 +33,7 @@ from publisher.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.private_way import is_loopback, is_private_way
 from publisher.provider import Provider
+from publisher.quotas import Quotas
 from publisher.trusted.issuers import Issuer
 
 
@@ -42,12 +44,9 @@ from publisher.trusted.issuers import Issuer
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
-    show_default=True, help="Publications a minute for each token; 0 for no limit.",
+    show_default=True, help="Publications a minute for each owner; 0 for no limit.",
 )  # fmt: skip
-@click.option(
-    "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
-    help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
-)  # fmt: skip
+@signup_options
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
@@ -55,7 +54,7 @@ from publisher.trusted.issuers import Issuer
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
     rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, openid: Provider | None, issuers: tuple[Issuer, ...],
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
     mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
@@ -87,6 +86,7 @@ def serve(
                     Accounts(database),
                     database,
                     publish_limit=publish_limit,
+                    quotas=quotas,
                     open_signup=open_signup,
                     issuers=issuers,
                     openid=openid,

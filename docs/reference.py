@@ -26,7 +26,7 @@ from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
 from publisher.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
-from publisher.fields import METADATA_FIELDS
+from publisher.fields import MESSAGE_CHARS_MAX, MESSAGES_MAX, METADATA_FIELDS
 from publisher.idempotency import KEPT_SECONDS
 from publisher.incoming import BODY_BYTES_MAX
 from publisher.pages.snippets import workflow
@@ -119,13 +119,15 @@ def _value(schema: dict[str, Any]) -> str:
 def publish_limits() -> str:
     """How much may be published, and how often."""
     limits = [
-        ("publications a minute for each token", PUBLISH_LIMIT),
+        ("publications a minute for each owner", PUBLISH_LIMIT),
         ("requests a minute without a right token, for each address", FAILED_AUTH_LIMIT),
         ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
         ("bytes of the request's body", BODY_BYTES_MAX),
         ("versions of a repo", names.VERSIONS_PER_REPO_MAX),
         ("levels of lists and objects in `parameters`", records.NESTING_MAX),
         ("hours that an `Idempotency-Key` is known", KEPT_SECONDS // 3600),
+        ("warnings or `details` in an answer", MESSAGES_MAX),
+        ("characters of each of these", MESSAGE_CHARS_MAX),
         ("days that a token is good, by default", EXPIRES_DAYS_DEFAULT),
         ("days that a token is good, at most", EXPIRES_DAYS_MAX),
     ]

@@ -42,10 +42,10 @@ from builder.routes import (
     is_account_url,
 )
 from builder.settings import Settings
-from builder.throttle import Throttle
+from builder.throttle import WINDOW_SECONDS, Throttle
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
-from publisher.idempotency import Answers, Keyed, fingerprint
+from publisher.idempotency import KEPT_SECONDS, Answers, Keyed, TooManyKept, fingerprint
 from publisher.incoming import bearer_token, read_publication
 from publisher.log import log_event
 from publisher.pages import openid as openid_pages
@@ -55,6 +55,7 @@ from publisher.pages.frame import Frame
 from publisher.people.attempts import network
 from publisher.provider import Provider
 from publisher.publish import Published, publish
+from publisher.quotas import NO_QUOTAS, QuotaKeeper, Quotas
 from publisher.trusted.claims import verify
 from publisher.trusted.endpoint import read_exchange, trusted_token
 from publisher.trusted.exchange import exchange
@@ -77,18 +78,20 @@ def create_app(
     *,
     publish_limit: int = PUBLISH_LIMIT,
     failed_auth_limit: int = FAILED_AUTH_LIMIT,
+    quotas: Quotas = NO_QUOTAS,
     open_signup: bool = False,
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
     openid: Provider | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
-    ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
-    minute and client address; 0 for none. ``open_signup``: whether people may make accounts.
+    ``publish_limit``: publications a minute and owner; ``failed_auth_limit``: wrong tokens a
+    minute and client address; 0 for none. ``quotas``: the most that an owner may have.
+    ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     """
     service = _Service(
-        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit
+        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, quotas
     )
     app = VisitorsFlask(__name__, static_folder=None)
     app.session_interface = CookieSessions(settings)
@@ -121,6 +124,7 @@ class _Service:
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
         issuers: Sequence[Issuer], publish_limit: int, failed_auth_limit: int,
+        quotas: Quotas,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
@@ -129,7 +133,11 @@ class _Service:
         self._database = database
         self._issuers = issuers
         self._keys = KeyRing(issuers, before_asking=self._count_attempt)
-        self._answers = Answers(database, settings.content)
+        # More than the limit lets anybody publish in the time that answers are kept. (A window
+        # that began before, and one that ends after, add one.)
+        windows = KEPT_SECONDS // WINDOW_SECONDS + 1
+        self._answers = Answers(database, publish_limit * windows)
+        self._quotas = QuotaKeeper(settings.content, quotas)
         self._publications = Throttle(publish_limit, "publish") if publish_limit else None
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
@@ -167,10 +175,14 @@ class _Service:
         if incoming.key is not None:
             mark = fingerprint(owner, name, incoming.if_match, incoming.body)
             memory = self._answers.to(Keyed(token.owner, incoming.key, mark))
-        done = publish(
-            self._settings.content, owner, name, incoming.draft, publisher=token.owner,
-            memory=memory,
-        )  # fmt: skip
+        try:
+            done = publish(
+                self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+                memory=memory, quotas=self._quotas,
+            )  # fmt: skip
+        except TooManyKept as error:
+            g.headers["Retry-After"] = str(error.wait_seconds)
+            raise
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
         return self._answer(done, self._make_visible(done))
 
@@ -188,11 +200,11 @@ class _Service:
         self._accounts.note_use(token, address=request.remote_addr or "")
         self._accounts.check_may_publish(token, owner, name)
         if self._publications:
-            # Each job has a token of its own.
-            wait_seconds = self._publications.hit(token.trusted_publisher or token.id)
+            # Not by token: an owner may have a hundred, and each job has its own.
+            wait_seconds = self._publications.hit(token.owner)
             if wait_seconds:
                 g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
-                _refuse(wait_seconds, "Too many publications with this token")
+                _refuse(wait_seconds, f"Too many publications of {token.owner}")
         return token
 
     def _authenticate(self) -> Token:

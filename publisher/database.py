@@ -124,8 +124,15 @@ CREATE TABLE exchanged (              -- ID tokens that are used up
 ) WITHOUT ROWID;
 CREATE INDEX exchanged_until ON exchanged (until);
 """
+_SMALL_ANSWERS = """
+-- The rest of an answer is in the version's record, or follows from the request.
+ALTER TABLE answer ADD COLUMN previous_version TEXT;
+UPDATE answer SET previous_version = json_extract(CAST(published AS TEXT), '$.previous_version');
+ALTER TABLE answer DROP COLUMN published;
+CREATE INDEX answer_newest ON answer (owner, kept_until);
+"""
 # Each makes the next version of the one before.
-_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE)
+_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

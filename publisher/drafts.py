@@ -13,9 +13,10 @@ import msgspec
 from builder import names, records
 from builder.errors import Detail, RequestError
 from builder.records import CONTENT_BYTES_MAX, Draft
-from publisher.fields import METADATA_FIELDS, parse_field, suggest, validation_failed
+from publisher.fields import MESSAGES_MAX, METADATA_FIELDS, parse_field, suggest, validation_failed
 from publisher.tokens import find_token
 
+_KNOWN = Draft.__struct_fields__
 CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
 
 
@@ -45,6 +46,12 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
     values: dict[str, Any] = {}
     details: list[Detail] = []
     for field, value in fields.items():
+        if field not in _KNOWN:
+            # Only what is shown is worth the search for what was meant.
+            near = suggest(field, _KNOWN) if len(details) < MESSAGES_MAX else ""
+            shown = field[:100].encode("utf-8", "replace").decode()
+            details.append(Detail(shown, f"is none of {', '.join(_KNOWN)}{near}"))
+            continue
         try:
             values[field] = _parse(field, value)
         except RequestError as error:
@@ -52,8 +59,7 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
             if error.code == "content_too_large":
                 raise
         except ValueError as error:
-            shown = field[:100].encode("utf-8", "replace").decode()
-            details.append(Detail(shown, str(error)))
+            details.append(Detail(field, str(error)))
     if "content" not in fields:
         details.append(Detail("content", "is required: the text of the prompt"))
     if details:
@@ -78,10 +84,7 @@ def _parse_number(text: str) -> float:
 def _parse(field: str, value: Any) -> Any:
     if field in METADATA_FIELDS:
         return parse_field(field, value)
-    if field in _PARSERS:
-        return _PARSERS[field](value)
-    known = Draft.__struct_fields__
-    raise ValueError(f"is none of {', '.join(known)}{suggest(field, known)}")
+    return _PARSERS[field](value)
 
 
 def _parse_content(value: Any) -> str:

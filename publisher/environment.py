@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from builder.errors import OperatorError
 from builder.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
 from publisher.provider import SECRET_VARIABLE, Provider, make_provider
+from publisher.quotas import Quotas
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
 
 _TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
@@ -31,6 +32,15 @@ def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise OperatorError(f"{variable} is {text!r}; give a whole number, 0 or more.")
     return int(text)
+
+
+def quotas_from(environ: Mapping[str, str], default: Quotas) -> Quotas:
+    """The most that an owner may have. Raises OperatorError."""
+    return Quotas(
+        repos=number_from(environ, "HUB_QUOTA_REPOS", default.repos),
+        versions=number_from(environ, "HUB_QUOTA_VERSIONS", default.versions),
+        bytes=number_from(environ, "HUB_QUOTA_BYTES", default.bytes),
+    )
 
 
 def issuers_from(environ: Mapping[str, str]) -> tuple[Issuer, ...]:

@@ -5,7 +5,7 @@ Owns no limit: a value is right if it can be read back from a version's record. 
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,11 @@ from builder.prompts import VARIABLE_NAME
 from builder.records import VersionFile
 
 METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
+
+# The most that an answer says of what is wrong, and the most characters of each.
+MESSAGES_MAX = 20
+MESSAGE_CHARS_MAX = 500
+_SHOWN_CHARS_MAX = 80
 
 # A record that is right, to put one field into.
 _SAMPLE = {
@@ -71,7 +76,11 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             inside = "" if place == key else f"{place}: "
             warnings.append(f"Key {key!r} is left out: {inside}{message}.")
     if unknown:
-        told = ", ".join(f"{key!r}{suggest(key, METADATA_FIELDS)}" for key in unknown)
+        told = ", ".join(
+            f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
+        )
+        more = len(unknown) - MESSAGES_MAX
+        told += f" and {more:,} more" if more > 0 else ""
         warnings.append(f"Keys left out, which mean nothing here: {told}.")
     return fields, warnings
 
@@ -87,10 +96,34 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
+def bounded(messages: Sequence[str]) -> list[str]:
+    """The first ``MESSAGES_MAX`` messages, each cut to ``MESSAGE_CHARS_MAX`` characters. Where
+    there are more, the last one says how many.
+    """
+    shown = [_cut(message, MESSAGE_CHARS_MAX) for message in messages[:MESSAGES_MAX]]
+    if len(messages) > MESSAGES_MAX:
+        shown[-1] = f"And {len(messages) - MESSAGES_MAX + 1:,} more."
+    return shown
+
+
 def validation_failed(*details: Detail) -> RequestError:
-    """The error for the fields that are not as they should be."""
-    told = "; ".join(f"{field}: {message}" for field, message in details)
-    return RequestError("validation_failed", f"Mend what is wrong: {told}.", [*details])
+    """The error for the fields that are not as they should be; as many as ``bounded`` shows."""
+    messages = bounded([message for _, message in details])
+    shown = [
+        Detail(_cut(detail.field, _SHOWN_CHARS_MAX), message)
+        for detail, message in zip(details, messages, strict=False)
+    ]
+    told = "; ".join(f"{field}: {message}" for field, message in shown)
+    return RequestError("validation_failed", f"Mend what is wrong: {told}.", shown)
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
+
+
+def _shown(value: Any) -> str:
+    """A value as a message quotes it."""
+    return _cut(repr(value), _SHOWN_CHARS_MAX)
 
 
 def _tidy_line(value: Any, _: list[str]) -> Any:
@@ -114,7 +147,7 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
         if names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
         elif item != "":
-            warnings.append(f"Tag {item!r} is left out: {_GRAMMAR['tags']}.")
+            warnings.append(f"Tag {_shown(item)} is left out: {_GRAMMAR['tags']}.")
     tags = list(dict.fromkeys(tags))
     for tag in tags[names.TAGS_PER_REPO_MAX :]:
         warnings.append(f"Tag {tag!r} is left out: {names.TAGS_PER_REPO_MAX} tags at most.")
@@ -139,7 +172,7 @@ def _tidy_variables(value: Any, warnings: list[str]) -> Any:
             variables += parse_field("variables", [entry])
         except RequestError as error:
             name = entry.get("name") if isinstance(entry, dict) else entry
-            warnings.append(f"Variable {name!r} is left out: {error.details[0].message}.")
+            warnings.append(f"Variable {_shown(name)} is left out: {error.details[0].message}.")
     return variables
 
 

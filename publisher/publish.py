@@ -3,6 +3,7 @@
 Knows nothing of HTTP, of tokens, or of who may publish where. Does not build the site.
 """
 
+import contextlib
 import hashlib
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +16,8 @@ from builder.errors import Detail, RequestError
 from builder.names import Version
 from builder.records import Draft, OwnerFile, VersionFile
 from publisher import durable
-from publisher.fields import METADATA_FIELDS, validation_failed
+from publisher.fields import METADATA_FIELDS, bounded, validation_failed
+from publisher.quotas import QuotaKeeper
 from publisher.resolve import Metadata, resolve
 
 
@@ -35,23 +37,31 @@ class Published(Struct, frozen=True):
     warnings: list[str]
 
 
+class Kept(NamedTuple):
+    """What a request was about to publish. The rest of its answer is in the version's record, or
+    follows from the request. ``record_sha256``: of that record; None: nothing was to be written.
+    """
+
+    version: str
+    previous_version: str | None
+    record_sha256: bytes | None
+
+
 class Memory(Protocol):
     """What one request came to when it was sent before. Used under the repo's lock."""
 
-    def recall(self) -> Published | None:
-        """What the request has published already; None: go on and publish."""
+    def recall(self) -> Kept | None:
+        """What was kept of this very request, if it was sent before."""
 
-    def remember(self, published: Published, record: bytes | None) -> None:
-        """Keep for good what the request is about to publish, before any of it is written.
-
-        ``record`` is what the version's record will be; None where nothing will be written.
-        """
+    def remember(self, kept: Kept) -> None:
+        """Keep for good what the request is about to publish, before any of it is written."""
 
 
 class _Plan(NamedTuple):
     """A publication before it is written; ``record`` is None where there is nothing to write."""
 
     published: Published
+    kept: Kept
     record: bytes | None
 
 
@@ -63,31 +73,42 @@ def publish(
     *,
     publisher: str,
     memory: Memory | None = None,
+    quotas: QuotaKeeper | None = None,
     now: datetime | None = None,
     front_matter: bool = True,
+    create_only: bool = False,
     sync: bool = True,
 ) -> Published:
     """Store the next version of a repo, or find that it says nothing new.
 
-    ``memory`` makes a repeated request get its first answer instead. ``front_matter`` as in
-    resolve, ``sync`` as in durable.write_version. Raises what ``memory`` does; RequestError:
+    ``memory`` makes a repeated request get its first answer instead. A version that does not fit
+    in ``quotas`` is RequestError ``validation_failed``. ``front_matter`` as in
+    resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo that
+    has one, but raise RequestError ``not_owner``. Raises what ``memory`` does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
     ``version_conflict``, ``storage_unavailable``; and ContentError where the latest version
     is broken.
     """
     _check_names(owner, name, publisher)
     with durable.repo_lock(content_root, owner, name):
-        done, record = (memory and memory.recall()), None
+        kept = memory and memory.recall()
+        done = kept and _answer_again(content_root, owner, name, draft, kept, front_matter)
         if not done:
-            done, record = _plan(content_root, owner, name, draft, publisher, now, front_matter)
-            if memory:
-                memory.remember(done, record)
-        if record:
-            durable.write_version(
-                content_root, owner, name, done.version, draft.content.encode(), record,
-                profile=None if done.previous_version else _new_profile(done), sync=sync,
-            )  # fmt: skip
-        elif sync:
+            plan = _plan(
+                content_root, owner, name, draft, publisher, now, front_matter, create_only
+            )
+            done = plan.published
+            with _room(quotas, plan):
+                if memory:
+                    memory.remember(plan.kept)
+                if plan.record:
+                    durable.write_version(
+                        content_root, owner, name, done.version, draft.content.encode(),
+                        plan.record, sync=sync,
+                        profile=None if done.previous_version else _new_profile(done),
+                    )  # fmt: skip
+                    return done
+        if sync:
             durable.sync_repo(content_root, owner, name)
     return done
 
@@ -101,10 +122,59 @@ def preview(
     publisher: str,
     now: datetime | None = None,
     front_matter: bool = True,
+    create_only: bool = False,
 ) -> Published:
     """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    return _plan(content_root, owner, name, draft, publisher, now, front_matter).published
+    return _plan(
+        content_root, owner, name, draft, publisher, now, front_matter, create_only
+    ).published
+
+
+def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:
+    """Room for what is to be written, in the owner's quota."""
+    if not (quotas and plan.record):
+        return contextlib.nullcontext()
+    is_new_repo = plan.kept.previous_version is None
+    size = plan.published.size + len(plan.record)
+    return quotas.room_for(plan.published.owner, is_new_repo=is_new_repo, size=size)
+
+
+def _answer_again(
+    root: str, owner: str, name: str, draft: Draft, kept: Kept, front_matter: bool
+) -> Published | None:
+    """The first answer to a request that is sent again. None: what was kept of it is not in the
+    content, for it died before the commit point, or the version was taken away.
+    """
+    try:
+        with open(f"{content.repo_path(root, owner, name)}/{kept.version}.json", "rb") as file:
+            raw = file.read()
+        record = msgspec.json.decode(raw, type=VersionFile)
+    except (FileNotFoundError, ValueError):
+        return None
+    if kept.record_sha256 not in (None, hashlib.sha256(raw).digest()):
+        return None
+    # Warnings are of the request alone.
+    _, warnings = resolve(draft, name, None, front_matter=front_matter)
+    return _published(owner, name, kept, record, draft, warnings)
+
+
+def _published(
+    owner: str, name: str, kept: Kept, record: VersionFile, draft: Draft, warnings: list[str]
+) -> Published:
+    return Published(
+        owner=owner,
+        name=name,
+        version=kept.version,
+        previous_version=kept.previous_version,
+        changelog=record.changelog,
+        sha256=record.sha256,
+        size=len(draft.content.encode()),
+        publisher=record.publisher,
+        published_at=record.published_at,
+        unchanged=kept.record_sha256 is None,
+        warnings=bounded(warnings),
+    )
 
 
 def _check_names(owner: str, name: str, publisher: str) -> None:
@@ -115,7 +185,7 @@ def _check_names(owner: str, name: str, publisher: str) -> None:
 
 def _plan(
     root: str, owner: str, name: str, draft: Draft, publisher: str, now: datetime | None,
-    front_matter: bool,
+    front_matter: bool, create_only: bool,
 ) -> _Plan:  # fmt: skip
     versions = content.list_versions(root, owner, name).versions
     latest = versions[-1] if versions else None
@@ -125,6 +195,8 @@ def _plan(
 
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
         record, raw = previous[0], None
+    elif previous and create_only:
+        raise RequestError("not_owner", f"{owner}/{name} exists, and may not be updated.")
     else:
         moment = records.format_time(now or datetime.now(UTC))
         versions = [*versions, _next_version(versions, draft.bump)]
@@ -137,20 +209,12 @@ def _plan(
             **metadata._asdict(),
         )
         raw = _render_record(record)
-    published = Published(
-        owner=owner,
-        name=name,
+    kept = Kept(
         version=str(versions[-1]),
         previous_version=str(versions[-2]) if len(versions) > 1 else None,
-        changelog=record.changelog,
-        sha256=record.sha256,
-        size=len(draft.content.encode()),
-        publisher=record.publisher,
-        published_at=record.published_at,
-        unchanged=raw is None,
-        warnings=warnings,
+        record_sha256=raw and hashlib.sha256(raw).digest(),
     )
-    return _Plan(published, raw)
+    return _Plan(_published(owner, name, kept, record, draft, warnings), kept, raw)
 
 
 def _check_base(draft: Draft, latest: Version | None) -> None:

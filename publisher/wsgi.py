@@ -3,8 +3,11 @@
 Settings are environment variables, as ``hubctl`` has them: HUB_CONTENT, HUB_OUT, HUB_STATE,
 HUB_BASE_URL, HUB_SITE_NAME, HUB_QUERIES (1: what serves the site answers searches). Beside them:
 
-HUB_PUBLISH_LIMIT    publications a minute and token, 30 by default, 0 for no limit
+HUB_PUBLISH_LIMIT    publications a minute and owner, 30 by default, 0 for no limit
 HUB_OPEN_SIGNUP      1: people may make accounts themselves
+HUB_QUOTA_REPOS      the most that an owner may have: repos, versions, and bytes of texts and
+HUB_QUOTA_VERSIONS   records; 0 for no quota, which is the default unless people may make
+HUB_QUOTA_BYTES      accounts themselves
 HUB_OPENID_ISSUER    an OpenID Connect provider with which people may sign in. With it come
                      HUB_OPENID_CLIENT_ID, HUB_OPENID_NAME, and the client secret as
                      HUB_OPENID_CLIENT_SECRET or in a file, HUB_OPENID_CLIENT_SECRET_FILE.
@@ -36,9 +39,11 @@ from publisher.environment import (
     issuers_from,
     number_from,
     provider_from,
+    quotas_from,
     settings_from,
 )
 from publisher.log import configure_logging, log_build
+from publisher.quotas import default_quotas
 
 
 def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
@@ -46,13 +51,15 @@ def _start(environ: Mapping[str, str], running: ExitStack) -> Callable:
     settings = settings_from(environ)
     publish_limit = number_from(environ, "HUB_PUBLISH_LIMIT", PUBLISH_LIMIT)
     proxies = number_from(environ, "HUB_TRUSTED_PROXIES", 0)
+    open_signup = flag_from(environ, "HUB_OPEN_SIGNUP")
+    quotas = quotas_from(environ, default_quotas(open_signup))
     database = running.enter_context(Database(settings.state))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
     wsgi: Callable = create_app(
         settings, rebuilder, Accounts(database), database,
-        publish_limit=publish_limit, issuers=issuers_from(environ),
-        open_signup=flag_from(environ, "HUB_OPEN_SIGNUP"), openid=provider_from(environ),
+        publish_limit=publish_limit, quotas=quotas, issuers=issuers_from(environ),
+        open_signup=open_signup, openid=provider_from(environ),
     )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})

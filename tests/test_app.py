@@ -1,5 +1,6 @@
 """Publishing over HTTP: who may, what is refused in which order, and what is answered."""
 
+import difflib
 import io
 import json
 import logging
@@ -7,6 +8,7 @@ import re
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -32,6 +34,7 @@ from publisher.database import Database
 from publisher.environment import number_from, settings_from
 from publisher.incoming import BODY_BYTES_MAX, bearer_token
 from publisher.log import configure_logging
+from publisher.quotas import Quotas
 from publisher.tokens import make_token
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
@@ -674,6 +677,130 @@ def test_one_key_for_several_repos_at_once(hub: Hub):
     assert len(content.list_repos(hub.settings.content, "ann")) == 1
 
 
+# Sizes of answers, and of what is kept of them
+
+TAGS_BAD = 300
+
+
+def bad_tags(content: str = "One.") -> dict[str, str]:
+    tags = ", ".join(f"'bad tag {number} {'?' * 20}'" for number in range(TAGS_BAD))
+    return {"content": f"---\ntags: [{tags}]\n---\n{content}"}
+
+
+def test_warnings_are_bounded(hub: Hub):
+    created = hub.post(bad_tags(), headers=KEY)
+    warnings = created.json["data"]["warnings"]
+    assert len(warnings) == 20 and warnings[-1] == f"And {TAGS_BAD - 19} more."
+    assert "'bad tag 18" in warnings[-2] and len(created.data) < 10_000
+    assert without_serial(hub.post(bad_tags(), headers=KEY)) == without_serial(created)
+    long = "x" * 9_000
+    hostile = hub.post({"content": f"---\ntags: ['{long}!']\n{long[:900]}: 1\n---\nOne."})
+    assert all(len(warning) <= 500 for warning in hostile.json["data"]["warnings"])
+    assert "'xxx" in hostile.text and "is left out: a tag is" in hostile.text
+
+
+def test_details_are_bounded(hub: Hub):
+    fields = {f"field-{number}-{'x' * 1000}": 1 for number in range(1000)}
+    refused = hub.post(fields)
+    assert code_of(refused) == "validation_failed"
+    details = refused.json["error"]["details"]
+    assert len(details) == 20 and details[-1]["message"] == "And 981 more."
+    assert all(len(one["field"]) <= 80 and len(one["message"]) <= 500 for one in details)
+    assert len(refused.data) < 20_000
+    long = hub.post({"bump": "x", "base_version": "9" * 100_000})
+    assert len(long.data) < 3_000 and fields_of(long) == ["bump", "base_version"]
+
+
+def test_only_what_is_shown_is_compared_with_what_is_known(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+):
+    compared: list[str] = []
+    real = difflib.get_close_matches
+    monkeypatch.setattr(
+        difflib, "get_close_matches", lambda *args: compared.append(args[0]) or real(*args)
+    )
+    hub.post({f"titel-{number}": 1 for number in range(1000)})
+    front = "\n".join(f"titel-{number}: 1" for number in range(300))
+    hub.post({"content": f"---\n{front}\n---\nOne."})
+    assert len(compared) == 40
+
+
+def test_what_is_kept_of_an_answer_is_small(hub: Hub):
+    fields = bad_tags() | {"changelog": "y" * 8_000}
+    hub.post(fields)
+
+    def kept_bytes() -> int:
+        hub.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return Path(hub.database.path).stat().st_size
+
+    before = kept_bytes()
+    for number in range(25):
+        key = f"{number:0255}"
+        answer = hub.post(fields, headers={"Idempotency-Key": key})
+        assert answer.status_code == 200 and len(answer.data) > 8_000
+    assert hub.database.execute("SELECT count(*) FROM answer") == [(25,)]
+    (row,) = hub.database.execute("SELECT * FROM answer WHERE key = ?", (key,))
+    assert sum(len(value) for value in row if isinstance(value, str | bytes)) < 400
+    assert kept_bytes() - before < 25 * 1024
+
+
+def test_so_many_answers_of_an_owner_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("publisher.app.KEPT_SECONDS", 60)
+    hub = Hub(tmp_path, publish_limit=20)
+    kept_max = 40  # two windows of a minute
+    now = int(time.time())
+    hub.database.execute(
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?) "
+        "INSERT INTO answer (owner, key, fingerprint, version, kept_until) "
+        "SELECT 'ann', 'old-' || n, x'00', '1.0.0', ? FROM numbers",
+        (kept_max - 1, now + 500),
+    )
+    first = hub.post(headers=KEY)
+    assert first.status_code == 201
+    refused = hub.post({"content": "Two."}, headers={"Idempotency-Key": "another"})
+    assert code_of(refused) == "rate_limited"
+    assert 490 < int(refused.headers["Retry-After"]) <= 500
+    assert "without the key" in refused.json["error"]["message"]
+    # Nothing is forgotten, and without a key nothing is kept.
+    assert without_serial(hub.post(headers=KEY)) == without_serial(first)
+    assert hub.database.execute("SELECT count(*) FROM answer") == [(kept_max,)]
+    assert hub.versions() == ["1.0.0"]
+    assert hub.post({"content": "Two."}).status_code == 201
+    bobs, _ = hub.make_token("bob")
+    path = "/api/v1/repos/bob/tale/versions"
+    assert hub.post(path=path, token=bobs, headers=KEY).status_code == 201
+    hub.database.execute("UPDATE answer SET kept_until = ? WHERE key = 'old-1'", (now,))
+    again = hub.post({"content": "Three."}, headers={"Idempotency-Key": "another"})
+    assert again.status_code == 201
+    hub.database.close()
+
+
+# Quotas
+
+
+def test_quotas_over_http(tmp_path: Path):
+    hub = Hub(tmp_path, publish_limit=0, quotas=Quotas(repos=3))
+    found = at_once(
+        hub,
+        lambda number: hub.post(
+            path=f"/api/v1/repos/ann/story-{number}/versions",
+            headers=KEY | {"Idempotency-Key": f"k{number}"},
+        ),
+    )
+    refused = [answer for answer in found if answer.status_code != 201]
+    assert len(refused) == 5
+    for answer in refused:
+        assert code_of(answer) == "validation_failed" and fields_of(answer) == ["quota_repos"]
+        assert "0 of 3 left" in answer.json["error"]["message"]
+    hub.restart()
+    for number, answer in enumerate(found):
+        path = f"/api/v1/repos/ann/story-{number}/versions"
+        again = hub.post(path=path, headers={"Idempotency-Key": f"k{number}"})
+        assert again.status_code == answer.status_code
+    assert len(content.list_repos(hub.settings.content, "ann")) == 3
+    hub.database.close()
+
+
 # Limits
 
 
@@ -684,9 +811,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_the_limit_of_a_token(tmp_path: Path, clock: Clock):
+def test_the_limit_of_an_owner(tmp_path: Path, clock: Clock):
     hub = Hub(tmp_path, publish_limit=3)
     other, _ = hub.make_token("ann", "other")
+    trusted, _ = hub.accounts.create_trusted_token("ann", [], "publisher")
+    bobs, _ = hub.make_token("bob")
     wrong_body = {"headers": {"Content-Type": None}}
     found = [hub.post(), hub.post(b"rubbish", **wrong_body), hub.post()]
     assert [answer.status_code for answer in found] == [201, 415, 200]
@@ -698,7 +827,9 @@ def test_the_limit_of_a_token(tmp_path: Path, clock: Clock):
     assert refused.headers["RateLimit"] == '"publish";r=0;t=40'
     assert refused.headers["Retry-After"] == "40"
     assert "40 s" in refused.json["error"]["message"]
-    assert hub.post(token=other).status_code == 200
+    for token in (other, trusted):
+        assert code_of(hub.post(token=token)) == "rate_limited"
+    assert hub.post(path="/api/v1/repos/bob/tale/versions", token=bobs).status_code == 201
     forbidden = hub.post(path="/api/v1/repos/bob/tale/versions")
     assert code_of(forbidden) == "not_owner"
     assert forbidden.headers["RateLimit-Policy"] == '"publish";q=3;w=60'
@@ -719,6 +850,18 @@ class SlowBody:
         if self._raw.tell() == 0:
             self._happening()
         return self._raw.read(size)
+
+
+def test_no_body_is_read_of_who_is_over_the_limit(tmp_path: Path, clock: Clock):
+    hub = Hub(tmp_path, publish_limit=1)
+    read: list[bool] = []
+    raw = json.dumps({"content": "One."}).encode()
+    for status in (201, 429):
+        read.clear()
+        slow = SlowBody(raw, lambda: read.append(True))
+        assert hub.post(raw, environ_overrides={"wsgi.input": slow}).status_code == status
+        assert read == [True] * (status == 201)
+    hub.database.close()
 
 
 @pytest.mark.parametrize(

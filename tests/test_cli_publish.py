@@ -77,13 +77,13 @@ def test_import(folder: Path):
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
         "would create ann/a 1.0.0\nwould create bob/b 1.0.0\n"
-        "2 repos to create, 0 to update, 0 unchanged, 0 rejected\n"
+        "2 repos to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
     )
     done = run(*args)
-    assert done.stdout == "2 repos created, 0 updated, 0 unchanged, 0 rejected\n"
+    assert done.stdout == "2 repos created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
     assert done.exit_code == 0 and "hubctl build" in done.stderr
     again = run(*args)
-    assert again.stdout == "0 repos created, 0 updated, 2 unchanged, 0 rejected\n"
+    assert again.stdout == "0 repos created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
     assert run("check").exit_code == 0
     one_owner = run("import", "some.csv", "--contributor-column", "", "--owner", "team")
     assert one_owner.stdout.startswith("2 repos created")
@@ -97,12 +97,44 @@ def test_import_tells_what_is_rejected(folder: Path):
     assert "Rejected: row 3: " in done.stderr and "1 could not be imported" in done.stderr
 
 
+def test_import_names_the_other_owners(folder: Path):
+    table = folder / "some.csv"
+    table.write_text("title,prompt,owner\nA,one,ann\nB,two,ann\nC,three,bob\nD,four,\n")
+    done = run("import", "some.csv")
+    assert done.exit_code == 0
+    assert "New repos of other owners: ann 2, bob 1\n" in done.stderr
+    table.write_text("title,prompt,owner\nA,1,ann\nB,2,ann\nC,3,bob\nD,4,\n")
+    for mode, updated in ((["--dry-run"], "1 to update"), ([], "1 updated")):
+        refused = run("import", "some.csv", *mode)
+        assert refused.exit_code == 1
+        assert refused.stdout.endswith(f"{updated}, 0 unchanged, 0 rejected, 3 refused\n")
+        assert (
+            "Refused: 3 changes to repos of other owners: ann 2, bob 1. To update "
+            "these repos, add --allow-owner ann --allow-owner bob\n"
+        ) in refused.stderr
+        assert "3 could not be imported" in refused.stderr
+    allowed = run("import", "some.csv", "--allow-owner", "ann", "--allow-owner", "bob")
+    assert allowed.exit_code == 0
+    assert allowed.stdout == "0 repos created, 3 updated, 1 unchanged, 0 rejected, 0 refused\n"
+
+
+def test_import_names_a_bounded_number_of_owners(folder: Path):
+    rows = [f"A,one,owner-{number}\n" for number in range(50)]
+    (folder / "some.csv").write_text("title,prompt,owner\n" + "".join(rows))
+    run("import", "some.csv")
+    (folder / "some.csv").write_text("title,prompt,owner\n" + "".join(rows).replace("one", "two"))
+    refused = run("import", "some.csv")
+    assert "Refused: 50 changes" in refused.stderr and "and 30 owners more" in refused.stderr
+    assert refused.stderr.count("--allow-owner") == 20
+
+
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
         (["nowhere.csv"], 2, "nowhere.csv"),
         (["some.csv", "--tag", "Not OK"], 2, "a tag is"),
         (["some.csv", "--owner", "api"], 1, "another owner"),
+        (["some.csv", "--allow-owner", "No One"], 1, "owner"),
         (["some.csv", "--title-column", "name"], 1, "The columns are: title, prompt."),
     ],
 )

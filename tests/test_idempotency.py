@@ -15,7 +15,7 @@ from publisher import idempotency
 from publisher.database import Database
 from publisher.drafts import make_draft
 from publisher.idempotency import KEPT_SECONDS, SWEEP_SECONDS, Answers, Keyed, fingerprint
-from publisher.publish import Published, publish
+from publisher.publish import Kept, Published, publish
 from tests.test_durable import at, watched
 from tests.test_throttle import Clock
 
@@ -32,7 +32,7 @@ class Store:
     def open(self) -> None:
         """As a new process does."""
         self.database = Database(self._state)
-        self.answers = Answers(self.database, self.root)
+        self.answers = Answers(self.database)
 
     def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
         owner, name = repo.split("/")
@@ -146,8 +146,7 @@ def test_a_failure_after_the_key_was_kept(store: Store):
 def test_the_number_went_to_another(store: Store):
     store.answers.put(
         Keyed("ann", "k", fingerprint("ann", "story", None, b"One.")),
-        Published("ann", "story", "1.0.0", None, "", "", 4, "ann", "", False, []),
-        b"The record that was never written",
+        Kept("1.0.0", None, b"the hash of a record that was never written"),
     )
     store.put("Another's.", key=None)
     assert store.put("One.").version == "1.0.1"
@@ -197,9 +196,9 @@ def test_a_key_that_another_repo_takes_meanwhile(store: Store):
         for name in ("story", "poem")
     )
     assert story.recall() is None and poem.recall() is None
-    published = store.put("One.", key=None)
-    story.remember(published, b"record")
-    assert refusal(lambda: poem.remember(published, b"record")) == "idempotency_key_reused"
+    kept = Kept("1.0.0", None, b"hash")
+    story.remember(kept)
+    assert refusal(lambda: poem.remember(kept)) == "idempotency_key_reused"
 
 
 def test_at_once_from_two_processes(tmp_path: Path):

@@ -10,8 +10,11 @@ from builder import content
 from builder.errors import OperatorError, RequestError
 from builder.names import Version
 from builder.records import CONTENT_BYTES_MAX, Variable, VersionFile
+from publisher.drafts import make_draft
 from publisher.importers.items import Columns
 from publisher.importers.run import Options, Outcome, import_source
+from publisher.publish import publish
+from tests.test_durable import watched
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def reasons(outcome: Outcome) -> dict[str, str]:
 def test_a_table(root: str):
     table = 'Act,Prompt,Tags,Contributor\r\nChef,"Cook\r\n{{dish}}.",Food;Fun,"@Ann, bob"\r\n'
     outcome = bring_text(root, "chefs.csv", "\ufeff" + table)
-    assert outcome == Outcome(["ann/chef 1.0.0"], [], [], [], [])
+    assert outcome == Outcome(["ann/chef 1.0.0"], [], [], [], [], [])
     record, text = latest(root, "ann/chef")
     assert text == "Cook\r\n{{dish}}."
     assert (record.title, record.tags, record.publisher) == ("Chef", ["food", "fun"], "ann")
@@ -63,7 +66,7 @@ def test_a_table(root: str):
 def test_a_second_import_brings_what_has_changed(root: str):
     bring_text(root, "a.csv", "title,prompt\nA,one\nB,two\n")
     again = bring_text(root, "a.csv", "title,prompt\nA,one\nB,two\n")
-    assert again == Outcome([], [], ["imported/a 1.0.0", "imported/b 1.0.0"], [], [])
+    assert again == Outcome([], [], ["imported/a 1.0.0", "imported/b 1.0.0"], [], [], [])
     changed = bring_text(root, "a.csv", "title,prompt\nA,one\nB,three\n")
     assert (changed.updated, changed.unchanged) == (["imported/b 1.0.1"], ["imported/a 1.0.0"])
     record, text = latest(root, "imported/b")
@@ -385,6 +388,47 @@ def test_owners_of_files_can_be_ignored(root: str):
         root, "basic.prompty", PROMPTY, owner="team", columns=Columns(contributor="")
     )
     assert outcome.created == ["team/basic 1.0.0"]
+
+
+# Other owners
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("chef.csv", "title,prompt,owner\nChef,{},Ann\n"),
+        ("chef.tsv", "title\tprompt\tcontributor\nChef\t{}\tAnn\n"),
+        ("chef.jsonl", '{{"title": "Chef", "prompt": "{}", "author": "Ann"}}\n'),
+        ("chef.prompty", "---\nname: Chef\nauthors: [Ann]\n---\n{}\n"),
+        ("lib/chef/SKILL.md", "---\nname: chef\nmetadata: {{author: Ann}}\n---\n{}\n"),
+    ],
+)
+def test_other_owners_repos_are_created_and_never_updated(root: str, file: str, text: str):
+    assert bring_text(root, file, text.format("Cook.")).created == ["ann/chef 1.0.0"]
+    assert bring_text(root, file, text.format("Cook.")).unchanged == ["ann/chef 1.0.0"]
+    changed = text.format("Burn.")
+    for dry_run in (True, False):
+        refused = bring_text(root, file, changed, dry_run=dry_run, allowed_owners=("bob",))
+        assert refused == Outcome([], [], [], ["ann/chef"], [], [])
+    assert "Cook." in latest(root, "ann/chef")[1]
+    allowed = bring_text(root, file, changed, allowed_owners=("bob", "ann"))
+    assert allowed.updated == ["ann/chef 1.0.1"] and not allowed.refused
+    assert bring_text(root, file, text.format("Boil."), owner="ann").updated == ["ann/chef 1.0.2"]
+
+
+def test_what_an_owner_publishes_during_an_import_is_not_updated(root: str):
+    is_published = []
+
+    def publish_first(call: str, args: tuple) -> None:
+        # The import waits for the lock of the repo, which was free when it looked.
+        if call == "flock" and not is_published:
+            is_published.append(True)
+            publish(root, "ann", "chef", make_draft({"content": "Mine."}), publisher="ann")
+
+    with watched(publish_first):
+        outcome = bring_text(root, "a.csv", "title,prompt,owner\nChef,Theirs.,ann\n")
+    assert is_published and outcome.refused == ["ann/chef"]
+    assert latest(root, "ann/chef")[1] == "Mine."
 
 
 def test_file_names_need_not_be_text(root: str):

@@ -64,7 +64,8 @@ def test_a_database_of_the_first_release(tmp_path: Path):
         (digest(text.encode()).digest(), NOW_SECONDS, NOW_SECONDS + 86_400),
     )
     old.execute(
-        "INSERT INTO answer VALUES ('ann', 'key', x'00', '1.0.0', NULL, x'01', ?)", (NOW_SECONDS,)
+        "INSERT INTO answer VALUES ('ann', 'key', x'00', '1.0.1', NULL, ?, ?)",
+        (b'{"version": "1.0.1", "previous_version": "1.0.0", "changelog": "Kinder"}', NOW_SECONDS),
     )
     old.commit()
     old.close()
@@ -81,7 +82,9 @@ def test_a_database_of_the_first_release(tmp_path: Path):
                 "0123abcd", ("story", "review"), None,
             )  # fmt: skip
             accounts.check_may_publish(token, "ann", "story")
-            assert database.execute("SELECT count(*) FROM answer") == [(1,)]
+            assert database.execute("SELECT key, version, previous_version FROM answer") == [
+                ("key", "1.0.1", "1.0.0")
+            ]
             assert accounts.look_like("b0-b") == ["bob"]
             assert ways_to_sign_in(database) == {}
             assert not Passwords(database).verify("ann", password)

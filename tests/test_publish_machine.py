@@ -119,7 +119,7 @@ class Publications(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
         self.settings = settings_in(self.folder)
         self.database = Database(self.settings.state)
-        self.answers = Answers(self.database, self.settings.content)
+        self.answers = Answers(self.database)
         self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}
         # By owner and key: what may be kept; None: nothing.
         self.memories: dict[tuple[str, str], list[Memory | None]] = {}
@@ -330,7 +330,7 @@ class Publications(RuleBasedStateMachine):
         """The process ends; the next knows only what is on the disk."""
         self.database.close()
         self.database = Database(self.settings.state)
-        self.answers = Answers(self.database, self.settings.content)
+        self.answers = Answers(self.database)
         self.hint = set()
 
     # Builds

@@ -235,14 +235,17 @@ def test_below_a_path(tmp_path: Path) -> None:
         assert requests.post(server.origin + URL, timeout=DEADLINE_SECONDS).status_code == 405
 
 
-def test_a_limit_of_publications(small: Settings) -> None:
+def test_limits_of_publications(small: Settings) -> None:
     token = add_publisher(small, "zoe")
-    with serving(small, "--publish-limit", "2") as server:
+    with serving(small, "--publish-limit", "2", "--quota-repos", "1") as server:
         headers = {"Authorization": f"Bearer {token}"}
-        for _ in range(2):
-            answer = server.request("POST", URL, json=BODY, headers=headers)
+        for url, status in ((URL, 201), (URL.replace("hello", "more"), 422)):
+            answer = server.request("POST", url, json=BODY, headers=headers)
             assert answer.headers["RateLimit-Policy"] == '"publish";q=2;w=60'
-        assert answer.status_code == 200
+            assert answer.status_code == status
+        assert answer.json()["error"]["details"] == [
+            {"field": "quota_repos", "message": "0 of 1 left, 1 needed"}
+        ]
         answer = server.request("POST", URL, json=BODY, headers=headers)
         assert answer.status_code == 429
         assert answer.json()["error"]["code"] == "rate_limited"

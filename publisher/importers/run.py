@@ -13,7 +13,7 @@ from builder import content, names
 from builder.errors import HubError, OperatorError, RequestError
 from builder.records import Draft
 from publisher.drafts import make_draft
-from publisher.fields import parse_loosely
+from publisher.fields import bounded, parse_loosely
 from publisher.importers import files, lines, tables
 from publisher.importers.items import Columns, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
@@ -22,7 +22,9 @@ from publisher.publish import preview, publish
 
 class Options(NamedTuple):
     """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
-    ``tags`` are for all. Without ``changelog`` it tells the source."""
+    ``tags`` are for all. Without ``changelog`` it tells the source. Repos of other owners are
+    updated for ``allowed_owners`` only.
+    """
 
     owner: str = "imported"
     columns: Columns = Columns()
@@ -30,14 +32,18 @@ class Options(NamedTuple):
     tags: tuple[str, ...] = ()
     changelog: str | None = None
     dry_run: bool = False
+    allowed_owners: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
-    """What came of an import, in the order of the source; ``owner/name x.y.z`` of repos."""
+    """What came of an import, in the order of the source; ``owner/name x.y.z`` of repos.
+    ``refused``: ``owner/name`` of other owners' repos that the source would change.
+    """
 
     created: list[str]
     updated: list[str]
     unchanged: list[str]
+    refused: list[str]
     rejected: list[Rejection]
     warnings: list[str]
 
@@ -51,6 +57,8 @@ def import_source(
     where nothing of the source can be read, RequestError ``storage_unavailable``.
     """
     names.check_new_owner(options.owner)
+    for owner in options.allowed_owners:
+        names.check_owner(owner)
     content.list_owners(content_root)  # is there a content folder, and is it one?
     found = list(_read(path, options.columns))
     # The name of a file is bytes, and need not be text.
@@ -86,9 +94,10 @@ class _Task:
     """One run: what has been given out and seen so far, and the outcome."""
 
     def __init__(self, root: str, options: Options, source: str) -> None:
-        self.outcome = Outcome([], [], [], [], [])
+        self.outcome = Outcome([], [], [], [], [], [])
         self._root = root
         self._options = options
+        self._own = {options.owner, *options.allowed_owners}
         self._source = source
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
@@ -109,15 +118,21 @@ class _Task:
         try:
             self._publish(one, owner, name)
         except HubError as error:
-            if isinstance(error, RequestError) and error.code == "storage_unavailable":
+            code = error.code if isinstance(error, RequestError) else ""
+            if code == "storage_unavailable":
                 raise
+            if code == "not_owner":
+                self.outcome.refused.append(f"{owner}/{name}")
+                return
             self.outcome.rejected.append(Rejection(one.where, str(error).removesuffix(".")))
 
     def _publish(self, item: Item, owner: str, name: str) -> None:
         is_there = bool(content.list_versions(self._root, owner, name).versions)
         draft, notes = self._make_draft(item, is_there)
         # The item's fields have taken in its front matter.
-        options = {"publisher": owner, "front_matter": False}
+        options = {
+            "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
+        }  # fmt: skip
         if self._options.dry_run:
             done = preview(self._root, owner, name, draft, **options)
         else:
@@ -126,8 +141,8 @@ class _Task:
         if done.unchanged:
             self.outcome.unchanged.append(repo)
             return
-        (self.outcome.updated if is_there else self.outcome.created).append(repo)
-        warnings = item.warnings + notes + done.warnings
+        (self.outcome.updated if done.previous_version else self.outcome.created).append(repo)
+        warnings = bounded(item.warnings + notes + done.warnings)
         self.outcome.warnings.extend(f"{item.where}: {warning}" for warning in warnings)
 
     def _make_draft(self, item: Item, is_there: bool) -> tuple[Draft, list[str]]:

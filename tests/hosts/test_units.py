@@ -85,7 +85,7 @@ def test_the_example_of_a_provider_is_one_that_works():
     known = {
         option.envvar for option in serve.params if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 5
+    assert len(found) == 8
     assert found.keys() <= known
 
 

@@ -1,0 +1,84 @@
+"""Sends an unchanged text with 36,000 bad tags again and again, each time with a new
+Idempotency-Key, and prints the bytes of an answer and what the accounts database keeps of it.
+
+    python bench/attacks/kept_answers.py [--hubctl PATH]
+"""
+
+import argparse
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from servers import Server, free_port, started_server
+
+TAGS = 36_000
+REQUESTS = 20  # below the limit of a minute
+
+
+def publish(server: Server, token: str, key: str) -> int:
+    """Publish the text; returns the bytes of the answer."""
+    tags = ", ".join(["'?'"] * TAGS)
+    text = f"---\ntags: [{tags}]\n---\nOne."
+    request = urllib.request.Request(
+        f"{server.url}/api/v1/repos/ann/story/versions",
+        json.dumps({"content": text}).encode(),
+        {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": key,
+        },
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        return len(answer.read())
+
+
+def database_bytes(path: str) -> int:
+    """The size of the database, with all that its log holds."""
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return os.path.getsize(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hubctl", default=str(Path(sys.executable).with_name("hubctl")))
+    hubctl = parser.parse_args().hubctl
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/content")
+        port = free_port()
+        # An empty PYTHONPATH: another hubctl brings its own code.
+        variables = {
+            "PYTHONPATH": "", "HUB_CONTENT": f"{folder}/content", "HUB_OUT": f"{folder}/site",
+            "HUB_STATE": f"{folder}/var",
+        }  # fmt: skip
+        token = ""
+        for command in (["owner", "add", "ann"], ["token", "create", "ann", "--name", "attack"]):
+            token = subprocess.run(
+                [hubctl, *command], env=os.environ | variables, check=True, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True,
+            ).stdout.strip()  # fmt: skip
+        with started_server(
+            [hubctl, "serve", "--port", str(port)], port, None, variables
+        ) as server:
+            publish(server, token, "first")
+            path = f"{folder}/var/accounts.sqlite3"
+            before = database_bytes(path)
+            sizes = [publish(server, token, f"{number:0255}") for number in range(REQUESTS)]
+            grown = database_bytes(path) - before
+    print(f"Sent {REQUESTS} times {TAGS:,} bad tags in an unchanged text, each with a new key.")
+    print(
+        f"An answer had {max(sizes):,} bytes; accounts.sqlite3 grew by {grown // REQUESTS:,} "
+        "bytes for each."
+    )
+
+
+if __name__ == "__main__":
+    main()

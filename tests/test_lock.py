@@ -1,0 +1,47 @@
+"""The locks pin every dependency that pyproject.toml names, each by the hashes of its files."""
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.servers import PROJECT
+
+LOCKS = {
+    None: "requirements.lock",
+    "test": "tests/requirements.lock",
+    "bench": "bench/requirements.lock",
+}
+_pin = re.compile(
+    r"(?P<pin>\S+==\S+)(?: ; .+?)? \\\n(?:    --hash=sha256:[0-9a-f]{64} \\\n)*"
+    r"    --hash=sha256:[0-9a-f]{64}\n"
+)
+
+
+def read_pins(path: str) -> dict[str, str]:
+    """The version of each package in a lock, in which there is nothing but pins with hashes."""
+    with open(f"{PROJECT}/{path}", encoding="utf-8") as file:
+        text = "".join(line for line in file if not line.startswith("#"))
+    assert _pin.sub("", text) == ""
+    pins = [found["pin"].split("==") for found in _pin.finditer(text)]
+    assert len({name for name, _ in pins}) == len(pins) > 20
+    return dict(pins)
+
+
+@pytest.mark.parametrize("extra", LOCKS)
+def test_locks_have_what_the_project_needs(extra: str | None):
+    with open(f"{PROJECT}/pyproject.toml", "rb") as file:
+        about = tomllib.load(file)
+    needed = about["project"]["dependencies"] + (
+        about["project"]["optional-dependencies"][extra]
+        if extra
+        else about["build-system"]["requires"]
+    )
+    pins = read_pins(LOCKS[extra])
+    for requirement in map(Requirement, needed):
+        version = pins[canonicalize_name(requirement.name)]
+        assert version in requirement.specifier, f"{requirement} is locked at {version}"
+    shared = read_pins(LOCKS[None])
+    assert pins.items() >= {name: shared[name] for name in pins.keys() & shared.keys()}.items()
