@@ -30,12 +30,11 @@ class Limits(NamedTuple):
     headers: int = 100
     # Requests that were sent without waiting for an answer.
     pipelined: int = 100
-    # From when an answer is sent, or a connection made, until the next head is whole.
-    head_seconds: float = 10
-    # Without taking a byte of an answer.
-    blocked_seconds: float = 30
-    # How often the two times are looked at.
-    look_seconds: float = 1
+    tick_seconds: float = 1
+    # Ticks for the head of a request, from the end of the answer before it.
+    head_ticks: int = 10
+    # Ticks in which the client takes nothing of an answer.
+    blocked_ticks: int = 60
 
 
 class Connections:
@@ -108,13 +107,14 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._all = connections
         self._limits = connections.limits
         self._address: str | None = None  # None: not counted
-        self._look_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         # Bytes since the parser last told of anything, which it keeps until it does.
         self._untold_bytes = 0
         self._has_exceeded = self._is_refused = False
-        # When the client last began to owe a head, and last took something of an answer.
-        self._waits_since = self._blocked_since = self.loop.time()
+        # Ticks that the client has owed a head, and has taken nothing. Counted, as a clock would
+        # blame clients for time in which this process was stopped.
+        self._head_ticks = self._blocked_ticks = 0
         self._unsent_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -126,11 +126,11 @@ class _LimitedProtocol(HttpToolsProtocol):
             transport.close()
         else:
             self._address = address
-        self._look_timer = self.loop.call_later(self._limits.look_seconds, self._look)
+        self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self._look_timer.cancel()
+        self._timer.cancel()
         if self._address is not None:
             self._all.leave(self._address)
 
@@ -145,14 +145,13 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._blocked_since = self.loop.time()
+        self._blocked_ticks = 0
 
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= self._limits.pipelined:
             raise _LimitExceeded
         super().on_message_begin()
-        self._head_bytes = self._untold_bytes = 0
-        self._waits_since = self.loop.time()
+        self._head_bytes = self._untold_bytes = self._head_ticks = 0
 
     def on_url(self, url: bytes) -> None:
         self._count(url)
@@ -211,20 +210,18 @@ class _LimitedProtocol(HttpToolsProtocol):
             % (answer.status, HTTPStatus(answer.status).phrase.encode(), head, answer.body)
         )
 
-    def _look(self) -> None:
-        """Close a connection whose client lets us wait too long."""
-        now = self.loop.time()
+    def _tick(self) -> None:
+        """Close the connection if its client has let us wait too long."""
+        self._head_ticks = 0 if self._is_answering() else self._head_ticks + 1
         unsent_bytes = self.transport.get_write_buffer_size()
-        if unsent_bytes < self._unsent_bytes or not unsent_bytes:
-            self._blocked_since = now
+        is_blocked = unsent_bytes and unsent_bytes >= self._unsent_bytes
+        self._blocked_ticks = self._blocked_ticks + 1 if is_blocked else 0
         self._unsent_bytes = unsent_bytes
-        if self._is_answering():
-            self._waits_since = now
-        if now - self._blocked_since > self._limits.blocked_seconds:
+        if self._blocked_ticks > self._limits.blocked_ticks:
             self.transport.abort()
-        elif now - self._waits_since > self._limits.head_seconds:
+        elif self._head_ticks > self._limits.head_ticks:
             self.transport.close()
-        self._look_timer = self.loop.call_later(self._limits.look_seconds, self._look)
+        self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
 
 def raise_open_files_limit() -> int:
