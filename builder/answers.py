@@ -16,7 +16,7 @@ from builder import http, render
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
 from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
-from builder.site import GZIP_LEVEL, mark_of
+from builder.site import GZIP_LEVEL, Mark, mark_of
 
 # Below this, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
@@ -153,7 +153,7 @@ class Body:
         self.size = len(data) if is_in_memory else OPEN_FILE_BYTES
         if self.gzipped:
             self.size += len(self.gzipped.body)
-        self.mark: tuple[int, ...] = ()
+        self.mark: Mark | tuple[()] = ()
 
     def answer(self, request: dict[bytes, bytes]) -> Answer:
         """The answer to a GET with these headers. Raises RequestError for an empty range."""
@@ -241,6 +241,7 @@ class FileBodies:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._reading: dict[tuple[str, Mark], asyncio.Future[Body | None]] = {}
         self._lock = threading.Lock()
 
     async def get(self, file: str, media: str, cache: str) -> Body | None:
@@ -249,12 +250,19 @@ class FileBodies:
             status = os.stat(f"{self._root}/{file}")
         except (FileNotFoundError, NotADirectoryError):
             return None
+        mark = mark_of(status)
         body = self._bodies.get(file)
-        if body is not None and body.mark == mark_of(status):
+        if body is not None and body.mark == mark:
             return body
         if status.st_size <= QUICK_BYTES_MAX:
             return self._read(file, media, cache)
-        return await asyncio.to_thread(self._read, file, media, cache)
+        # However many ask at once, it is read once.
+        reading = self._reading.get((file, mark))
+        if reading is None:
+            reading = asyncio.ensure_future(asyncio.to_thread(self._read, file, media, cache))
+            self._reading[file, mark] = reading
+            reading.add_done_callback(lambda _: self._reading.pop((file, mark)))
+        return await asyncio.shield(reading)
 
     def _read(self, file: str, media: str, cache: str) -> Body | None:
         try:

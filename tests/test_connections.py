@@ -94,14 +94,14 @@ class Client:
 class Running:
     """A server on a free port. Its clients are closed at the end."""
 
-    def __init__(self, server: uvicorn.Server, connections: Connections) -> None:
+    def __init__(self, server: uvicorn.Server, port: int, connections: Connections) -> None:
         self.server = server
+        self.port = port
         self.connections = connections
         self.clients: list[Client] = []
 
     async def connect(self, address: str = "127.0.0.1") -> Client:
-        port = self.server.servers[0].sockets[0].getsockname()[1]
-        self.clients.append(Client(port, address))
+        self.clients.append(Client(self.port, address))
         return await self.clients[-1].connect()
 
     async def ask(self, request: bytes, address: str = "127.0.0.1") -> bytes:
@@ -119,18 +119,19 @@ class Running:
 
 @contextlib.asynccontextmanager
 async def running(
-    app: Callable, limits: Limits = NEVER, total_max: int = 100, proxies: tuple[str, ...] = ()
-) -> AsyncIterator[Running]:
+    app: Callable, limits: Limits = NEVER, total_max: int = 100, proxies: tuple[str, ...] = (),
+    send_buffer_bytes: int | None = None,
+) -> AsyncIterator[Running]:  # fmt: skip
     connections = Connections(total_max, proxies, limits)
     config = uvicorn.Config(
         app, http=connections.protocol, ws="none", lifespan="off", log_config=None
     )
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
-    # Small, so that the server soon sees what its clients take.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    if send_buffer_bytes:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     serving = asyncio.create_task(server.serve([listener]))
-    run = Running(server, connections)
+    run = Running(server, listener.getsockname()[1], connections)
     try:
         await until(lambda: server.started)
         yield run
@@ -356,7 +357,8 @@ def test_answer_that_nobody_takes(is_kept: bool) -> None:
 def test_answer_that_is_taken_slowly() -> None:
     async def test() -> None:
         app = App(b"x" * LARGE_BYTES)
-        async with running(app, SOON) as server:
+        # Small, so that the server soon sees what its clients take.
+        async with running(app, SOON, send_buffer_bytes=4096) as server:
             slow, blocked = [await server.connect() for _ in range(2)]
             for client in (slow, blocked):
                 await client.send(GET + b"Connection: close\r\n\r\n")
