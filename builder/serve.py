@@ -63,10 +63,9 @@ class ReadApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            answer = await self._answer(scope)
-            headers = answer.headers
-            if self._policy and self._is_api(scope["path"]):
-                headers = headers + self._policy
+            is_api = self._is_api(scope["path"])
+            answer = await self._answer(scope, is_api)
+            headers = answer.headers + self._policy if is_api else answer.headers
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             if isinstance(answer.body, FilePart) and scope["method"] != "HEAD":
                 await _send_pieces(answer.body, receive, send)
@@ -88,12 +87,12 @@ class ReadApp:
             return None
         return path[len(self._base_path) :] or "/"
 
-    async def _answer(self, scope: Scope) -> Answer:
+    async def _answer(self, scope: Scope, is_api: bool) -> Answer:
         path = scope["path"]
         try:
             if scope["method"] == "OPTIONS":
                 return _preflight()
-            if self._throttle and self._is_api(path):
+            if self._throttle and is_api:
                 client = scope["client"]
                 wait_seconds = self._throttle.hit(client[0] if client else "")
                 if wait_seconds:
@@ -106,7 +105,7 @@ class ReadApp:
                 headers.pop(b"range", None)  # only a GET has ranges
             return body.answer(headers)
         except RequestError as error:
-            if error.status == 404 and not self._is_api(path):
+            if error.status == 404 and not is_api:
                 page = self._redirected(path) or await self._not_found_page()
                 return page or error_answer(error)
             return error_answer(error, RETRY_SECONDS if error.status == 503 else None)

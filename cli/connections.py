@@ -154,11 +154,11 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = self._untold_bytes = self._head_ticks = 0
 
     def on_url(self, url: bytes) -> None:
-        self._count(url)
+        self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(name + value)
+        self._count(len(name) + len(value))
         if len(self.headers) >= self._limits.headers:
             self._exceed()
         super().on_header(name, value)
@@ -187,9 +187,9 @@ class _LimitedProtocol(HttpToolsProtocol):
         else:
             super().send_400_response(msg)
 
-    def _count(self, part: bytes) -> None:
+    def _count(self, size: int) -> None:
         self._untold_bytes = 0
-        self._head_bytes += len(part)
+        self._head_bytes += size
         if self._head_bytes > self._limits.head_bytes:
             self._exceed()
 

@@ -11,7 +11,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from standing_by import Attacked, memory_mib, options, slowest_seconds
 
-START = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
+# Answered by the Flask side, for which headers of one name are joined.
+START = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 MB = 1_000_000
 SECONDS_MAX = 90
 
@@ -28,7 +29,7 @@ def main() -> None:
                 answer = send(server, parts)
             print(
                 f"{told}: {answer}; bystander's longest GET / {slowest[0]:.2f} s; "
-                f"server {memory_mib(server.pid)} MiB"
+                f"server at most {memory_mib(server.pid)} MiB"
             )
 
 

@@ -103,6 +103,6 @@ def slowest_seconds(server: Attacked) -> Iterator[list[float]]:
 
 
 def memory_mib(pid: int) -> int:
-    """The memory that a process has now, in MiB."""
+    """The most memory that a process has had, in MiB."""
     with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:")) // 1024
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) // 1024
