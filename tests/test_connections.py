@@ -124,7 +124,12 @@ async def running(
 ) -> AsyncIterator[Running]:  # fmt: skip
     connections = Connections(total_max, proxies, limits)
     config = uvicorn.Config(
-        app, http=connections.protocol, ws="none", lifespan="off", log_config=None
+        app,
+        http=connections.protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
