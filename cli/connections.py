@@ -1,7 +1,7 @@
 """Limits on what a connection may hold: a place, memory for the head of a request, and time.
 
-uvicorn has no such limits. Here they are added to its protocol class, through the methods of
-asyncio's Protocol and the callbacks of the parser (httptools) alone.
+uvicorn has no such limits. Here they are added to its protocol class, by its public methods: those
+of asyncio's Protocol, the callbacks of the parser (httptools), and ``send_400_response``.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from builder.errors import RequestError
 from builder.throttle import network
 
 CONNECTIONS_MAX = 4096
-# Files that the rest of the process may have open: databases, publications, builds, large answers.
+# Files that the rest of the process may open: databases, publications, builds, large answers.
 FILES_RESERVED = 384
 
 

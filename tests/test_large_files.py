@@ -1,6 +1,7 @@
 """Files of the site that are too large for the memory: over real sockets, in pieces."""
 
 import asyncio
+import contextlib
 import gzip
 import hashlib
 import os
@@ -85,10 +86,10 @@ def on_site(settings: Settings, test: Callable[[Site], Awaitable[None]]) -> None
         async with running(noting, NEVER) as server:
             site = Site(settings, server)
             await test(site)
-        reads.close()
 
     site: Site = None
-    run(serve())
+    with contextlib.closing(reads):
+        run(serve())
 
 
 def bytes_of(size: int, seed: bytes = b"") -> bytes:

@@ -19,7 +19,7 @@ from processes import ROOT
 from servers import free_port
 
 START_SECONDS_MAX = 120
-ANSWER_SECONDS_MAX = 90
+ANSWER_SECONDS_MAX = 240
 
 
 def options(doc: str) -> argparse.Namespace:
