@@ -3,23 +3,31 @@
 Owns the headers of every answer. Knows HTTP's conditions and encodings, not the catalogue.
 """
 
+import asyncio
 import gzip
 import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from builder import http, render
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
 from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
-from builder.site import GZIP_LEVEL, mark_of
+from builder.site import GZIP_LEVEL, Mark, mark_of
 
 # Below this, compression saves less than a packet.
 GZIP_BYTES_MIN = 1024
 CACHE_BYTES_MAX = 128 * 1024 * 1024
+# Reading and compressing a file up to this size takes no noticeable time.
 QUICK_BYTES_MAX = 256 * 1024
+# A larger file is not kept in memory but sent from the disk in pieces, and not compressed.
+IN_MEMORY_BYTES_MAX = 1024 * 1024
+PIECE_BYTES = 64 * 1024
+# What an open file counts in the cache, which so holds at most 64 of them.
+OPEN_FILE_BYTES = CACHE_BYTES_MAX // 64
 # When to ask again for what is not to be had now.
 RETRY_SECONDS = 5
 
@@ -49,25 +57,68 @@ PAGE_SAFETY: Headers = [
 READ_METHODS = "GET, HEAD, OPTIONS"
 
 
+class _OpenFile:
+    """A file descriptor, closed when nothing refers to this object any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+class FilePart:
+    """The bytes of an open file from ``start`` to ``stop``.
+
+    They stay the same when another file is moved to its path, and all answers from it share one
+    file descriptor.
+    """
+
+    __slots__ = ("_file", "_start", "_stop")
+
+    def __init__(self, file: _OpenFile, start: int, stop: int) -> None:
+        self._file = file
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __getitem__(self, part: slice) -> "FilePart":
+        start, stop, _ = part.indices(len(self))
+        return FilePart(self._file, self._start + start, self._start + stop)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in order, at most PIECE_BYTES at a time."""
+        at = self._start
+        while at < self._stop:
+            piece = os.pread(self._file.descriptor, min(PIECE_BYTES, self._stop - at), at)
+            if not piece:
+                return  # somebody has made the file shorter
+            at += len(piece)
+            yield piece
+
+
 class Answer(NamedTuple):
     """A whole answer. A HEAD request gets it without the body."""
 
     status: int
     headers: Headers
-    body: bytes
+    body: bytes | FilePart
 
 
 class Body:
-    """A representation with its headers made, plain and compressed."""
+    """A representation with its headers made, plain and, if it is in memory, compressed."""
 
     __slots__ = (
         "_not_modified", "etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain",
         "size",
     )  # fmt: skip
 
-    def __init__(self, data: bytes, media: str, cache: str) -> None:
+    def __init__(self, data: bytes | FilePart, media: str, cache: str) -> None:
+        is_in_memory = isinstance(data, bytes)
         # The tag follows from the bytes, so no clock can make a stale answer look fresh.
-        digest = hashlib.blake2b(data, digest_size=12).hexdigest()
+        digest = _digest([data] if is_in_memory else data.pieces())
         self.etag = f'"{digest}"'
         self.gzip_etag = f'"{digest}-gzip"'
         self.is_ranged = media == TEXT
@@ -76,7 +127,8 @@ class Body:
             *SAFETY,
             *CORS,
         ]
-        if len(data) >= GZIP_BYTES_MIN:
+        is_compressible = is_in_memory and len(data) >= GZIP_BYTES_MIN
+        if is_compressible:
             self.headers.append((b"vary", b"Accept-Encoding"))
         content_type = (b"content-type", media.encode())
         fixed = [content_type, *self.headers]
@@ -86,7 +138,7 @@ class Body:
             fixed.append((b"accept-ranges", b"bytes"))
         self.plain = _full_answer(fixed, data, self.etag)
         self.gzipped = None
-        if len(data) >= GZIP_BYTES_MIN:
+        if is_compressible:
             # The time in gzip's header would make every copy different.
             packed = gzip.compress(data, GZIP_LEVEL, mtime=0)
             if len(packed) < len(data):
@@ -97,8 +149,11 @@ class Body:
             etag: Answer(304, [*self.headers, (b"etag", etag)], b"")
             for etag in (self.etag.encode(), self.gzip_etag.encode())
         }
-        self.size = len(data) + (len(self.gzipped.body) if self.gzipped else 0)
-        self.mark: tuple[int, ...] = ()
+        # Bytes of the cache that it takes.
+        self.size = len(data) if is_in_memory else OPEN_FILE_BYTES
+        if self.gzipped:
+            self.size += len(self.gzipped.body)
+        self.mark: Mark | tuple[()] = ()
 
     def answer(self, request: dict[bytes, bytes]) -> Answer:
         """The answer to a GET with these headers. Raises RequestError for an empty range."""
@@ -145,7 +200,14 @@ class Body:
         return Answer(206, headers, whole[start:stop])
 
 
-def _full_answer(headers: Headers, body: bytes, etag: str) -> Answer:
+def _digest(pieces: Iterable[bytes]) -> str:
+    hashed = hashlib.blake2b(digest_size=12)
+    for piece in pieces:
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def _full_answer(headers: Headers, body: bytes | FilePart, etag: str) -> Answer:
     length = (b"content-length", b"%d" % len(body))
     return Answer(200, [*headers, (b"etag", etag.encode()), length], body)
 
@@ -179,39 +241,42 @@ class FileBodies:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._reading: dict[tuple[str, Mark], asyncio.Future[Body | None]] = {}
         self._lock = threading.Lock()
 
-    def get(self, file: str, media: str, cache: str) -> Body | None:
+    async def get(self, file: str, media: str, cache: str) -> Body | None:
         """The body of a file relative to the site; None if there is no such file."""
-        path = f"{self._root}/{file}"
         try:
-            status = os.stat(path)
+            status = os.stat(f"{self._root}/{file}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         mark = mark_of(status)
         body = self._bodies.get(file)
         if body is not None and body.mark == mark:
             return body
+        if status.st_size <= QUICK_BYTES_MAX:
+            return self._read(file, media, cache)
+        # However many ask at once, it is read once.
+        reading = self._reading.get((file, mark))
+        if reading is None:
+            reading = asyncio.ensure_future(asyncio.to_thread(self._read, file, media, cache))
+            self._reading[file, mark] = reading
+            reading.add_done_callback(lambda _: self._reading.pop((file, mark)))
+        return await asyncio.shield(reading)
+
+    def _read(self, file: str, media: str, cache: str) -> Body | None:
         try:
-            with open(path, "rb") as opened:
-                # Of the file that was opened: it may have been replaced since.
-                status = os.fstat(opened.fileno())
-                data = opened.read()
+            opened = _OpenFile(os.open(f"{self._root}/{file}", os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:
             return None
-        body = Body(data, media, cache)
+        # Of the file that was opened: it may have been replaced since.
+        status = os.fstat(opened.descriptor)
+        data = FilePart(opened, 0, status.st_size)
+        in_memory = b"".join(data.pieces()) if len(data) <= IN_MEMORY_BYTES_MAX else None
+        body = Body(data if in_memory is None else in_memory, media, cache)
         body.mark = mark_of(status)
         self._keep(file, body)
         return body
-
-    def is_quick(self, file: str) -> bool:
-        """Whether ``get`` takes no noticeable time: reading and compressing a large file does."""
-        if file in self._bodies:
-            return True
-        try:
-            return os.path.getsize(f"{self._root}/{file}") <= QUICK_BYTES_MAX
-        except OSError:
-            return True
 
     def exists(self, file: str) -> bool:
         return os.path.exists(f"{self._root}/{file}")

@@ -38,6 +38,7 @@ STATUS = {
     "secret_detected": 422,
     "validation_failed": 422,
     "rate_limited": 429,
+    "headers_too_large": 431,
     "internal_error": 500,
     "storage_unavailable": 503,
     "unavailable": 503,

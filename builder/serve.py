@@ -18,6 +18,7 @@ from builder.answers import (
     Answer,
     Body,
     FileBodies,
+    FilePart,
     error_answer,
 )
 from builder.errors import RequestError
@@ -62,11 +63,13 @@ class ReadApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            answer = await self._answer(scope)
-            headers = answer.headers
-            if self._policy and self._is_api(scope["path"]):
-                headers = headers + self._policy
+            is_api = self._is_api(scope["path"])
+            answer = await self._answer(scope, is_api)
+            headers = answer.headers + self._policy if is_api else answer.headers
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            if isinstance(answer.body, FilePart) and scope["method"] != "HEAD":
+                await _send_pieces(answer.body, receive, send)
+                return
             body = b"" if scope["method"] == "HEAD" else answer.body
             await send({"type": "http.response.body", "body": body})
 
@@ -84,12 +87,12 @@ class ReadApp:
             return None
         return path[len(self._base_path) :] or "/"
 
-    async def _answer(self, scope: Scope) -> Answer:
+    async def _answer(self, scope: Scope, is_api: bool) -> Answer:
         path = scope["path"]
         try:
             if scope["method"] == "OPTIONS":
                 return _preflight()
-            if self._throttle and self._is_api(path):
+            if self._throttle and is_api:
                 client = scope["client"]
                 wait_seconds = self._throttle.hit(client[0] if client else "")
                 if wait_seconds:
@@ -102,8 +105,9 @@ class ReadApp:
                 headers.pop(b"range", None)  # only a GET has ranges
             return body.answer(headers)
         except RequestError as error:
-            if error.status == 404 and not self._is_api(path):
-                return self._redirected(path) or self._not_found_page() or error_answer(error)
+            if error.status == 404 and not is_api:
+                page = self._redirected(path) or await self._not_found_page()
+                return page or error_answer(error)
             return error_answer(error, RETRY_SECONDS if error.status == 503 else None)
         except Exception:
             # The edge of the process: the log gets the cause, the client the envelope.
@@ -124,10 +128,7 @@ class ReadApp:
         if isinstance(found, ListQuery):
             return await self._compute(found)
         route, file = found.route, found.file
-        if self._files.is_quick(file):
-            body = self._files.get(file, route.media, route.cache)
-        else:
-            body = await asyncio.to_thread(self._files.get, file, route.media, route.cache)
+        body = await self._files.get(file, route.media, route.cache)
         if body is None:
             raise self._missing(found)
         return body
@@ -179,8 +180,8 @@ class ReadApp:
         headers = Body(b"", HTML, page.route.cache).headers
         return Answer(308, [*headers, (b"location", location), (b"content-length", b"0")], b"")
 
-    def _not_found_page(self) -> Answer | None:
-        body = self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")
+    async def _not_found_page(self) -> Answer | None:
+        body = await self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")
         return body and body.plain._replace(status=404)
 
     def _not_allowed(self, path: str) -> Answer:
@@ -221,6 +222,26 @@ def _unmatched(path: str) -> RequestError:
     return RequestError(
         "not_found", f"There is nothing at this address; {API}/openapi.json lists the endpoints."
     )
+
+
+async def _send_pieces(part: FilePart, receive: Receive, send: Send) -> None:
+    """Send a body as fast as its reader takes it; stop when the reader is gone."""
+    gone = asyncio.create_task(_wait_until_gone(receive))
+    try:
+        for piece in part.pieces():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # Without this a fast reader would hold up all others.
+            await asyncio.sleep(0)
+            if gone.done():
+                return
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _preflight() -> Answer:

@@ -4,6 +4,7 @@ The library's memory storage starts a thread that looks through all clients, a h
 second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
 """
 
+import ipaddress
 import math
 import threading
 import time
@@ -13,6 +14,8 @@ from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 WINDOW_SECONDS = 60
+# Whoever has one IPv6 address has all of its network.
+IPV6_PREFIX_BITS = 64
 
 
 class _WindowStorage(Storage):
@@ -54,6 +57,22 @@ class _WindowStorage(Storage):
 
     def clear(self, key: str) -> None:
         self._windows.pop(key, None)
+
+
+def network(address: str) -> str:
+    """What of an address counts as one client: all of it, or of IPv6 its /64.
+
+    An IPv4 address that is mapped into IPv6 is the IPv4 address. Other text is returned as it is.
+    """
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), IPV6_PREFIX_BITS), strict=False))
 
 
 def policy(limit: int, name: str = "read", minutes: int = 1) -> str:

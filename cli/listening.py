@@ -13,6 +13,7 @@ import uvicorn
 from builder.errors import OperatorError
 from builder.rebuild import PATIENCE_SECONDS
 from cli.access_log import AccessLog, Logged
+from cli.connections import Connections, connections_max, raise_open_files_limit
 
 CONNECTIONS_WAITING_MAX = 2048
 # A publication that is under way is answered.
@@ -88,11 +89,14 @@ def run(
 
 
 def _run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
+    connections = Connections(connections_max(raise_open_files_limit()), trusted_proxies)
     config = uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
-        log_level="warning",
+        http=connections.protocol,
+        ws="none",
+        # Warnings are of requests that are no HTTP: strangers could fill a log with them.
+        log_level="error",
         access_log=False,
         server_header=False,
         proxy_headers=bool(trusted_proxies),

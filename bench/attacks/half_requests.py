@@ -1,0 +1,37 @@
+"""Opens 1,100 connections to a `hubctl serve` that may have 1,024 open files, and sends half a head
+on each; tells who was answered then, and after twelve seconds.
+
+    python bench/attacks/half_requests.py [--hubctl PATH]
+"""
+
+import contextlib
+import os
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from standing_by import Attacked, options, status_of
+
+CONNECTIONS = 1_100
+OPEN_FILES = 1_024
+WAIT_SECONDS = 12  # longer than the server waits for a head
+
+
+def main() -> None:
+    hubctl = options(__doc__).hubctl
+    with Attacked(hubctl, OPEN_FILES) as server, contextlib.ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            with contextlib.suppress(OSError):
+                address = ("127.0.0.1", server.port)
+                connection = stack.enter_context(socket.create_connection(address, 5))
+                connection.sendall(b"GET / HTTP/1.1\r\nx: ")
+        print(f"{CONNECTIONS:,} half requests from one address, {OPEN_FILES:,} open files")
+        for told, wait_seconds in (("at once", 0), ("later", WAIT_SECONDS)):
+            time.sleep(wait_seconds)
+            same, other = (status_of(server, source) for source in ("127.0.0.1", "127.0.0.2"))
+            print(f"{told}: the same address got {same}, another one {other}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Sends heads of requests that are far too large to `hubctl serve`, and tells what a bystander saw.
+
+python bench/attacks/headers.py [--hubctl PATH]
+"""
+
+import contextlib
+import os
+import socket
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from standing_by import Attacked, memory_mib, options, slowest_seconds
+
+# Answered by the Flask side, for which headers of one name are joined.
+START = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+MB = 1_000_000
+SECONDS_MAX = 240
+
+
+def main() -> None:
+    with Attacked(options(__doc__).hubctl) as server:
+        for told, parts in (
+            ("400,000 headers of 5 bytes", [b"x:a\r\n" * 1000] * 400),
+            # Other names, so that none are joined.
+            ("40 MB of headers", [b"x%d: %b\r\n" % (n, b"a" * 980) for n in range(40_000)]),
+            ("one header of 30 MB", [b"x: ", *[b"a" * 65536] * (30 * MB // 65536), b"\r\n"]),
+        ):
+            with slowest_seconds(server) as slowest:
+                answer = send(server, parts)
+            print(
+                f"{told}: {answer}; bystander's longest GET / {slowest[0]:.2f} s; "
+                f"server at most {memory_mib(server.pid)} MiB"
+            )
+
+
+def send(server: Attacked, parts: list[bytes]) -> str:
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(START)
+            for part in parts:
+                connection.sendall(part)
+            connection.sendall(b"Connection: close\r\n\r\n")
+        try:
+            answer = connection.recv(64)
+        except OSError as error:
+            return type(error).__name__
+    return answer.split(b"\r\n")[0].decode() or "hung up"
+
+
+if __name__ == "__main__":
+    main()

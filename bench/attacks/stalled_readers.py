@@ -1,0 +1,40 @@
+"""Thirty readers ask `hubctl serve` for a file of 56 MB and take nothing; tells its memory.
+
+python bench/attacks/stalled_readers.py [--hubctl PATH]
+"""
+
+import contextlib
+import os
+import socket
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from standing_by import Attacked, memory_mib, options, slowest_seconds
+
+READERS = 30
+PAGE_BYTES = 56_000_000
+HOLD_SECONDS = 15
+
+
+def main() -> None:
+    with Attacked(options(__doc__).hubctl) as server, contextlib.ExitStack() as stack:
+        with open(f"{server.site}/api/v1/catalogue.jsonl", "wb") as file:
+            file.write(os.urandom(PAGE_BYTES // 8) * 8)
+        before = memory_mib(server.pid)
+        with slowest_seconds(server) as slowest:
+            for _ in range(READERS):
+                connection = stack.enter_context(socket.socket())
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.connect(("127.0.0.1", server.port))
+                connection.sendall(b"GET /api/v1/catalogue.jsonl HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(HOLD_SECONDS)
+        print(
+            f"{READERS} readers of {PAGE_BYTES // 1_000_000} MB that take nothing: server "
+            f"{before} -> {memory_mib(server.pid)} MiB; bystander's longest GET / "
+            f"{slowest[0]:.2f} s"
+        )
+
+
+if __name__ == "__main__":
+    main()
