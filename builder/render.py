@@ -5,7 +5,7 @@ Knows the envelopes and the templates; not where bytes go, nor what they were be
 
 import os
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import jinja2
@@ -15,7 +15,7 @@ from markupsafe import Markup
 from builder import linked_data, records
 from builder.derive import Links
 from builder.plain import one_line
-from builder.prompts import mark_variables, parse_document
+from builder.prompts import mark_variables
 from builder.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
 from builder.settings import Settings
 from builder.visible import visible
@@ -143,7 +143,6 @@ class Pages:
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
         self._environment.filters["data_block"] = linked_data.data_block
         self._environment.filters["visible"] = visible
-        self._environment.filters["parts"] = _parts
         self._environment.filters["marked"] = _marked
         # What a script counts.
         self._environment.filters["utf16_length"] = lambda text: len(text.encode("utf-16-le")) // 2
@@ -158,18 +157,6 @@ class Pages:
     def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
         """A page around rows that are HTML already."""
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
-
-
-class _Parts(NamedTuple):
-    """A published text, cut where its front matter ends."""
-
-    front: str
-    body: str
-
-
-def _parts(content: str) -> _Parts:
-    body = parse_document(content).body
-    return _Parts(content[: len(content) - len(body)], body)
 
 
 def _marked(text: str) -> Markup:

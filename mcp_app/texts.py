@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from builder import names
 from builder.errors import RequestError
 from builder.names import Version
-from builder.prompts import fill, filled_chars, parse_document, variable_names
+from builder.prompts import fill, filled_chars, variable_names
 from builder.records import Repo, Variable
 from mcp_app.reader import Reader, not_whole
 
@@ -44,6 +44,7 @@ class Prompt(NamedTuple):
     repo: Repo
     version: str
     content: str
+    body: str
     published_at: str
     sha256: str
     variables: list[Variable]
@@ -86,7 +87,7 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.version is None or str(wanted.version) == repo.latest_version:
         return Prompt(
-            repo, repo.latest_version, repo.content, repo.updated_at, repo.sha256,
+            repo, repo.latest_version, repo.content, repo.body, repo.updated_at, repo.sha256,
             repo.variables, repo.parameters,
         )  # fmt: skip
     version = await reader.version(wanted.owner, wanted.name, wanted.version)
@@ -100,8 +101,8 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             "list_versions gives all.",
         )
     return Prompt(
-        repo, version.version, version.content, version.published_at, version.sha256,
-        version.variables, version.parameters,
+        repo, version.version, version.content, version.body, version.published_at,
+        version.sha256, version.variables, version.parameters,
     )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
     that is none of the prompt's.
     """
-    body = parse_document(prompt.content).body
+    body = prompt.body
     used = variable_names(body)
     if arguments is None:
         return Filled(body, used)
