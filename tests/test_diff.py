@@ -133,8 +133,8 @@ few_symbols = st.lists(st.integers(0, 3), max_size=40) | st.builds(
 )
 
 
-@given(few_symbols, few_symbols, st.booleans(), st.integers(0, 600))
-@example([*range(6)] * 30, [*range(6)] * 30, True, 600)
+@given(few_symbols, few_symbols, st.booleans(), st.integers(0, 5_000))
+@example([*range(6)] * 30, [*range(6)] * 30, True, 10_000)
 def test_no_more_steps_are_taken_than_there_are(old_symbols, new_symbols, is_separated, most):
     old = repeats(old_symbols, "old " if is_separated else "").splitlines()
     new = repeats(new_symbols, "new " if is_separated else "").splitlines()
