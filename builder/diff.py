@@ -6,6 +6,7 @@ from itertools import accumulate
 
 # Most prompts take fewer than 10,000 steps. In a text made to be slow, the rest is replaced.
 STEPS_MAX = 400_000
+ITEM_STEPS = 4
 CONTEXT_LINES = 3
 
 # As difflib has them: what happens, to old[from:to], becoming new[from:to].
@@ -48,7 +49,7 @@ class LineDiff:
 class Steps:
     """How many more steps comparisons may take.
 
-    A step looks at one item, or at one pair of equal items.
+    A step looks at a pair of equal items. To look at one item takes ITEM_STEPS.
     """
 
     def __init__(self, left: int) -> None:
@@ -69,7 +70,7 @@ class _Matcher(difflib.SequenceMatcher):
         super().__init__(None, old, new, autojunk=False)
         self._steps = steps
         # How many steps a search takes for the items before each of old.
-        self._before = [0, *accumulate(1 + len(self.b2j.get(item, ())) for item in old)]
+        self._before = [0, *accumulate(ITEM_STEPS + len(self.b2j.get(item, ())) for item in old)]
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
@@ -97,7 +98,8 @@ def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode
     old_end, new_end = len(old) - end, len(new) - end
     middle_old, middle_new = old[start:old_end], new[start:new_end]
     codes: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
-    if middle_old and middle_new and steps.take(len(middle_old) + len(middle_new)):
+    items = len(middle_old) + len(middle_new)
+    if middle_old and middle_new and steps.take(ITEM_STEPS * items):
         codes += [
             (tag, i1 + start, i2 + start, j1 + start, j2 + start)
             for tag, i1, i2, j1, j2 in _Matcher(middle_old, middle_new, steps).get_opcodes()
