@@ -18,7 +18,7 @@ from builder.plain import one_line
 from builder.prompts import mark_variables
 from builder.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
 from builder.settings import Settings
-from builder.visible import visible
+from builder.visible import Marks, visible
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
@@ -132,6 +132,7 @@ class Pages:
             sorts=SORTS,
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
+            Marks=Marks,
         )
         self._environment.filters["day"] = lambda time: time[:10]
         self._environment.filters["size"] = _human_size
@@ -159,9 +160,9 @@ class Pages:
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
 
 
-def _marked(text: str) -> Markup:
+def _marked(text: str, marks: Marks) -> Markup:
     """A prompt with its variables marked; ``\\{{`` is shown as what it stands for."""
-    return Markup(mark_variables(str(visible(text)), _mark_variable))
+    return Markup(mark_variables(str(visible(text, marks)), _mark_variable))
 
 
 def _mark_variable(name: str, placeholder: str) -> str:

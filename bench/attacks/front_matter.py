@@ -1,7 +1,7 @@
 """Publishes front matter that takes YAML long, and asks for the prompts with other arguments.
 
-A token's holder publishes texts of up to 100 KB; anonymous clients ask ``get_prompt`` for them, each
-time with another argument. A bystander reads ``/`` meanwhile.
+A token's holder publishes texts of up to 100 KB. Anonymous clients ask ``get_prompt`` for them,
+each time with another argument. A bystander reads ``/`` meanwhile.
 """
 
 import itertools
