@@ -120,10 +120,9 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
     that is none of the prompt's.
     """
-    body = prompt.body
-    used = variable_names(body)
+    used = variable_names(prompt.body)
     if arguments is None:
-        return Filled(body, used)
+        return Filled(prompt.body, used)
     declared = {variable.name: variable for variable in prompt.variables}
     known = dict.fromkeys([*declared, *used])
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -143,13 +142,13 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
             values[name] = as_text(variable.default)
         elif variable and not variable.required:
             values[name] = ""
-    if filled_chars(body, values) > FILLED_CHARS_MAX:
+    if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
         raise RequestError(
             "invalid_parameter",
             f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters; give "
             "shorter arguments.",
         )
-    return Filled(fill(body, values), [name for name in used if name not in values])
+    return Filled(fill(prompt.body, values), [name for name in used if name not in values])
 
 
 def told(names: Iterable[str]) -> str:
