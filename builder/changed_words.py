@@ -1,13 +1,10 @@
-"""Marks the words that changed from one piece of text to another, in time that none can blow up."""
+"""Marks the words that changed from one piece of text to another."""
 
 import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from builder.diff import Opcode, opcodes
-
-TOKENS_MAX = 2_000
-EQUAL_PAIRS_MAX = 4_000
+from builder.diff import Opcode, Steps, opcodes
 
 # A piece of a line, and whether it is new or gone.
 Segment = tuple[str, bool]
@@ -23,11 +20,14 @@ _OTHER = rf"[^\s{_SINGLE}]+"
 _TOKEN = re.compile(rf"\s*(?:[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|\s+")
 
 
-def mark_words(old: list[str], new: list[str]) -> tuple[list[list[Segment]], list[list[Segment]]]:
+def mark_words(
+    old: list[str], new: list[str], steps: Steps
+) -> tuple[list[list[Segment]], list[list[Segment]]]:
     """The segments of some lines, and of those that they became; joined, they are the lines.
 
     All lines of a side are one run of words, so text that only wraps elsewhere has no mark. Of a
-    line that keeps little, nothing is marked: it is another line.
+    line that keeps little, nothing is marked: it is another line. ``steps``: as for
+    builder.diff.opcodes.
     """
     old_tokens, new_tokens = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
     old_words = [token.lstrip() for token in old_tokens]
@@ -36,7 +36,7 @@ def mark_words(old: list[str], new: list[str]) -> tuple[list[list[Segment]], lis
         return [[(line, False)] for line in old], [[(line, False)] for line in new]
     old_segments: list[Segment] = []
     new_segments: list[Segment] = []
-    codes = opcodes(old_words, new_words, TOKENS_MAX, EQUAL_PAIRS_MAX)
+    codes = opcodes(old_words, new_words, steps)
     for is_kept, i1, i2, j1, j2 in _runs(codes, old_words):
         if is_kept:
             for before, after in zip(old_tokens[i1:i2], new_tokens[j1:j2], strict=True):

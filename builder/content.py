@@ -23,7 +23,7 @@ import msgspec
 from builder import names
 from builder.errors import ContentError, Fault, OperatorError
 from builder.names import Version
-from builder.prompts import variable_names
+from builder.prompts import parse_document, variable_names
 from builder.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 
 OWNER_FILE = "owner.json"
@@ -194,9 +194,15 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
                    "publish a new version instead of editing one")]
         )  # fmt: skip
     try:
-        return record, raw_text.decode("utf-8")
+        text = raw_text.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start}")]) from None
+    end = record.front_matter_bytes or 0
+    if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
+        raise ContentError(
+            [Fault(f"{stem}.json", f"front_matter_bytes is {end}, where no character begins")]
+        )
+    return record, text
 
 
 def _read(path: str, bytes_max: int) -> bytes:
@@ -235,7 +241,7 @@ def read_owner(root: str, owner: str) -> OwnerFile | None:
 
 
 def check(root: str) -> Iterator[Fault]:
-    """Every fault of the tree, in order of path; more than a build refuses for."""
+    """Every fault of the tree, in order of path; more than a build refuses for, and warnings."""
     try:
         owners = list_owners(root)
     except ContentError as error:
@@ -287,6 +293,10 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
             yield Fault(f"{where}/{version}.md", "no text")
         if "\0" in text:
             yield Fault(f"{where}/{version}.md", "a NUL character")
+        over_limit = parse_document(text).over_limit
+        if over_limit:
+            told = f"the front matter is shown as text: {over_limit}"
+            yield Fault(f"{where}/{version}.md", told, is_warning=True)
         declared = {variable.name for variable in record.variables}
         missing = [found for found in variable_names(text) if found not in declared]
         if missing:

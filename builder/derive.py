@@ -45,11 +45,12 @@ class Stored(NamedTuple):
     version: Version
     record: VersionFile
     content: str
+    body: str
 
 
 def version_record(stored: Stored, previous: Version | None, links: Links) -> records.Version:
     """The version on its own; ``previous`` is the one below it in version order."""
-    owner, name, version, record, content = stored
+    owner, name, version, record, content, body = stored
     return records.Version(
         version=str(version),
         previous=str(previous) if previous else None,
@@ -63,6 +64,7 @@ def version_record(stored: Stored, previous: Version | None, links: Links) -> re
         owner=owner,
         name=name,
         content=content,
+        body=body,
         variables=record.variables,
         parameters=record.parameters,
     )
@@ -79,7 +81,7 @@ def repo_record(
     latest: Stored, entries: list[records.VersionEntry], pulls: int | None, links: Links
 ) -> records.Repo:
     """The repo on its own; ``entries`` are its versions, oldest first."""
-    owner, name, version, record, content = latest
+    owner, name, version, record, content, body = latest
     return records.Repo(
         owner=owner,
         name=name,
@@ -93,6 +95,7 @@ def repo_record(
         updated_at=record.published_at,
         url=links.page("repo_page", owner=owner, name=name),
         content=content,
+        body=body,
         variables=record.variables,
         parameters=record.parameters,
         license=record.license,

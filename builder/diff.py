@@ -1,13 +1,12 @@
 """What is different between two texts, by lines, in time that no text can blow up."""
 
 import difflib
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-# difflib's time grows with the number of pairs of equal lines, times the depth of its recursion.
-# Ordinary prompts stay far below; a text made to be slow is shown as replaced.
-EQUAL_PAIRS_MAX = 50_000
-LINES_MAX = 5_000
+# Most prompts take fewer than 10,000 steps. In a text made to be slow, the rest is replaced.
+STEPS_MAX = 400_000
+ITEM_STEPS = 4
 CONTEXT_LINES = 3
 
 # As difflib has them: what happens, to old[from:to], becoming new[from:to].
@@ -26,7 +25,7 @@ class LineDiff:
         self.old = _split(old)
         self.new = _split(new)
         matcher = difflib.SequenceMatcher()
-        matcher.opcodes = opcodes(self.old, self.new, LINES_MAX, EQUAL_PAIRS_MAX)
+        matcher.opcodes = opcodes(self.old, self.new, Steps(STEPS_MAX))
         self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
 
     def unified(self, old_label: str, new_label: str) -> str:
@@ -47,11 +46,47 @@ class LineDiff:
                     yield from (_marked("+", line) for line in self.new[j1:j2])
 
 
-def opcodes(old: Sequence[str], new: Sequence[str], items_max: int, pairs_max: int) -> list[Opcode]:
+class Steps:
+    """How many more steps comparisons may take.
+
+    A step looks at a pair of equal items. To look at one item takes ITEM_STEPS.
+    """
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, count: int) -> bool:
+        """Whether so many are left; if so, they are taken."""
+        if count > self.left:
+            return False
+        self.left -= count
+        return True
+
+
+class _Matcher(difflib.SequenceMatcher):
+    """Finds no match where the search would take more steps than are left."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str], steps: Steps) -> None:
+        super().__init__(None, old, new, autojunk=False)
+        self._steps = steps
+        # How many steps a search takes for the items before each of old.
+        self._before = [0, *accumulate(ITEM_STEPS + len(self.b2j.get(item, ())) for item in old)]
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        # difflib looks at each item of old[alo:ahi], and at all of new that are equal to it.
+        end = len(self.a) if ahi is None else ahi
+        if self._steps.take(self._before[end] - self._before[alo]):
+            return super().find_longest_match(alo, ahi, blo, bhi)
+        return difflib.Match(alo, blo, 0)
+
+
+def opcodes(old: Sequence[str], new: Sequence[str], steps: Steps) -> list[Opcode]:
     """What turns ``old`` into ``new``.
 
-    Where more than ``items_max`` items, or ``pairs_max`` pairs of equal ones, are left between
-    an equal start and an equal end, all of these are replaced.
+    What is left to compare when ``steps`` run out is replaced. An equal start and an equal end
+    take none.
     """
     start = 0
     shortest = min(len(old), len(new))
@@ -63,27 +98,17 @@ def opcodes(old: Sequence[str], new: Sequence[str], items_max: int, pairs_max: i
     old_end, new_end = len(old) - end, len(new) - end
     middle_old, middle_new = old[start:old_end], new[start:new_end]
     codes: list[Opcode] = [("equal", 0, start, 0, start)] if start else []
-    if (
-        middle_old
-        and middle_new
-        and len(middle_old) + len(middle_new) <= items_max
-        and _equal_pairs(middle_old, middle_new) <= pairs_max
-    ):
-        matcher = difflib.SequenceMatcher(None, middle_old, middle_new, autojunk=False)
+    items = len(middle_old) + len(middle_new)
+    if middle_old and middle_new and steps.take(ITEM_STEPS * items):
         codes += [
             (tag, i1 + start, i2 + start, j1 + start, j2 + start)
-            for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+            for tag, i1, i2, j1, j2 in _Matcher(middle_old, middle_new, steps).get_opcodes()
         ]
     elif middle_old or middle_new:
         codes.append(("replace", start, old_end, start, new_end))
     if end:
         codes.append(("equal", old_end, len(old), new_end, len(new)))
     return codes
-
-
-def _equal_pairs(old: Sequence[str], new: Sequence[str]) -> int:
-    counts = Counter(new)
-    return sum(counts[item] for item in old)
 
 
 def _split(text: str) -> list[str]:

@@ -75,10 +75,14 @@ class PullsError(OperatorError):
 
 
 class Fault(NamedTuple):
-    """One thing wrong in the content tree; ``path`` is relative to the content folder."""
+    """One thing wrong in the content tree; ``path`` is relative to the content folder.
+
+    ``is_warning``: the site shows the version all the same.
+    """
 
     path: str
     reason: str
+    is_warning: bool = False
 
     def __str__(self) -> str:
         # A name on the disk need not be UTF-8.

@@ -8,11 +8,12 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from builder.changed_words import Segment, mark_words
-from builder.diff import LineDiff
+from builder.diff import LineDiff, Steps
 
 ROWS_MAX = 1_000
 # Of all the lines in a difference that replace others; beyond, they are shown as other lines.
 COMPARED_CHARS_MAX = 12_000
+WORD_STEPS_MAX = 50_000
 
 
 class Row(NamedTuple):
@@ -50,6 +51,7 @@ def _count_changed(diff: LineDiff) -> int:
 
 def _rows(diff: LineDiff) -> Iterator[Row]:
     chars_left = COMPARED_CHARS_MAX
+    steps = Steps(WORD_STEPS_MAX)
     reached = 0
     for group in diff.groups:
         if group[0][1] > reached:
@@ -63,7 +65,7 @@ def _rows(diff: LineDiff) -> Iterator[Row]:
             chars = _chars_to_compare(old, new)
             if 0 < chars <= chars_left:
                 chars_left -= chars
-                old_segments, new_segments = mark_words(old, new)
+                old_segments, new_segments = mark_words(old, new, steps)
             else:
                 old_segments, new_segments = _unmarked(old), _unmarked(new)
             for number, segments in enumerate(old_segments, i1 + 1):

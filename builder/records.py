@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from builder import names
 
 CONTENT_BYTES_MAX = 256 * 1024
+FRONT_MATTER_BYTES_MAX = 16 * 1024
 
 Time = Annotated[
     str,
@@ -117,12 +118,17 @@ class OwnerFile(Struct, forbid_unknown_fields=True):
 
 
 class VersionFile(Struct, forbid_unknown_fields=True):
-    """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication."""
+    """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
+
+    ``front_matter_bytes``: how many bytes of the text are front matter; 0 where it has none.
+    Absent in what was published before this was recorded.
+    """
 
     publisher: Owner
     published_at: Time
     sha256: Sha256
     title: Title
+    front_matter_bytes: Annotated[int, Meta(ge=0, le=FRONT_MATTER_BYTES_MAX)] | UnsetType = UNSET
     changelog: Changelog = ""
     description: Description = ""
     tags: Tags = []
@@ -204,6 +210,7 @@ class Repo(RepoSummary):
     """A repo on its own: the summary, and its latest version's content and metadata."""
 
     content: str
+    body: Annotated[str, Meta(description="the content after its front matter")]
     variables: list[Variable]
     parameters: dict[str, Any]
     license: str | None
@@ -234,6 +241,7 @@ class Version(VersionEntry):
     owner: Owner
     name: RepoName
     content: str
+    body: Annotated[str, Meta(description="the content after its front matter")]
     variables: list[Variable]
     parameters: dict[str, Any]
 

@@ -5,7 +5,7 @@ Knows the envelopes and the templates; not where bytes go, nor what they were be
 
 import os
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import jinja2
@@ -15,10 +15,10 @@ from markupsafe import Markup
 from builder import linked_data, records
 from builder.derive import Links
 from builder.plain import one_line
-from builder.prompts import mark_variables, parse_document
+from builder.prompts import mark_variables
 from builder.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, PAGE_SIZE, SORTS, list_page
 from builder.settings import Settings
-from builder.visible import visible
+from builder.visible import Marks, visible
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
@@ -132,6 +132,7 @@ class Pages:
             sorts=SORTS,
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
+            Marks=Marks,
         )
         self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
@@ -148,21 +149,9 @@ class Pages:
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
 
 
-class _Parts(NamedTuple):
-    """A published text, cut where its front matter ends."""
-
-    front: str
-    body: str
-
-
-def _parts(content: str) -> _Parts:
-    body = parse_document(content).body
-    return _Parts(content[: len(content) - len(body)], body)
-
-
-def _marked(text: str) -> Markup:
+def _marked(text: str, marks: Marks) -> Markup:
     """A prompt with its variables marked; ``\\{{`` is shown as what it stands for."""
-    return Markup(mark_variables(str(visible(text)), _mark_variable))
+    return Markup(mark_variables(str(visible(text, marks)), _mark_variable))
 
 
 def _mark_variable(name: str, placeholder: str) -> str:
@@ -193,7 +182,6 @@ _FILTERS = {
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "data_block": linked_data.data_block,
     "visible": visible,
-    "parts": _parts,
     "marked": _marked,
     # What a script counts.
     "utf16_length": lambda text: len(text.encode("utf-16-le")) // 2,

@@ -13,6 +13,7 @@ from builder import content, derive, diff, feeds, render
 from builder.derive import Links, Stored
 from builder.hunks import hunks
 from builder.names import Version
+from builder.prompts import body_of
 from builder.records import VersionEntry
 from builder.routes import BY_NAME
 from builder.settings import Settings
@@ -99,7 +100,8 @@ class RepoRenderer:
 
     def _read(self, owner: str, name: str, version: Version) -> Stored:
         record, text = content.read_version(self.settings.content, owner, name, version)
-        return Stored(owner, name, version, record, text)
+        body = body_of(text, record.front_matter_bytes)
+        return Stored(owner, name, version, record, text, body)
 
     def _write_version(self, stored: Stored, older: Stored | None) -> VersionEntry:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}

@@ -1,7 +1,8 @@
 """Shows in HTML the characters of a text that one cannot see, or that put others out of order.
 
 A prompt may hide words from its reader with them, and not from a model. Each stays where it is,
-so what is copied is the text; the style sheet writes its code before it.
+so what is selected is the text; the style sheet writes its code before it. A page has a limited
+number of marks, so that no text makes it much larger than the text is.
 """
 
 import re
@@ -24,24 +25,65 @@ _INVISIBLE = (
     rf"|(?<=[{_SELECTORS}])[{_SELECTORS}]"
 )
 _is_control = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]").match
-_invisible = re.compile(_INVISIBLE)
-_invisible_or_return = re.compile(rf"{_INVISIBLE}|\r")
+# A run of the same character is one mark.
+_invisible = re.compile(rf"({_INVISIBLE})\1*")
+_invisible_or_return = re.compile(rf"({_INVISIBLE}|\r)\1*")
+
+# A mark takes 40 times the bytes of its character.
+MARKS_MAX = 1_000
 
 
-def visible(text: str, is_return_shown: bool = False) -> Markup:
-    """``text`` as HTML, each such character in a ``span`` of the class "invisible".
+class Marks:
+    """How many marks a page may still have, for all of its texts. ``is_cut``: one needed more."""
 
-    ``is_return_shown``: carriage returns too, where it matters how a line ends.
+    def __init__(self) -> None:
+        self.left = MARKS_MAX
+        self.is_cut = False
+
+    def take(self) -> bool:
+        """Whether there is one left; if so, it is taken."""
+        if not self.left:
+            self.is_cut = True
+            return False
+        self.left -= 1
+        return True
+
+
+def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False) -> Markup:
+    """``text`` as HTML, each run of such a character in a ``span`` of the class "invisible".
+
+    Where ``marks`` (by default, a page's) are used up, the rest of the text is left out, and a
+    ``span`` of the class "cut" says how much. ``is_return_shown``: carriage returns too, where it
+    matters how a line ends.
     """
     if not _suspect.search(text):
         return escape(text)
-    pattern = _invisible_or_return if is_return_shown else _invisible
-    return Markup(pattern.sub(_span, str(escape(text))))
+    marks = marks or Marks()
+    parts: list[Markup] = []
+    end = 0
+    for found in (_invisible_or_return if is_return_shown else _invisible).finditer(text):
+        parts.append(escape(text[end : found.start()]))
+        if not marks.take():
+            parts.append(_cut(len(text) - found.start()))
+            break
+        parts.append(_mark(found))
+        end = found.end()
+    else:
+        parts.append(escape(text[end:]))
+    return Markup("").join(parts)
 
 
-def _span(found: re.Match[str]) -> str:
-    code = f"U+{ord(found[0]):04X}"
+def _mark(found: re.Match[str]) -> Markup:
+    count = len(found[0])
+    code = f"U+{ord(found[1]):04X}" + (f" ×{count:,}" if count > 1 else "")
     # A control character is none of HTML's, not even as a reference.
-    character = "" if _is_control(found[0]) else found[0]
+    characters = "" if _is_control(found[1]) else found[0]
     # An element with a direction keeps to itself what the character does to the order of others.
-    return f'<span class="invisible" dir="ltr" title="{code}" data-code="{code}">{character}</span>'
+    return Markup(
+        f'<span class="invisible" dir="ltr" title="{code}" data-code="{code}">{characters}</span>'
+    )
+
+
+def _cut(count: int) -> Markup:
+    characters = f"{count:,} more character{'s' if count > 1 else ''}"
+    return Markup(f'<span class="cut">… {characters} not shown</span>')

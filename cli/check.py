@@ -12,12 +12,13 @@ def check(content: str) -> None:
     """Verify the content tree and name each fault with its file.
 
     Looks at names, records, hashes, the order of versions, variables, and files that do not
-    belong. Changes nothing. Exit status 1 if there is a fault.
+    belong. Warns of front matter over the limits. Changes nothing. Exit status 1 if there is a
+    fault.
     """
     faults = 0
     for fault in tree.check(content):
-        click.echo(str(fault))
-        faults += 1
+        click.echo(f"Warning: {fault}" if fault.is_warning else str(fault))
+        faults += not fault.is_warning
     if faults:
         raise click.ClickException(f"{faults} fault{'s' if faults > 1 else ''} in {content}.")
     owners = tree.list_owners(content)

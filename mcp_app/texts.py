@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 from builder import names
 from builder.errors import RequestError
 from builder.names import Version
-from builder.prompts import fill, filled_chars, parse_document, variable_names
+from builder.prompts import fill, filled_chars, variable_names
 from builder.records import Repo, Variable
 from mcp_app.reader import Reader, not_whole
 
@@ -44,6 +44,7 @@ class Prompt(NamedTuple):
     repo: Repo
     version: str
     content: str
+    body: str
     published_at: str
     sha256: str
     variables: list[Variable]
@@ -86,7 +87,7 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.version is None or str(wanted.version) == repo.latest_version:
         return Prompt(
-            repo, repo.latest_version, repo.content, repo.updated_at, repo.sha256,
+            repo, repo.latest_version, repo.content, repo.body, repo.updated_at, repo.sha256,
             repo.variables, repo.parameters,
         )  # fmt: skip
     version = await reader.version(wanted.owner, wanted.name, wanted.version)
@@ -100,8 +101,8 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             "list_versions gives all.",
         )
     return Prompt(
-        repo, version.version, version.content, version.published_at, version.sha256,
-        version.variables, version.parameters,
+        repo, version.version, version.content, version.body, version.published_at,
+        version.sha256, version.variables, version.parameters,
     )  # fmt: skip
 
 
@@ -119,10 +120,9 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
     that is none of the prompt's.
     """
-    body = parse_document(prompt.content).body
-    used = variable_names(body)
+    used = variable_names(prompt.body)
     if arguments is None:
-        return Filled(body, used)
+        return Filled(prompt.body, used)
     declared = {variable.name: variable for variable in prompt.variables}
     known = dict.fromkeys([*declared, *used])
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -142,13 +142,13 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
             values[name] = as_text(variable.default)
         elif variable and not variable.required:
             values[name] = ""
-    if filled_chars(body, values) > FILLED_CHARS_MAX:
+    if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
         raise RequestError(
             "invalid_parameter",
             f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters; give "
             "shorter arguments.",
         )
-    return Filled(fill(body, values), [name for name in used if name not in values])
+    return Filled(fill(prompt.body, values), [name for name in used if name not in values])
 
 
 def told(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ Knows nothing of HTTP, of tokens, or of who may publish where. Does not build th
 import contextlib
 import hashlib
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -231,12 +231,12 @@ def _check_base(draft: Draft, latest: Version | None) -> None:
 
 def _is_same(metadata: Metadata, record: VersionFile) -> bool:
     # As JSON, where 1, 1.0 and true are not the same, and the order of keys says nothing.
-    stored = [getattr(record, field) for field in METADATA_FIELDS]
-    return _encode_sorted([*metadata]) == _encode_sorted(stored)
+    return _encode_fields(metadata) == _encode_fields(record)
 
 
-def _encode_sorted(value: Any) -> bytes:
-    return msgspec.json.encode(value, order="deterministic")
+def _encode_fields(values: Metadata | VersionFile) -> bytes:
+    fields = [getattr(values, field) for field in METADATA_FIELDS]
+    return msgspec.json.encode(fields, order="deterministic")
 
 
 def _next_version(versions: list[Version], bump: str) -> Version:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from builder.errors import Detail
-from builder.prompts import Document, first_sentence, parse_document, variable_names
+from builder.prompts import Document, body_of, first_sentence, parse_document, variable_names
 from builder.records import Draft, Variable, Variables, VersionFile
 from publisher.fields import METADATA_FIELDS, parse_loosely, validation_failed
 
@@ -13,7 +13,9 @@ VARIABLES_MAX = Variables.__metadata__[0].max_length
 
 
 class Metadata(NamedTuple):
-    """What a version's record says of the prompt; the fields of METADATA_FIELDS."""
+    """What a version's record says of the prompt: the fields of METADATA_FIELDS, and how many
+    bytes of the text are front matter.
+    """
 
     title: str
     description: str
@@ -21,6 +23,7 @@ class Metadata(NamedTuple):
     license: str | None
     variables: list[Variable]
     parameters: dict[str, Any]
+    front_matter_bytes: int
 
 
 def resolve(
@@ -30,9 +33,18 @@ def resolve(
 
     ``previous`` is the latest version's record and text. Without ``front_matter`` the block
     in the text is left alone: the caller has read it. Raises RequestError
-    ``validation_failed`` where the text has more variables than a record can hold.
+    ``validation_failed`` where the text has more variables than a record can hold, or front
+    matter over the limits that the caller has not read.
     """
     document = parse_document(draft.content)
+    if document.over_limit and front_matter:
+        raise validation_failed(
+            Detail(
+                "content",
+                f"The front matter is too large: {document.over_limit}. Shorten it, or start the "
+                "content with an empty line to publish the front matter as text",
+            )
+        )
     declared, warnings = _read_front(document) if front_matter else ({}, [])
     for field in METADATA_FIELDS:
         if getattr(draft, field) is not UNSET:
@@ -54,7 +66,8 @@ def resolve(
         inherited = previous[0].variables if previous else []
         variables = [variable for variable in inherited if variable.name in found]
     values["variables"], notes = _complete(variables, found)
-    return Metadata(**values), warnings + notes
+    size = len(draft.content.encode()) - len(document.body.encode())
+    return Metadata(**values, front_matter_bytes=size), warnings + notes
 
 
 def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
@@ -68,7 +81,7 @@ def _inherit(previous: tuple[VersionFile, str] | None) -> dict[str, Any]:
         return {}
     record, text = previous
     fields = {field: getattr(record, field) for field in METADATA_FIELDS}
-    if record.description == first_sentence(parse_document(text).body):
+    if record.description == first_sentence(body_of(text, record.front_matter_bytes)):
         del fields["description"]  # nobody wrote it: the new text has its own first sentence
     return fields
 

@@ -1,11 +1,14 @@
 """Fixtures that several test modules share, and how hard Hypothesis tries."""
 
 import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 from jinja2.bccache import Bucket
 
@@ -58,3 +61,31 @@ class _Environment(jinja2.Environment):
 def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Builds share compiled templates: compiling takes most of the time of a small build."""
     monkeypatch.setattr(jinja2, "Environment", _Environment)
+
+
+@dataclass
+class YamlWork:
+    """What was done with YAML: the texts that were loaded, and how many tokens were read."""
+
+    loaded: list[str] = field(default_factory=list)
+    tokens: int = 0
+
+
+@pytest.fixture
+def yaml_work(monkeypatch: pytest.MonkeyPatch) -> YamlWork:
+    """Counts what is done with YAML from here on, in this process."""
+    work = YamlWork()
+    load, scan = yaml.load, yaml.scan
+
+    def counted_load(text: str, loader: Any) -> Any:
+        work.loaded.append(text)
+        return load(text, loader)
+
+    def counted_scan(text: str, loader: Any) -> Iterator[yaml.Token]:
+        for token in scan(text, loader):
+            work.tokens += 1
+            yield token
+
+    monkeypatch.setattr(yaml, "load", counted_load)
+    monkeypatch.setattr(yaml, "scan", counted_scan)
+    return work

@@ -404,12 +404,30 @@ def test_a_body_that_does_not_arrive(hub: Hub):
             "secret_detected",
             id="a token",
         ),
+        pytest.param(
+            json.dumps({"content": f"---\ntitle: {'x' * 16_384}\n---\nBody."}).encode(),
+            "validation_failed",
+            id="front matter over its limit of bytes",
+        ),
+        pytest.param(
+            json.dumps({"content": f"---\ntags: [{'a,' * 2000}]\n---\nBody."}).encode(),
+            "validation_failed",
+            id="front matter over its limit of tokens",
+        ),
     ],
 )
 def test_bodies(hub: Hub, body: bytes, code: str):
     hub.post()
     # Before anything is said of the state.
     assert code_of(hub.post(body, headers={"If-Match": '"9.9.9"'})) == code
+
+
+def test_front_matter_over_a_limit_is_answered_with_what_to_do(hub: Hub):
+    answer = hub.post({"content": f"---\ntitle: {'x' * 16_384}\n---\nBody."})
+    (detail,) = answer.json["error"]["details"]
+    assert detail["field"] == "content"
+    assert "16,400 bytes; the limit is 16,384. Shorten it" in detail["message"]
+    assert content.list_versions(hub.settings.content, "ann", "story").versions == []
 
 
 def test_every_wrong_field_is_listed(hub: Hub):

@@ -64,6 +64,27 @@ def test_two_builds_of_the_same_content_are_identical(small, tmp_path):
     assert build_files(small) == build_files(other)
 
 
+def test_the_body_is_that_of_the_records_or_parsed_once_a_version(empty, yaml_work):
+    front = "---\ntitle: Grüße\n---\n"
+    path = write_version(empty.content, "ann", "x", "1.0.0", f"{front}Say {{{{what}}}}.\n")
+    before = build_files(empty)
+    assert len(yaml_work.loaded) == 1
+    for file in ("api/v1/repos/ann/x.json", "api/v1/repos/ann/x/versions/1.0.0.json"):
+        record = json.loads(before[file])["data"]
+        assert list(record)[list(record).index("content") + 1] == "body"
+        assert (record["content"], record["body"]) == (
+            f"{front}Say {{{{what}}}}.\n", "Say {{what}}.\n",
+        )  # fmt: skip
+    edit_record(path, front_matter_bytes=len(front.encode()))
+    assert freshly_built(empty) == before
+    assert len(yaml_work.loaded) == 1
+    # What the record says is right, whatever the text looks like.
+    edit_record(path, front_matter_bytes=0)
+    build(empty, index=False)
+    assert answer(empty, "api/v1/repos/ann/x.json")["data"]["body"].startswith("---")
+    assert len(yaml_work.loaded) == 1
+
+
 def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     for name in ("a", "b", "c"):
         write_version(small.content, "ann", name, "1.0.0", "x", tags=["code"])

@@ -35,6 +35,24 @@ def test_publish(folder: Path):
     assert (record.changelog, record.description, record.publisher) == ("New.", "", "bob")
 
 
+def test_front_matter_over_a_limit(folder: Path):
+    large = f"---\ntitle: {'x' * 16_384}\n---\nTell it."
+    (folder / "story.md").write_text(large)
+    refused = run("publish", "ann/story", "story.md")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "16,384. Shorten it, or start the content with an empty line" in refused.stderr
+    # An importer keeps it, as text.
+    done = run("import", "story.md", "--owner", "ann")
+    assert done.exit_code == 0
+    assert "Warning: story.md: The front matter is kept as text: it has" in done.stderr
+    record, text = read_version("content", "ann", "story", Version(1, 0, 0))
+    assert (text, record.title, record.front_matter_bytes) == (large, "story", 0)
+    checked = run("check")
+    assert checked.exit_code == 0
+    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter is shown as")
+    assert "sound" in checked.stderr
+
+
 def test_publish_from_standard_input(folder: Path):
     run("publish", "ann/story", "-", stdin="One.\r\n")
     done = run("publish", "ann/story", "-", "--bump", "minor", stdin="Two.")

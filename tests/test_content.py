@@ -229,6 +229,34 @@ def test_a_bad_field_is_named(root):
     assert "tags" in faults_of(read, root)["ann/review/1.0.0.json"]
 
 
+@pytest.mark.parametrize("size", [0, 13, 15, 17])
+def test_where_front_matter_ends(root, size):
+    write_version(root, "ann", "n", "1.0.0", "---\na: 1\n---\n\r\né", front_matter_bytes=size)
+    assert read(root, name="n")[0].front_matter_bytes == size
+    assert checked(root) == {}
+
+
+@pytest.mark.parametrize("size", [-1, 16, 18, 16 * 1024 + 1, 1.5, "16", None])
+def test_front_matter_that_ends_where_it_cannot(root, size):
+    write_version(root, "ann", "n", "1.0.0", "---\na: 1\n---\n\r\né", front_matter_bytes=size)
+    assert "front_matter_bytes" in faults_of(read, root, "ann", "n")["ann/n/1.0.0.json"]
+    assert list(checked(root)) == ["ann/n/1.0.0.json"]
+
+
+def test_front_matter_over_a_limit_is_a_warning(root):
+    large = "---\na: " + "x" * 16 * 1024 + "\n---\nBody."
+    write_version(root, "ann", "n", "1.0.0", large)
+    write_version(root, "ann", "n", "1.0.1", large, front_matter_bytes=0)
+    write_version(root, "ann", "n", "1.0.2", "---\na: [" + "1," * 1000 + "]\n---\nBody.")
+    found = list(check(str(root)))
+    assert [fault.path for fault in found if fault.is_warning] == [
+        "ann/n/1.0.0.md", "ann/n/1.0.1.md", "ann/n/1.0.2.md",
+    ]  # fmt: skip
+    assert all(fault.is_warning for fault in found)
+    assert "16,396 bytes; the limit is 16,384" in found[0].reason
+    assert "2,000 YAML tokens" in found[2].reason
+
+
 @pytest.mark.parametrize("data", [b"caf\xe9", b"\xed\xa0\x80", b"ok\xff"])
 def test_text_that_is_not_utf8(root, data):
     write_version(root, "ann", "latin", "1.0.0", data)

@@ -127,7 +127,7 @@ def stored(version: str, **fields) -> derive.Stored:
             "publisher": "ann", "published_at": moment(0), "sha256": "0" * 64, "title": "Title",
         } | fields
     )  # fmt: skip
-    return derive.Stored("ann", "n", Version.parse(version), record, "Größe\r\n")
+    return derive.Stored("ann", "n", Version.parse(version), record, "Größe\r\n", "Größe\r\n")
 
 
 def test_a_first_version_has_no_previous_and_no_diff():

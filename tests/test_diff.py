@@ -4,14 +4,19 @@ import difflib
 import random
 import re
 import subprocess
+import sys
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builder import diff
-from builder.diff import LineDiff
+from builder.diff import LineDiff, Steps, opcodes
 from builder.records import CONTENT_BYTES_MAX
 
 lines = st.sampled_from(
@@ -81,13 +86,85 @@ def test_any_characters_pass(old, new):
     assert apply_diff(old, changes(old, new)) == new
 
 
-@given(texts, texts)
-def test_the_fallback_for_slow_texts_applies_too(old, new):
-    limit, diff.EQUAL_PAIRS_MAX = diff.EQUAL_PAIRS_MAX, -1
+@contextmanager
+def limited_work(steps: int, items: int) -> Iterator[None]:
+    """Fails where difflib does more than ``steps`` allow for this many items in both texts.
+
+    Counts the lines of Python that it runs: at most eight a step, and some for each item.
+    """
+    left = 8 * steps + 60 * items + 200
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != difflib.__file__:
+            return None
+        left -= event == "line"
+        assert left >= 0, f"more than {steps} steps"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def repeats(symbols: list[int], separator: str) -> str:
+    """A line for each symbol, and one after it that is nowhere else, if there is a separator."""
+    return "".join(
+        f"{symbol}\n" + (f"{separator}{number}\n" if separator else "")
+        for number, symbol in enumerate(symbols)
+    )
+
+
+def slow_pair(symbols: int, times: int, *, is_sorted: bool = False) -> tuple[str, str]:
+    """Two texts that have the same lines in the same order, each between two lines of its own."""
+    order = [*range(symbols)] * times
+    if is_sorted:
+        order.sort()
+    return repeats(order, "old "), repeats(order, "new ")
+
+
+few_symbols = st.lists(st.integers(0, 3), max_size=40) | st.builds(
+    lambda symbols, times: symbols * times,
+    st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    st.integers(1, 30),
+)
+
+
+@given(few_symbols, few_symbols, st.booleans(), st.integers(0, 5_000))
+@example([*range(6)] * 30, [*range(6)] * 30, True, 10_000)
+def test_no_more_steps_are_taken_than_there_are(old_symbols, new_symbols, is_separated, most):
+    old = repeats(old_symbols, "old " if is_separated else "").splitlines()
+    new = repeats(new_symbols, "new " if is_separated else "").splitlines()
+    steps = Steps(most)
+    with limited_work(most, len(old) + len(new)):
+        codes = opcodes(old, new, steps)
+    assert 0 <= steps.left <= most
+    assert [line for _, _, _, j1, j2 in codes for line in new[j1:j2]] == new
+    assert [line for _, i1, i2, _, _ in codes for line in old[i1:i2]] == old
+    assert all(old[i1:i2] == new[j1:j2] for tag, i1, i2, j1, j2 in codes if tag == "equal")
+
+
+@given(few_symbols, few_symbols, st.booleans(), st.sampled_from([0, 10, 100, 1_000]))
+def test_a_diff_applies_however_few_steps_there_are(old_symbols, new_symbols, is_separated, most):
+    old = repeats(old_symbols, "old " if is_separated else "")
+    new = repeats(new_symbols, "new " if is_separated else "")
+    limit, diff.STEPS_MAX = diff.STEPS_MAX, most
     try:
         assert apply_diff(old, changes(old, new)) == new
     finally:
-        diff.EQUAL_PAIRS_MAX = limit
+        diff.STEPS_MAX = limit
+
+
+@given(texts, texts)
+def test_a_diff_without_any_steps_applies(old, new):
+    limit, diff.STEPS_MAX = diff.STEPS_MAX, 0
+    try:
+        assert apply_diff(old, changes(old, new)) == new
+    finally:
+        diff.STEPS_MAX = limit
 
 
 @settings(max_examples=30)
@@ -148,9 +225,22 @@ HOSTILE_PAIRS = {
     "from nothing": ("", "a\n" * (FULL // 2)),
     "to nothing": ("a\n" * (FULL // 2), ""),
     "carriage returns": ("\r" * FULL, "\r" * (FULL - 1)),
+    "repeats in turns": slow_pair(31, 40),
+    "repeats in a row": slow_pair(31, 40, is_sorted=True),
+    "repeats of full size": slow_pair(200, 90),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new"), HOSTILE_PAIRS.values(), ids=HOSTILE_PAIRS)
-def test_hostile_texts_get_a_diff_that_applies(old, new):
-    assert apply_diff(old, changes(old, new)) == new
+def test_hostile_texts_get_a_diff_that_applies(monkeypatch, old, new):
+    # As always, but that counting takes longer than comparing.
+    monkeypatch.setattr(diff, "STEPS_MAX", 20_000)
+    with limited_work(diff.STEPS_MAX, old.count("\n") + new.count("\n")):
+        text = changes(old, new)
+    assert apply_diff(old, text) == new
+
+
+def test_what_is_not_reached_does_not_spoil_the_rest():
+    old, new = slow_pair(31, 40)
+    text = changes(f"{old}\n== end ==\nold end\n", f"{new}\n== end ==\nnew end\n")
+    assert text.endswith("\n \n == end ==\n-old end\n+new end\n")

@@ -213,8 +213,9 @@ def make_repo(title: str, description: str) -> records.Repo:
     return records.Repo(
         owner="ann", name="x", title=title, description=description, tags=["code"],
         latest_version="1.0.0", versions_count=1, pulls=None, created_at=moment(0),
-        updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", variables=[], parameters={},
-        license=None, sha256="0" * 64, size=1, changelog="", raw_url="", versions_url="",
+        updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", body="x", variables=[],
+        parameters={}, license=None, sha256="0" * 64, size=1, changelog="", raw_url="",
+        versions_url="",
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from publisher.drafts import make_draft
 from publisher.importers.items import Columns
 from publisher.importers.run import Options, Outcome, import_source
 from publisher.publish import publish
+from tests.conftest import YamlWork
 from tests.test_durable import watched
 
 
@@ -26,7 +27,7 @@ def root(tmp_path: Path) -> str:
 def bring(root: str, source: Path, **options: Any) -> Outcome:
     outcome = import_source(str(source), root, Options(**options), lambda *_: None)
     if outcome.created or not options.get("dry_run"):
-        assert list(content.check(root)) == []
+        assert all(fault.is_warning for fault in content.check(root))
     return outcome
 
 
@@ -381,6 +382,34 @@ def test_messages(root: str):
     assert text == "system:\nBe brief.\n\nuser:\nSum up {{input}}.\n"
     assert record.parameters == {"model": "vendor/model-2", "top_p": 0.5}
     assert (record.title, record.description) == ("Summary", "Sums up.")
+
+
+@pytest.mark.parametrize(
+    "block", [f"title: {'x' * 16_384}", f"input: [{'a,' * 2000}]"], ids=["bytes", "tokens"]
+)
+@pytest.mark.parametrize("name", ["a.md", "a.prompt", "a.prompty", "a/SKILL.md", "a.jsonl"])
+def test_front_matter_over_a_limit_is_kept_as_text(
+    root: str, yaml_work: YamlWork, name: str, block: str
+):
+    text = f"---\n{block}\n---\nBody."
+    line = json.dumps({"title": "a", "prompt": text})
+    outcome = bring_text(root, name, line if name.endswith("l") else text)
+    assert outcome.created == ["imported/a 1.0.0"]
+    assert [warning.split(": ", 2)[1] for warning in outcome.warnings] == [
+        "The front matter is kept as text"
+    ]
+    record, stored = latest(root, "imported/a")
+    assert (stored, record.front_matter_bytes) == (text, 0)
+    assert yaml_work.loaded == []
+
+
+def test_messages_of_too_many_tokens(root: str, yaml_work: YamlWork):
+    # A text of more than 16 KiB in them is none of their tokens.
+    bring_text(root, "long.prompt.yml", MESSAGES.replace("Be brief", "Be brief" * 5_000))
+    assert len(yaml_work.loaded) == 1
+    outcome = bring_text(root, "many.prompt.yml", f"{MESSAGES}\nmore: [{'1,' * 100_000}]\n")
+    assert reasons(outcome) == {"many.prompt.yml": "it has more than 2,000 YAML tokens"}
+    assert len(yaml_work.loaded) == 1
 
 
 def test_owners_of_files_can_be_ignored(root: str):

@@ -66,6 +66,28 @@ def test_the_record_is_for_people_too(tmp_path: Path):
     assert tuple(record["variables"][0]) == records.Variable.__struct_fields__
 
 
+def test_the_record_says_where_front_matter_ends(tmp_path: Path):
+    front = "---\r\ntitle: Grüße\r\n---\r\n"
+    put(tmp_path, f"{front}Tell {{{{what}}}}.")
+    put(tmp_path, "No front matter.")
+    folder = tmp_path / "ann" / "story"
+    sizes = [
+        json.loads((folder / f"{version}.json").read_bytes())["front_matter_bytes"]
+        for version in versions_of(tmp_path)
+    ]
+    assert sizes == [len(front.encode()), 0]
+
+
+def test_what_was_published_before_that_was_recorded_is_still_the_same(tmp_path: Path):
+    text = "---\ntitle: Grüße\n---\nTell {{what}}."
+    put(tmp_path, text)
+    path = tmp_path / "ann" / "story" / "1.0.0.json"
+    record = json.loads(path.read_bytes())
+    del record["front_matter_bytes"]
+    path.write_text(json.dumps(record))
+    assert put(tmp_path, text).unchanged
+
+
 def test_a_later_publication(tmp_path: Path):
     put(tmp_path, "One.")
     done = put(tmp_path, "Two.", bump="minor", changelog="Better.")

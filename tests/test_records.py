@@ -134,10 +134,10 @@ SUMMARY = (
 ENTRY = "version previous changelog publisher published_at sha256 size raw_url diff_url"
 KEYS = {
     records.RepoSummary: SUMMARY,
-    records.Repo: f"{SUMMARY} content variables parameters license sha256 size changelog raw_url "
-    "versions_url",
+    records.Repo: f"{SUMMARY} content body variables parameters license sha256 size changelog "
+    "raw_url versions_url",
     records.VersionEntry: ENTRY,
-    records.Version: f"{ENTRY} owner name content variables parameters",
+    records.Version: f"{ENTRY} owner name content body variables parameters",
     records.Tag: "name count",
     records.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.errors import RequestError
-from builder.records import Variable, VersionFile
+from builder.prompts import YAML_TOKENS_MAX
+from builder.records import FRONT_MATTER_BYTES_MAX, Variable, VersionFile
 from publisher.drafts import make_draft
 from publisher.resolve import Metadata, resolve
+from tests.conftest import YamlWork
 
 
 def resolved(
@@ -32,15 +34,16 @@ def front(block: str, body: str = "Body.") -> tuple[Metadata, list[str]]:
 def test_defaults():
     metadata, warnings = resolved("# Plan a trip\nTo {{place}}, {{ place }}, \\{{not}}.")
     assert metadata == Metadata(
-        "the-name", "Plan a trip", [], None, [Variable("place", required=True)], {}
+        "the-name", "Plan a trip", [], None, [Variable("place", required=True)], {}, 0
     )
     assert warnings == []
 
 
 def test_order_of_precedence():
     previous = record_of("Old.", title="Old", tags=["old"], license="MIT", description="Written.")
-    metadata, warnings = resolved("---\ntitle: Front\ntags: front\n---\nNew.", previous, title="F")
-    assert metadata == Metadata("F", "Written.", ["front"], "MIT", [], {})
+    text = "---\ntitle: Front\ntags: front\n---\n"
+    metadata, warnings = resolved(f"{text}New.", previous, title="F")
+    assert metadata == Metadata("F", "Written.", ["front"], "MIT", [], {}, len(text))
     assert warnings == []
 
 
@@ -118,12 +121,14 @@ def test_inherited_and_not_in_the_text_is_dropped():
 )
 def test_a_mistake_in_front_matter_is_a_warning(block: str, key: str):
     metadata, warnings = front(block)
-    assert metadata == Metadata("the-name", "Body.", [], None, [], {})
+    size = len(f"---\n{block}\n---\n")
+    assert metadata == Metadata("the-name", "Body.", [], None, [], {}, size)
     assert len(warnings) == 1 and key in warnings[0] and warnings[0].startswith("Front matter: ")
 
 
 def test_an_empty_key_is_not_said():
-    assert front("title:\ntags:") == front("{}")
+    metadata, warnings = front("title:\ntags:")
+    assert (metadata.title, metadata.tags, warnings) == ("the-name", [], [])
 
 
 def test_broken_front_matter_is_text():
@@ -170,7 +175,39 @@ def test_too_many_variables():
 def test_front_matter_that_the_caller_has_read():
     draft = make_draft({"content": "---\ntitle: Front\nodd: 1\n---\nBody."})
     metadata, warnings = resolve(draft, "n", None, front_matter=False)
-    assert metadata == Metadata("n", "Body.", [], None, [], {}) and warnings == []
+    size = len("---\ntitle: Front\nodd: 1\n---\n")
+    assert metadata == Metadata("n", "Body.", [], None, [], {}, size) and warnings == []
+
+
+OVER_LIMITS = {
+    "bytes": "---\ntitle: " + "x" * FRONT_MATTER_BYTES_MAX + "\n---\nBody.",
+    "tokens": "---\ntags: [" + "a," * YAML_TOKENS_MAX + "]\n---\nBody.",
+}
+
+
+@pytest.mark.parametrize("text", OVER_LIMITS.values(), ids=OVER_LIMITS)
+def test_front_matter_over_the_limits(yaml_work: YamlWork, text: str):
+    with pytest.raises(RequestError) as caught:
+        resolved(text)
+    (detail,) = caught.value.details
+    assert (caught.value.code, detail.field) == ("validation_failed", "content")
+    assert "empty line" in detail.message
+    # As the message says: after an empty line, it is text.
+    metadata, warnings = resolved(f"\n{text}")
+    assert (metadata.front_matter_bytes, warnings) == (0, [])
+    # Importers keep it.
+    metadata, _ = resolve(make_draft({"content": text}), "n", None, front_matter=False)
+    assert (metadata.front_matter_bytes, metadata.title) == (0, "n")
+    assert yaml_work.loaded == []
+
+
+def test_a_publication_parses_its_text_once_and_that_before_not_at_all(yaml_work: YamlWork):
+    previous = record_of("---\ntitle: Old\n---\nOld body.")
+    assert len(yaml_work.loaded) == 1
+    metadata, _ = resolved("---\ntitle: Né\n---\nNew body.", previous)
+    assert len(yaml_work.loaded) == 2
+    assert metadata.description == "New body."
+    assert metadata.front_matter_bytes == len("---\ntitle: Né\n---\n".encode())
 
 
 yaml_like = st.recursive(

@@ -156,6 +156,18 @@ def test_a_damaged_file_is_told_and_forgotten(fragile: Hub, part: str, damage: D
     assert fragile.get(tool, **arguments) == before
 
 
+@pytest.mark.parametrize("part", ["repo", "version"])
+def test_a_record_of_an_earlier_release_is_no_failure(fragile: Hub, part: str):
+    def make_older(path: Path) -> None:
+        record = json.loads(path.read_bytes())
+        del record["data"]["body"]
+        path.write_text(json.dumps(record))
+
+    file, tool, arguments = PARTS[part]
+    with damaged(Path(fragile.settings.out, file), make_older):
+        assert "try again in a moment" in fragile.error(tool, **arguments)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_nothing_is_kept_of_a_site_that_was_not_whole(fragile: Hub, damage: Damage):
     async def ask_all(endpoint: Endpoint) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from builder.routes import BY_NAME, PAGE_SIZE
 from mcp_app.top import TOP_MAX
+from tests.conftest import YamlWork
 from tests.mcp.catalogue import (
     BODIES,
     LONG_TEXT,
@@ -87,6 +88,14 @@ def test_a_prompt_is_filled_in(hostile: Hub):
     )
     assert fill(hostile, "eve/often@1.3.7", what="x") == "Version 1.3.7 of x.\n"
     assert fill(hostile, "eve/often", what="x") == f"Version {VERSIONS[-1]} of x.\n"
+
+
+def test_yaml_is_never_read(hostile: Hub, yaml_work: YamlWork):
+    for number in range(3):
+        for name in ("front", "crlf", "no-front"):
+            fill(hostile, f"eve/{name}", what=str(number))
+            hostile.get("get_prompt", id=f"eve/{name}", arguments={"what": str(number)})
+    assert (yaml_work.loaded, yaml_work.tokens) == ([], 0)
 
 
 def test_a_long_prompt_is_whole(hostile: Hub):

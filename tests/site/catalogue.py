@@ -24,6 +24,8 @@ MARKUP = f"{MALLORY}/markup"
 LONG_LINE = f"{MALLORY}/long-line"
 WIDE = f"{MALLORY}/{'w' * REPO_CHARS_MAX}"
 INVISIBLE = f"{MALLORY}/invisible"
+RUNS = f"{MALLORY}/runs"
+CUT = f"{MALLORY}/cut"
 
 KINDS = "bytes/kinds"
 CRLF = "bytes/crlf"
@@ -31,6 +33,7 @@ BOM = "bytes/bom"
 FRONT = "bytes/front"
 LARGE = "bytes/large"
 
+HIDDEN_WORDS = "a\x01b\x02 " * 20_000
 LONG_WORD_CHARS = 144 * 1024
 ALERT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 BREAKOUT = f"\"'></pre></textarea></template></title></select>{ALERT}"
@@ -127,6 +130,14 @@ def _write_hostile(root: str | Path) -> None:
         changelog=f"{RTL_OVERRIDE}desrever {ZERO_WIDTH_SPACE}",
         variables=[{"name": "x", "default": f"{RTL_OVERRIDE}x", "description": ZERO_WIDTH_SPACE}],
     )  # fmt: skip
+    runs = f"safe{ZERO_WIDTH_SPACE * 12_000} {RTL_OVERRIDE * 3}desrever {{{{x}}}}\x01\x02\x01 end\n"
+    write_version(root, *RUNS.split("/"), "1.0.0", "safe end {{x}}\n", title="Runs")
+    write_version(root, *RUNS.split("/"), "1.1.0", runs, title="Runs", changelog="\x1b" * 8_000)
+    write_version(root, *CUT.split("/"), "1.0.0", "safe end {{x}}\n", title="Cut")
+    write_version(
+        root, *CUT.split("/"), "1.1.0", f"Say {{{{x}}}}:\n{HIDDEN_WORDS}", title="Cut",
+        changelog=f"safe{ZERO_WIDTH_SPACE}",
+    )  # fmt: skip
 
 
 # One of each kind of page, and what it may break on, by the path below the base URL.
@@ -156,5 +167,9 @@ PAGES = {
     "wide": f"/{WIDE}",
     "invisible characters": f"/{INVISIBLE}",
     "invisible characters, changed": f"/{INVISIBLE}/1.1.0",
+    "runs": f"/{RUNS}",
+    "runs, changed": f"/{RUNS}/1.1.0",
+    "cut": f"/{CUT}",
+    "cut, changed": f"/{CUT}/1.1.0",
 }
 HOSTILE = [kind for kind, path in PAGES.items() if MALLORY in path]

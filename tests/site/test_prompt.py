@@ -12,12 +12,14 @@ from tests.site.catalogue import (
     ALERT,
     BOM,
     CRLF,
+    CUT,
     FRONT,
     INVISIBLE,
     KINDS,
     LARGE,
     LONG_LINE,
     MARKUP,
+    RUNS,
     SQL_REVIEW,
 )  # fmt: skip
 
@@ -126,7 +128,7 @@ def test_what_is_filled_in_is_not_looked_at_again(visits: Visits, hub: Server, v
 
 
 @pytest.mark.parametrize(
-    "repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, MARKUP, LONG_LINE, SQL_REVIEW]
+    "repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, RUNS, CUT, MARKUP, LONG_LINE, SQL_REVIEW]
 )
 def test_the_raw_text_is_copied_as_it_was_published(visits: Visits, hub: Server, repo: str):
     assert copy(visits.open(f"/{repo}"), "raw") == raw_text(hub, repo)
@@ -138,6 +140,13 @@ def test_the_filled_in_text_is_exact(visits: Visits, hub: Server, repo: str):
     values = {"what": "Grüße\n🙂"}
     page.locator("#fill [data-variable=what]").fill(values["what"])
     assert copy(page, "filled") == fill(body(raw_text(hub, repo)), values)
+
+
+@pytest.mark.parametrize("repo", [RUNS, CUT])
+def test_text_that_hides_is_filled_in_whole(visits: Visits, hub: Server, repo: str):
+    page = visits.open(f"/{repo}")
+    page.locator("#fill [data-variable=x]").fill("this")
+    assert copy(page, "filled") == fill(raw_text(hub, repo), {"x": "this"})
 
 
 def test_hostile_variables_are_filled_in_by_name(visits: Visits, hub: Server):
