@@ -4,6 +4,8 @@ Memory of a tree of processes is sampled from ``/proc`` (Linux): a page that sev
 share counts once, as the kernel's proportional set size has it.
 """
 
+import contextlib
+import glob
 import os
 import subprocess
 import sys
@@ -89,11 +91,10 @@ def process_tree(pid: int) -> list[int]:
     """A process and all below it."""
     found = [pid]
     for parent in found:
-        try:
-            with open(f"/proc/{parent}/task/{parent}/children") as file:
+        # Each thread has its own children.
+        for path in glob.iglob(f"/proc/{parent}/task/*/children"):
+            with contextlib.suppress(OSError), open(path) as file:  # it may have ended
                 found += map(int, file.read().split())
-        except OSError:
-            continue  # it has ended
     return found
 
 

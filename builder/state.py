@@ -11,14 +11,19 @@ build that dies leaves a list of what the next one has to look at again.
 import contextlib
 import fcntl
 import os
+import signal
 import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TextIO
 
 from builder.database import SCHEMA, SCHEMA_VERSION, STATE_FILE, boot_id, connect
 from builder.errors import OperatorError
+
+# How long a build waits for the workers of one that was killed, and how often it looks.
+WORKERS_SECONDS_MAX = 30.0
+_WORKERS_LOOK_SECONDS = 0.02
 
 _ORDER = {
     "top": "pulls DESC, updated DESC, id",
@@ -57,6 +62,11 @@ _UPSERT = (
 )
 
 
+# Locks of builds in this process. A forked worker closes them: it holds ``workers_lock`` instead.
+_build_locks: set[TextIO] = set()
+os.register_at_fork(after_in_child=lambda: [file.close() for file in _build_locks])
+
+
 @contextlib.contextmanager
 def build_lock(
     folder: str, on_wait: Callable[[], None] = lambda: None
@@ -67,30 +77,72 @@ def build_lock(
     else waits for the right now. Raises OperatorError.
     """
     with contextlib.ExitStack() as stack:
-        try:
-            os.makedirs(folder, exist_ok=True)
-            file = stack.enter_context(open(f"{folder}/build.lock", "w"))
-            # Who waits for the lock holds a share of this one.
-            queue = stack.enter_context(open(f"{folder}/build.queue", "w"))
-        except OSError as error:
-            raise OperatorError(f"Cannot use {folder} for the state: {error.strerror}.") from None
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        file = stack.enter_context(_lock_file(folder, "build.lock"))
+        # Who waits for the lock holds a share of this one.
+        queue = stack.enter_context(_lock_file(folder, "build.queue"))
+        _build_locks.add(file)
+        stack.callback(_build_locks.discard, file)
+        if not _try_lock(file):
             on_wait()
             fcntl.flock(queue, fcntl.LOCK_SH)
             fcntl.flock(file, fcntl.LOCK_EX)
             fcntl.flock(queue, fcntl.LOCK_UN)
 
         def is_wanted() -> bool:
-            try:
-                fcntl.flock(queue, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _try_lock(queue):
                 return True
             fcntl.flock(queue, fcntl.LOCK_UN)
             return False
 
+        with workers_lock(folder):
+            pass  # the workers of a killed build are gone
         yield is_wanted
+
+
+@contextlib.contextmanager
+def workers_lock(folder: str) -> Iterator[TextIO]:
+    """Hold the lock that a build shares with its worker processes, and get its file.
+
+    Only the holder of ``build_lock`` may call this. Workers inherit the descriptor when they start,
+    and an ``flock`` lasts until every copy of its descriptor is closed. So while any worker of a
+    killed build can still write, whatever state it is in, no other build begins.
+
+    Workers end with their parent (``builder.pool``), so the wait is short. A stopped worker may
+    not: it is continued, finds its parent gone, and ends. It is not killed, because the file's
+    process ids may belong to other processes by now. Raises OperatorError after
+    ``WORKERS_SECONDS_MAX``.
+    """
+    with _lock_file(folder, "build.workers") as file:
+        deadline = time.monotonic() + WORKERS_SECONDS_MAX
+        while not _try_lock(file):
+            if time.monotonic() > deadline:
+                raise OperatorError(
+                    f"Worker processes of a killed build still hold {file.name}. "
+                    f"List them with `lsof {file.name}`, end them with `kill -9`, and build again."
+                )
+            file.seek(0)
+            for pid in filter(str.isdecimal, file.read().split()):
+                with contextlib.suppress(OSError, OverflowError):
+                    os.kill(int(pid), signal.SIGCONT)
+            time.sleep(_WORKERS_LOOK_SECONDS)
+        file.truncate(0)
+        yield file
+
+
+def _lock_file(folder: str, name: str) -> TextIO:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        return open(f"{folder}/{name}", "a+")
+    except OSError as error:
+        raise OperatorError(f"Cannot use {folder} for the state: {error.strerror}.") from None
+
+
+def _try_lock(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class State:
