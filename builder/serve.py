@@ -28,7 +28,7 @@ from builder.query_thread import QueryThread
 from builder.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.settings import Settings
 from builder.site import is_built
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 
 RESOLVED_MAX = 50_000
 RESOLVED_QUERY_BYTES_MAX = 200
@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class ReadApp:
-    """The ASGI application. ``throttle`` counts what each client reads; None for no limit.
+    """The ASGI application. ``throttle`` counts what each client (see ``network``) reads; None for no limit.
 
     Both it and ``queries`` may be shared with others. A thread of queries that is given is closed
     by who made it; without one, there is one of its own.
@@ -91,7 +91,7 @@ class ReadApp:
                 return _preflight()
             if self._throttle and self._is_api(path):
                 client = scope["client"]
-                wait_seconds = self._throttle.hit(client[0] if client else "")
+                wait_seconds = self._throttle.hit(network(client[0]) if client else "")
                 if wait_seconds:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):

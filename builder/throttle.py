@@ -4,15 +4,21 @@ The library's memory storage starts a thread that looks through all clients, a h
 second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
 """
 
+import ipaddress
 import math
 import threading
 import time
+from functools import lru_cache
 
 from limits import RateLimitItemPerMinute
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 WINDOW_SECONDS = 60
+# Whoever has one IPv6 address has all of its network.
+IPV6_CLIENT_BITS = 64
+
+_REMEMBERED = 4096
 
 
 class _WindowStorage(Storage):
@@ -54,6 +60,22 @@ class _WindowStorage(Storage):
 
     def clear(self, key: str) -> None:
         self._windows.pop(key, None)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def network(address: str) -> str:
+    """The client that an address belongs to: an IPv4 address, however it is written
+    (``::ffff:192.0.2.7``), or the /64 of an IPv6 address. What is no address stays as it is.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a socket has none
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
 
 
 def policy(limit: int, name: str = "read", minutes: int = 1) -> str:

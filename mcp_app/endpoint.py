@@ -25,7 +25,7 @@ from builder.answers import Answer, Headers
 from builder.errors import RequestError
 from builder.routes import CACHE_CONTROL, JSON, TEXT
 from builder.serve import Receive, Scope, Send
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 from mcp_app.access import Access
 from mcp_app.quick import QuickCalls, Spoken
 from mcp_app.scope import parse_scope
@@ -170,7 +170,7 @@ class Endpoint:
         """The answer to a message; None where the client has gone. Raises Refusal."""
         if self._throttle:
             client = scope["client"]
-            wait_seconds = self._throttle.hit(client[0] if client else "")
+            wait_seconds = self._throttle.hit(network(client[0]) if client else "")
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
         try:

@@ -41,7 +41,7 @@ from builder.routes import (
     is_account_url,
 )
 from builder.settings import Settings
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.idempotency import Answers, Keyed, fingerprint
@@ -51,7 +51,7 @@ from publisher.pages import openid as openid_pages
 from publisher.pages import profile, publishers, security, sign_in, tokens
 from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
-from publisher.people.attempts import Attempts, network
+from publisher.people.attempts import Attempts
 from publisher.provider import Provider
 from publisher.publish import Published, publish
 from publisher.trusted.claims import verify
