@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class ReadApp:
-    """The ASGI application. ``throttle`` counts what each client (see ``network``) reads; None for no limit.
+    """The ASGI application. ``throttle`` counts what each client reads; None for no limit.
 
     Both it and ``queries`` may be shared with others. A thread of queries that is given is closed
     by who made it; without one, there is one of its own.
