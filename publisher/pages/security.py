@@ -75,7 +75,11 @@ def add_to(frame: Frame, attempts: Attempts) -> None:
             wait_seconds = attempts.take(owner, address)
             if wait_seconds:
                 return frame.refuse(wait_seconds, "Too many wrong passwords")
-            verified = passwords.verify(owner, form.current.data)
+            try:
+                verified = passwords.verify(owner, form.current.data)
+            except RequestError:
+                attempts.give_back(owner, address)
+                raise
             if not verified:
                 frame.events.note(owner, "sign_in_failed", address=address)
                 form.current.errors = ["This is not your password."]

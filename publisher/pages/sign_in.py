@@ -81,7 +81,11 @@ def add_to(frame: Frame, attempts: Attempts, *, open_signup: bool) -> None:
         wait_seconds = attempts.take(handle, address)
         if wait_seconds:
             return frame.refuse(wait_seconds, "Too many sign-ins that failed")
-        verified = passwords.verify(handle, form.password.data)
+        try:
+            verified = passwords.verify(handle, form.password.data)
+        except RequestError:
+            attempts.give_back(handle, address)
+            raise
         if verified and begin_if_still(handle, verified):
             attempts.succeeded(handle, address)
             return frame.redirect(onwards)

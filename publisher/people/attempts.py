@@ -57,6 +57,11 @@ class Attempts:
             else:
                 throttle.give_back(client)
 
+    def give_back(self, handle: str, address: str) -> None:
+        """The sign-in that was taken was not looked at: it does not count."""
+        for throttle, client in self._counts(handle, address):
+            throttle.give_back(client)
+
     def take_signup(self, address: str) -> int:
         """Count a sign-up. 0: go on; else the whole seconds to wait."""
         return self._signups.hit(network(address)) if self._signups else 0
