@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+import string
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -45,16 +46,17 @@ _github_workflow = re.compile(
 )
 _gitlab_workflow = re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)")
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _jws = jwt.PyJWS(algorithms=ALGORITHMS)
 
 
 class Job(NamedTuple):
     """A CI job, as its issuer vouches for it.
 
-    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is in lower case, and ``environment``
-    at GitHub, which does not tell capitals; there may be none (empty). ``project_id`` stays when
-    the project is renamed. ``workflow`` is the file that defines the job: at GitHub its name, at
-    GitLab its path.
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is folded (see ``fold``), and
+    ``environment`` at GitHub, which does not tell capitals; there may be none (empty).
+    ``project_id`` stays when the project is renamed. ``workflow`` is the file that defines the job:
+    at GitHub its name, at GitLab its path.
 
     ``ref`` is what the job runs on, in full: ``refs/heads/main`` for a branch, ``refs/tags/v1`` for
     a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
@@ -90,6 +92,14 @@ class Job(NamedTuple):
         told = f"on {self.ref}" if self.ref else "on no branch or tag"
         is_one = self.ref == self.workflow_ref
         return told if is_one else f"{told} with the file of {self.workflow_ref}"
+
+
+def fold(text: str) -> str:
+    """``text`` with the capitals of ASCII in lower case.
+
+    No others: the Kelvin sign (U+212A) in lower case is k, so docKer with it would be docker.
+    """
+    return text.translate(_LOWER)
 
 
 def verify(
@@ -234,7 +244,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
             f"The ID token's job_workflow_ref is {_shown(came)}; expected is "
             f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
         )
-    if found["project"].lower() != project.lower():
+    if fold(found["project"]) != fold(project):
         raise _refusal(
             f"The job is of {project}, and its workflow of another repository: {_shown(came)}. "
             "A reusable workflow of another repository may change without this one; call the hub "
@@ -248,11 +258,11 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     return Job(
         issuer=issuer.url,
         kind=issuer.kind,
-        project=project.lower(),
+        project=fold(project),
         project_id=_number(claims, "repository_id"),
         workflow=found["file"],
         # GitHub does not tell Prod from prod, GitLab does.
-        environment=_optional_text(claims, "environment").lower(),
+        environment=fold(_optional_text(claims, "environment")),
         ref=_optional_text(claims, "ref"),
         workflow_ref=found["ref"],
         run=run,
@@ -271,7 +281,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
             f"The ID token's ci_config_ref_uri is {_shown(came)}; expected is {here}//FILE@REF. "
             "Publish from a pipeline that a file of the project defines."
         )
-    if found["project"].lower() != here.lower():
+    if fold(found["project"]) != fold(here):
         raise _refusal(
             f"The job is of {project}, and its pipeline is defined elsewhere: {_shown(came)}. "
             "That may change without the project; call the hub from a pipeline that a file of "
@@ -282,7 +292,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     return Job(
         issuer=issuer.url,
         kind=issuer.kind,
-        project=project.lower(),
+        project=fold(project),
         project_id=_number(claims, "project_id"),
         workflow=found["file"],
         environment=_optional_text(claims, "environment"),
