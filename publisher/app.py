@@ -25,6 +25,7 @@ from werkzeug.exceptions import (
 )
 
 from builder import answers, names
+from builder.access import ANY, Access
 from builder.answers import RETRY_SECONDS
 from builder.derive import Links
 from builder.errors import OperatorError, RequestError
@@ -79,12 +80,14 @@ def create_app(
     open_signup: bool = False,
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
     openid: Provider | None = None,
+    origins: Sequence[str] = (),
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
     ``publish_limit``: publications a minute and token; ``failed_auth_limit``: wrong tokens a
     minute and client address; 0 for none. ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
+    ``origins``: other addresses of the account settings (see ``Access``), each by name.
     """
     service = _Service(
         settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit
@@ -96,9 +99,11 @@ def create_app(
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
+    access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
-        app, settings, accounts, database, has_signup=open_signup, openid=openid and openid.name
-    )
+        app, settings, accounts, database, access, has_signup=open_signup,
+        openid=openid and openid.name,
+    )  # fmt: skip
 
     def answer_error(error: Exception) -> Response:
         told = _tell(error)

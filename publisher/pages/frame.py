@@ -15,6 +15,7 @@ from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
 
+from builder.access import Access
 from builder.answers import PAGE_SAFETY, SAFETY
 from builder.errors import OperatorError, RequestError
 from builder.render import Pages
@@ -55,12 +56,13 @@ View = Callable[..., Response]
 class Frame:
     """Takes views and adds them to an application; renders their pages.
 
-    ``options`` are what every template may want to know of this hub, as whether it has sign-up.
+    ``access`` says under which host names the pages are served. ``options`` are what every
+    template may want to know of this hub, as whether it has sign-up.
     """
 
     def __init__(
         self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
-        **options: Any,
+        access: Access, **options: Any,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.accounts = accounts
@@ -68,6 +70,7 @@ class Frame:
         self.events = Events(database)
         self.sessions = Sessions(database)
         self._changes = Throttle(CHANGE_LIMIT, "account")
+        self._access = access
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
         self._options = options
@@ -79,6 +82,7 @@ class Frame:
             "WTF_CSRF_SSL_STRICT": False,
         }
         self._csrf = CSRFProtect(app)
+        app.before_request(self._check_host)
         app.after_request(self._add_headers)
 
     # Views
@@ -143,6 +147,16 @@ class Frame:
         if session.sent_secret:
             self.sessions.end(session.sent_secret)
         g.account_session = None
+
+    def _check_host(self) -> None:
+        host = request.headers.get("Host", "").encode("latin-1", "replace")
+        if is_account_url(request.path) and not self._access.serves(host):
+            raise RequestError(
+                "insufficient_scope",
+                "The account settings are not served under this host name. Open "
+                f"{self.settings.base_url}{ACCOUNT_URL} instead. Whoever runs this hub can allow "
+                "another name: --mcp-origin.",
+            )
 
     def _check_is_safe(self) -> None:
         base_url = self.settings.base_url
