@@ -1,21 +1,21 @@
-"""Which of the names that there are may be meant by a misspelt one. Pure."""
+"""Finds the names that a misspelt one may stand for. Pure."""
 
 import difflib
 from collections.abc import Iterable
 from itertools import islice
 
-# Two names of 64 characters from few letters take a millisecond, and anybody may ask.
+# Comparing two names of 64 characters can take a millisecond, and anonymous callers may ask.
 COMPARED_MAX = 50
 COMPARED_CHARS_MAX = 100
-# Likeness is from 0 to 1, as difflib measures it. From here on, a name is worth suggesting.
+# Likeness is difflib's ratio, from 0 to 1. Names below this are not suggested.
 LIKENESS_MIN = 0.6
 
 
 def alike(wrong: str, known: Iterable[str]) -> dict[str, float]:
-    """Names like ``wrong`` with their likeness, the most alike first.
+    """The names in ``known`` that resemble ``wrong``, best first, each with its likeness.
 
-    Only the first COMPARED_MAX of ``known`` are compared, and nothing with a ``wrong`` that is
-    longer than COMPARED_CHARS_MAX.
+    Compares only the first COMPARED_MAX names. A ``wrong`` longer than COMPARED_CHARS_MAX
+    resembles none.
     """
     if len(wrong) > COMPARED_CHARS_MAX:
         return {}
@@ -23,7 +23,7 @@ def alike(wrong: str, known: Iterable[str]) -> dict[str, float]:
     found = {}
     for name in islice(known, COMPARED_MAX):
         matcher.set_seq1(name)
-        # Upper bounds, which take less.
+        # These two are upper bounds of the ratio, and cheaper.
         if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= LIKENESS_MIN:
             found[name] = matcher.ratio()
     likeliest = sorted(found, key=lambda name: (-found[name], name))

@@ -421,8 +421,8 @@ class State:
         return [repo_id for (repo_id,) in rows]
 
     def ids_around(self, prefix: str, name: str, limit: int) -> list[str]:
-        """Up to ``limit`` of the ids that begin with ``prefix``: in order, those on both sides of
-        where ``prefix + name`` is or would be.
+        """Up to ``limit`` of the ids that begin with ``prefix``, in order: the neighbours of
+        ``prefix + name`` on both sides, whether there is such an id or not.
         """
         first, end = _range(prefix)
         after = self._db.execute(
@@ -433,7 +433,7 @@ class State:
             "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?",
             (first, first + name, limit),
         ).fetchall()
-        # Half of them from each side, or more from one where the other has fewer.
+        # Half from each side, or more from one where the other has fewer.
         half = limit // 2
         before = before[: limit - min(len(after), limit - half)]
         rows = [*reversed(before), *after[: limit - len(before)]]

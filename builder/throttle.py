@@ -15,7 +15,7 @@ from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 WINDOW_SECONDS = 60
-# Whoever has one IPv6 address has all of its network.
+# A client that has one IPv6 address usually has its whole /64.
 IPV6_CLIENT_BITS = 64
 
 _REMEMBERED = 4096
@@ -64,12 +64,12 @@ class _WindowStorage(Storage):
 
 @lru_cache(maxsize=_REMEMBERED)
 def network(address: str) -> str:
-    """The client that an address belongs to: an IPv4 address, however it is written
-    (``::ffff:192.0.2.7``), or the /64 of an IPv6 address. What is no address stays as it is.
+    """The key under which requests from an address are counted: the /64 of an IPv6 address, or an
+    IPv4 address, also where it is written as ``::ffff:192.0.2.7``. Other text stays unchanged.
     """
     try:
         parsed = ipaddress.ip_address(address)
-    except ValueError:  # a socket has none
+    except ValueError:  # clients of a Unix socket have no address
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)

@@ -65,8 +65,8 @@ def words(text: str) -> list[Word]:
 
 
 def query_words(text: str) -> list[Word]:
-    """As ``words``, each stem once, where it stands last, and without the last character of a run:
-    its pairs have it already.
+    """As ``words``, but a stem that repeats counts once, at its last place, and the last character
+    of a run is left out, because its pairs contain it.
     """
     found = words(text)
     once: dict[str, Word] = {}

@@ -106,7 +106,7 @@ async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | 
     unknown = next((tag for tag in tags if tag not in known), None)
     if unknown is None:
         return None
-    # Not all are compared: those that begin with the same letter first, then the most used.
+    # Only the first are compared: tags with the same first letter, then the most used.
     same = (tag for tag in known if tag[0] == unknown[0])
     others = (tag for tag in known if tag[0] != unknown[0])
     near = list(islice(alike(unknown, chain(same, others)), TAGS_TOLD))

@@ -60,8 +60,8 @@ _ODD_QUERIES = (
 )
 
 _NETWORK_BYTES = throttle.IPV6_CLIENT_BITS // 8
-# What of the 16 bytes of an IPv6 address tells clients apart, as ``throttle.network`` does. Of the
-# patterns that match, the first counts.
+# Find the key of ``throttle.network`` in the 16 bytes of an IPv6 address: the IPv4 address in it,
+# or the /64. The first pattern that matches counts.
 _CLIENTS = (
     r"(?s)^\x00{10}\xFF{2}(?<network>.{4})\z",
     rf"(?s)^(?<network>.{{{_NETWORK_BYTES}}}).{{{16 - _NETWORK_BYTES}}}\z",

@@ -154,8 +154,8 @@ class Frame:
             raise RequestError(
                 "insufficient_scope",
                 "The account settings are not served under this host name. Open "
-                f"{self.settings.base_url}{ACCOUNT_URL} instead. Whoever runs this hub can allow "
-                "another name: --mcp-origin.",
+                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow another "
+                "name with --mcp-origin.",
             )
 
     def _check_is_safe(self) -> None:

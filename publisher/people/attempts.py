@@ -58,7 +58,7 @@ class Attempts:
                 throttle.give_back(client)
 
     def give_back(self, handle: str, address: str) -> None:
-        """The sign-in that was taken was not looked at: it does not count."""
+        """Do not count the sign-in that was taken: its password was not checked."""
         for throttle, client in self._counts(handle, address):
             throttle.give_back(client)
 

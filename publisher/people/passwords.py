@@ -31,8 +31,8 @@ GUESSES_MIN = 10**9
 # characters are enough to know a breached password by, or one that repeats itself.
 JUDGED_CHARS_MAX = 40
 
-# Each takes 64 MiB and a tenth of a second, and anybody may ask for one: a few more wait for their
-# turn, and the rest is refused, or they would hold all threads of the account pages.
+# A hash takes 64 MiB and a tenth of a second, and anybody may ask for one. A few requests wait for
+# their turn; more are refused, or they would hold every thread of the account pages.
 HASHES_AT_ONCE = 2
 WAITING_MAX = 4
 _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
@@ -70,8 +70,8 @@ def check_password(password: str, *about: str) -> None:
 class Passwords:
     """The passwords of a database.
 
-    In a process at most HASHES_AT_ONCE are hashed at a time, and WAITING_MAX requests wait for
-    that. Of more, ``put``, ``verify`` and ``hash_new`` raise RequestError ``unavailable``.
+    A process hashes HASHES_AT_ONCE at a time and lets WAITING_MAX more requests wait. Beyond that,
+    ``put``, ``verify`` and ``hash_new`` raise RequestError ``unavailable``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -162,14 +162,14 @@ def _normal(password: str) -> str:
 
 @contextlib.contextmanager
 def _place() -> Iterator[None]:
-    """A place among the requests that work on a password. Raises RequestError ``unavailable``
-    where there is none, whoever's password it is.
+    """Take one of the places for requests that hash a password. Raises RequestError
+    ``unavailable`` where all are taken, before it is known whose password it is.
     """
     if not _places.acquire(blocking=False):
         raise RequestError(
             "unavailable",
-            "This hub works on a few passwords at a time, and too many others are waiting. Yours "
-            f"was not looked at. Wait {RETRY_SECONDS} seconds, go back, and send the form again.",
+            "This hub checks a few passwords at a time, and too many requests are waiting. Yours "
+            f"was not checked. Wait {RETRY_SECONDS} seconds, go back, and send the form again.",
         )
     try:
         yield

@@ -95,9 +95,10 @@ class Job(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """``text`` with the capitals of ASCII in lower case.
+    """``text`` with ASCII capitals in lower case.
 
-    No others: the Kelvin sign (U+212A) in lower case is k, so docKer with it would be docker.
+    Other capitals stay: str.lower() makes the Kelvin sign (U+212A) a k, so that another name would
+    pass for docker.
     """
     return text.translate(_LOWER)
 

@@ -1,4 +1,4 @@
-"""Addresses of clients, to compare what tells them apart with ``throttle.network``."""
+"""Client addresses, to compare how a host counts them with ``throttle.network``."""
 
 import ipaddress
 import random
@@ -9,7 +9,7 @@ from builder.throttle import network
 
 
 def made_up_addresses(count: int) -> list[str]:
-    """Addresses, some of which belong to one client, in every spelling; the same each time."""
+    """Addresses in every spelling, some with the same key; the same list each time."""
     chance = random.Random(64)
     found: list[str] = []
     for _ in range(count):
@@ -27,6 +27,6 @@ def made_up_addresses(count: int) -> list[str]:
 
 
 def check_clients(addresses: Iterable[str], keys: Iterable[Any]) -> None:
-    """Whether addresses have the same key where they belong to one client, and only there."""
+    """Check that two addresses have the same key exactly where ``throttle.network`` says so."""
     pairs = {(network(address), key) for address, key in zip(addresses, keys, strict=True)}
     assert len({client for client, _ in pairs}) == len({key for _, key in pairs}) == len(pairs)
