@@ -6,7 +6,6 @@ index.
 """
 
 import contextlib
-import difflib
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ from urllib.parse import parse_qsl
 
 from builder import names, words
 from builder.errors import OperatorError, RequestError
+from builder.likeness import COMPARED_MAX, alike
 from builder.render import envelope, list_meta, page_count
 from builder.routes import (
     PAGE_SIZE,
@@ -33,10 +33,8 @@ from builder.state import State
 from builder.words import Word
 
 PAGE_MAX = 999_999_999
-# Names that a wrong one is compared with, twice; each takes some microseconds.
-COMPARED_MAX = 500
 # From this likeness on, a name is taken for a misspelt one.
-MISSPELT_RATIO = 0.8
+MISSPELT_LIKENESS = 0.8
 # Words of a wrong name that are searched for.
 SIMILAR_WORDS_MAX = 3
 
@@ -226,17 +224,15 @@ class Queries:
         handle, slug = _as_name(owner), _as_name(repo)
         prefix = f"{handle}/"
         if handle:
-            near = state.ids_beginning(prefix + slug[:2], COMPARED_MAX)
-            near += state.ids_beginning(prefix, COMPARED_MAX)
+            near = state.ids_around(prefix, slug, COMPARED_MAX)
             # Compared without their owner, which would make all of them alike.
-            known = list(dict.fromkeys(one.removeprefix(prefix) for one in near))
-            close = difflib.get_close_matches(slug, known, count, MISSPELT_RATIO)
-            yield [prefix + one for one in close]
+            close = alike(slug, [one.removeprefix(prefix) for one in near])
+            yield [prefix + one for one in close if close[one] >= MISSPELT_LIKENESS]
         if slug:
             yield state.ids_named(slug, count)
         if handle:
             yield state.ids_beginning(prefix + slug, count)
-            yield [prefix + one for one in difflib.get_close_matches(slug, known, count)]
+            yield [prefix + one for one in close]
         sought = words.query_words(repo)[:SIMILAR_WORDS_MAX]
         while sought:
             scores = self._search(sought, state)

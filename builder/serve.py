@@ -29,7 +29,7 @@ from builder.query_thread import QueryThread
 from builder.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.settings import Settings
 from builder.site import is_built
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 
 RESOLVED_MAX = 50_000
 RESOLVED_QUERY_BYTES_MAX = 200
@@ -94,7 +94,7 @@ class ReadApp:
                 return _preflight()
             if self._throttle and is_api:
                 client = scope["client"]
-                wait_seconds = self._throttle.hit(client[0] if client else "")
+                wait_seconds = self._throttle.hit(network(client[0]) if client else "")
                 if wait_seconds:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):

@@ -472,6 +472,25 @@ class State:
         )
         return [repo_id for (repo_id,) in rows]
 
+    def ids_around(self, prefix: str, name: str, limit: int) -> list[str]:
+        """Up to ``limit`` of the ids that begin with ``prefix``, in order: the neighbours of
+        ``prefix + name`` on both sides, whether there is such an id or not.
+        """
+        first, end = _range(prefix)
+        after = self._db.execute(
+            "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            (first + name, end, limit),
+        ).fetchall()
+        before = self._db.execute(
+            "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?",
+            (first, first + name, limit),
+        ).fetchall()
+        # Half from each side, or more from one where the other has fewer.
+        half = limit // 2
+        before = before[: limit - min(len(after), limit - half)]
+        rows = [*reversed(before), *after[: limit - len(before)]]
+        return [repo_id for (repo_id,) in rows]
+
     def ids_named(self, name: str, limit: int) -> list[str]:
         """The ids of the repos of exactly this name, whoever has them; ``top`` ones first."""
         # One pass over an index that has all of this: less than an index would cost each build.

@@ -8,14 +8,17 @@ import ipaddress
 import math
 import threading
 import time
+from functools import lru_cache
 
 from limits import RateLimitItemPerMinute
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
 WINDOW_SECONDS = 60
-# Whoever has one IPv6 address has all of its network.
-IPV6_PREFIX_BITS = 64
+# A client that has one IPv6 address usually has its whole /64.
+IPV6_CLIENT_BITS = 64
+
+_REMEMBERED = 4096
 
 
 class _WindowStorage(Storage):
@@ -59,20 +62,20 @@ class _WindowStorage(Storage):
         self._windows.pop(key, None)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def network(address: str) -> str:
-    """What of an address counts as one client: all of it, or of IPv6 its /64.
-
-    An IPv4 address that is mapped into IPv6 is the IPv4 address. Other text is returned as it is.
+    """The key under which requests from an address are counted: the /64 of an IPv6 address, or an
+    IPv4 address, also where it is written as ``::ffff:192.0.2.7``. Other text stays unchanged.
     """
-    if ":" not in address:
-        return address
     try:
-        parsed = ipaddress.IPv6Address(address)
-    except ValueError:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # clients of a Unix socket have no address
         return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
     if parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed), IPV6_PREFIX_BITS), strict=False))
+    return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
 
 
 def policy(limit: int, name: str = "read", minutes: int = 1) -> str:

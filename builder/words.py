@@ -65,13 +65,16 @@ def words(text: str) -> list[Word]:
 
 
 def query_words(text: str) -> list[Word]:
-    """As ``words``, without the last character of a run: its pairs have it already."""
+    """As ``words``, but a stem that repeats counts once, at its last place, and the last character
+    of a run is left out, because its pairs contain it.
+    """
     found = words(text)
-    return [
-        word
-        for before, word in zip([None, *found], found, strict=False)
-        if not (before and _is_rest(before, word))
-    ]
+    once: dict[str, Word] = {}
+    for before, word in zip([None, *found], found, strict=False):
+        if not (before and _is_rest(before, word)):
+            once.pop(word.stem, None)
+            once[word.stem] = word
+    return list(once.values())
 
 
 def _is_rest(before: Word, word: Word) -> bool:

@@ -75,7 +75,7 @@ def _parse_networks(
 @click.option("--no-upstream", is_flag=True, help="There is no `hubctl serve` behind nginx.")
 @click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-    help="Reads a minute for each client address; 0 for no limit.",
+    help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
 )  # fmt: skip
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",

@@ -34,7 +34,7 @@ def listening_options(port: int) -> Callable:
         ),
         click.option(
             "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-            help="Reads a minute for each client address; 0 for no limit.",
+            help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
         ),
         click.option(
             "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",

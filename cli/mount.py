@@ -18,6 +18,7 @@ from publisher.trusted.endpoint import BODY_BYTES_MAX as EXCHANGE_BYTES_MAX
 # these has to wait for the others. A publisher waits until its version can be read.
 PUBLISHERS_AT_ONCE = 64
 VISITORS_AT_ONCE = 16
+JOBS_AT_ONCE = 16
 MONITORS_AT_ONCE = 2
 # How long the whole body of a request may take: a stranger's, and a publisher's, who has a token.
 VISITOR_SECONDS = 10
@@ -47,12 +48,13 @@ class Hub:
         self._mcp = mcp
         self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
         self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
+        self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
         self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         self._root = reads.settings.base_path
         # Looked up with each request, so by whole paths.
         self._apps: dict[str, App] = {
             self._root + HEALTH_URL: self._monitor,
-            self._root + TRUSTED_URL: self._visit,
+            self._root + TRUSTED_URL: self._exchange,
         }
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
@@ -81,9 +83,12 @@ class Hub:
         await self._publishers(self._below_root(scope), receive, send)
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        bytes_max = max(FORM_BYTES_MAX, EXCHANGE_BYTES_MAX)
-        receive = await read_ahead(scope, receive, bytes_max, VISITOR_SECONDS)
+        receive = await read_ahead(scope, receive, FORM_BYTES_MAX, VISITOR_SECONDS)
         await self._visitors(self._below_root(scope), receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive = await read_ahead(scope, receive, EXCHANGE_BYTES_MAX, VISITOR_SECONDS)
+        await self._jobs(self._below_root(scope), receive, send)
 
     async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._monitors(self._below_root(scope), receive, send)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from builder.access import parse_origin
 from builder.settings import DEFAULT_BASE_URL, parse_base_url
-from mcp_app.access import parse_origin
 from publisher.environment import secret_from
 from publisher.provider import SECRET_VARIABLE, make_provider
 from publisher.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
@@ -35,8 +35,9 @@ name_option = click.option(
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
-    help="Another address under which /mcp may be asked, and whose pages may ask it: "
-    "https://app.example.org, or * for any. May be given several times.",
+    help="Another address under which /mcp and /account may be asked, and whose pages may ask "
+    "/mcp: https://app.example.org, or * for any, which leaves /account as it is. May be given "
+    "several times.",
 )  # fmt: skip
 trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",

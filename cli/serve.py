@@ -90,6 +90,7 @@ def serve(
                     open_signup=open_signup,
                     issuers=issuers,
                     openid=openid,
+                    origins=mcp_origins,
                 ),
                 create_mcp_app(settings, queries, throttle, mcp_origins),
             )

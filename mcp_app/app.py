@@ -1,11 +1,11 @@
 """The tool server of a hub, put together."""
 
+from builder.access import Access
 from builder.connect import snippets
 from builder.query_thread import QueryThread
 from builder.routes import BY_NAME
 from builder.settings import Settings
 from builder.throttle import Throttle
-from mcp_app.access import Access
 from mcp_app.endpoint import Endpoint
 from mcp_app.quick import QuickCalls
 from mcp_app.reader import Catalogue

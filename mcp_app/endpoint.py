@@ -21,12 +21,12 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
+from builder.access import Access
 from builder.answers import Answer, Headers
 from builder.errors import RequestError
 from builder.routes import CACHE_CONTROL, JSON, TEXT
 from builder.serve import Receive, Scope, Send
-from builder.throttle import Throttle
-from mcp_app.access import Access
+from builder.throttle import Throttle, network
 from mcp_app.quick import QuickCalls, Spoken
 from mcp_app.scope import parse_scope
 from mcp_app.server import SCOPE_KEY
@@ -170,7 +170,7 @@ class Endpoint:
         """The answer to a message; None where the client has gone. Raises Refusal."""
         if self._throttle:
             client = scope["client"]
-            wait_seconds = self._throttle.hit(client[0] if client else "")
+            wait_seconds = self._throttle.hit(network(client[0]) if client else "")
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
         try:

@@ -1,8 +1,8 @@
 """The four tools: the work."""
 
-import difflib
 import traceback
 from collections.abc import Awaitable, Callable
+from itertools import chain, islice
 from logging import getLogger
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 
 from builder import names
 from builder.errors import RequestError
+from builder.likeness import alike
 from builder.names import Version
 from builder.queries import ListQuery
 from builder.records import RepoSummary, Variable
@@ -36,6 +37,7 @@ from mcp_app.texts import fill_in, find_prompt, find_repo, parse_id
 
 TEXT_BYTES_MAX = 100_000
 OWNERS_TOLD = 5
+TAGS_TOLD = 3
 
 log = getLogger("hub.mcp")
 
@@ -100,11 +102,14 @@ async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
 
 async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | None:
     """What to say of the first of these tags that no prompt has; None where each has one."""
-    known = [tag.name for tag in await reader.tags()]
+    known = dict.fromkeys(tag.name for tag in await reader.tags())
     unknown = next((tag for tag in tags if tag not in known), None)
     if unknown is None:
         return None
-    near = difflib.get_close_matches(unknown, known)
+    # Only the first are compared: tags with the same first letter, then the most used.
+    same = (tag for tag in known if tag[0] == unknown[0])
+    others = (tag for tag in known if tag[0] != unknown[0])
+    near = list(islice(alike(unknown, chain(same, others)), TAGS_TOLD))
     advice = f"Tags like it: {', '.join(near)}." if near else "list_tags gives those there are."
     return RequestError("tag_not_found", f"No prompt here has the tag {unknown}. {advice}")
 

@@ -26,6 +26,7 @@ from werkzeug.exceptions import (
 )
 
 from builder import answers, names
+from builder.access import ANY, Access
 from builder.answers import RETRY_SECONDS
 from builder.derive import Links
 from builder.errors import OperatorError, RequestError
@@ -42,7 +43,7 @@ from builder.routes import (
     is_account_url,
 )
 from builder.settings import Settings
-from builder.throttle import WINDOW_SECONDS, Throttle
+from builder.throttle import WINDOW_SECONDS, Throttle, network
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.idempotency import KEPT_SECONDS, Answers, Keyed, TooManyKept, fingerprint
@@ -52,7 +53,6 @@ from publisher.pages import openid as openid_pages
 from publisher.pages import profile, publishers, security, sign_in, tokens
 from publisher.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.pages.frame import Frame
-from publisher.people.attempts import network
 from publisher.provider import Provider
 from publisher.publish import Published, publish
 from publisher.quotas import NO_QUOTAS, QuotaKeeper, Quotas
@@ -82,6 +82,7 @@ def create_app(
     open_signup: bool = False,
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
     openid: Provider | None = None,
+    origins: Sequence[str] = (),
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -89,6 +90,7 @@ def create_app(
     minute and client address; 0 for none. ``quotas``: the most that an owner may have.
     ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
+    ``origins``: other addresses of the account settings (see ``Access``), each by name.
     """
     service = _Service(
         settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, quotas
@@ -100,8 +102,9 @@ def create_app(
     app.before_request(_begin)
     app.after_request(_end)
     _allow_other_origins(app)
+    access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
-        app, settings, accounts, database, issuers,
+        app, settings, accounts, database, issuers, access,
         has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))

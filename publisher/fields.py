@@ -3,7 +3,6 @@
 Owns no limit: a value is right if it can be read back from a version's record. Pure.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 
 from builder import names
 from builder.errors import Detail, RequestError
+from builder.likeness import alike
 from builder.prompts import VARIABLE_NAME
 from builder.records import VersionFile
 
@@ -92,8 +92,8 @@ def split_tags(text: str) -> list[str]:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """What was probably meant by ``word``, to put behind it; often nothing."""
-    near = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = next(iter(alike(word, known)), None)
+    return f" (did you mean {near!r}?)" if near else ""
 
 
 def bounded(messages: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Fixtures that several test modules share, and how hard Hypothesis tries."""
 
+import difflib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,6 +35,21 @@ def small(empty: Settings) -> Settings:
     """Settings whose content is the small catalogue; nothing is built."""
     write_small_catalogue(empty.content)
     return empty
+
+
+@pytest.fixture
+def compared_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that this process has compared with a wrong one, in order."""
+    compared = []
+    set_seq1 = difflib.SequenceMatcher.set_seq1
+
+    def counted(self: difflib.SequenceMatcher, text: str) -> None:
+        if text:  # with none yet, a matcher is made
+            compared.append(text)
+        set_seq1(self, text)
+
+    monkeypatch.setattr(difflib.SequenceMatcher, "set_seq1", counted)
+    return compared
 
 
 class _CompiledTemplates(jinja2.BytecodeCache):

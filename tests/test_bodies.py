@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from cli.bodies import in_time, read_ahead
 from publisher.accounts import Accounts
 from publisher.app import create_app
 from publisher.database import Database
+from tests.servers import DEADLINE_SECONDS
 from tests.test_app import FakeRebuilder
 
 BYTES_MAX = 10
@@ -106,7 +109,11 @@ def hub(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[moun
         yield mount.Hub(reads, create_app(empty, FakeRebuilder(), accounts, database)), token
 
 
-def post(
+def post(*request: Any, **headers: str) -> tuple[int, bytes]:
+    return asyncio.run(posted(*request, **headers))
+
+
+async def posted(
     hub: mount.Hub, path: str, media: str, messages: Sequence[dict], **headers: str
 ) -> tuple[int, bytes]:
     answer = []
@@ -114,14 +121,18 @@ def post(
     async def send(message: dict) -> None:
         answer.append(message)
 
-    sent = {"content-type": media, **{key.replace("_", "-"): headers[key] for key in headers}}
+    sent = {
+        "host": "127.0.0.1",
+        "content-type": media,
+        **{key.replace("_", "-"): headers[key] for key in headers},
+    }
     scope = {
         "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
         "raw_path": path.encode(), "query_string": b"", "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 8000),
         "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
     }  # fmt: skip
-    asyncio.run(hub(scope, Sender(messages).receive, send))
+    await hub(scope, Sender(messages).receive, send)
     return answer[0]["status"], b"".join(message.get("body", b"") for message in answer)
 
 
@@ -155,3 +166,21 @@ def test_a_body_that_is_too_large_is_refused(hub: tuple[mount.Hub, str], path: s
     assert status == 413
     if path == TRUSTED_URL:
         assert post(app, path, media, large, transfer_encoding="chunked")[0] == 413
+
+
+def test_jobs_do_not_wait_for_visitors(empty: Settings) -> None:
+    # Nobody is answered before everybody is at work.
+    everybody = threading.Barrier(mount.VISITORS_AT_ONCE + 1)
+
+    def meeting(environ: dict, start_response: Callable) -> list[bytes]:
+        everybody.wait(DEADLINE_SECONDS)
+        start_response("200 OK", [])
+        return [environ["PATH_INFO"].encode()]
+
+    async def ask_all(hub: mount.Hub) -> None:
+        paths = ["/account/login"] * mount.VISITORS_AT_ONCE + [TRUSTED_URL]
+        answers = await asyncio.gather(*[posted(hub, path, FORM, body(b"x")) for path in paths])
+        assert answers == [(200, path.encode()) for path in paths]
+
+    with contextlib.closing(ReadApp(empty)) as reads:
+        asyncio.run(ask_all(mount.Hub(reads, meeting)))

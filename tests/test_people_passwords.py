@@ -1,10 +1,11 @@
 """Passwords: which are taken, whose are right, and that the work tells nothing of handles."""
 
+import itertools
 import sys
 import threading
 import unicodedata
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import argon2
@@ -15,11 +16,18 @@ from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.people.locks import lock, unlock
 from publisher.people.passwords import (
+    HASHES_AT_ONCE,
     PASSWORD_CHARS_MAX,
     PASSWORD_CHARS_MIN,
+    WAITING_MAX,
     Passwords,
     check_password,
+    hash_new,
 )
+from tests.held_hashes import HeldHashes, held_hashes
+from tests.servers import DEADLINE_SECONDS
+
+__all__ = ["held_hashes"]
 
 GOOD = "violet otter lamp 7"
 OLD_HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
@@ -244,9 +252,35 @@ def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.
     for name in ("hash", "verify"):
         real = getattr(argon2.PasswordHasher, name)
         monkeypatch.setattr(argon2.PasswordHasher, name, counted(real))
-    with ThreadPoolExecutor(8) as pool:
-        verified = [pool.submit(passwords.verify, handle, GOOD) for handle in ["ann", "no"] * 3]
+    with ThreadPoolExecutor(HASHES_AT_ONCE + WAITING_MAX) as pool:
+        verified = [pool.submit(passwords.verify, handle, GOOD) for handle in ["ann", "no"] * 2]
         put = [pool.submit(passwords.put, "bob", GOOD) for _ in range(2)]
-        assert [bool(done.result()) for done in verified] == [True, False] * 3
+        assert [bool(done.result()) for done in verified] == [True, False] * 2
         assert [done.result() for done in put] == [None] * 2
-    assert len(seen) == 8 and max(seen) == 2
+    assert len(seen) == 6 and max(seen) == 2
+
+
+@pytest.mark.parametrize("refused", [1, 10])
+def test_at_most_four_wait_for_a_hash(passwords: Passwords, held_hashes: HeldHashes, refused: int):
+    places = HASHES_AT_ONCE + WAITING_MAX
+    assert (HASHES_AT_ONCE, WAITING_MAX) == (2, 4)
+    work = [
+        lambda: passwords.verify("ann", GOOD), lambda: passwords.verify("nobody", GOOD),
+        lambda: passwords.put("bob", GOOD), lambda: hash_new("bob", GOOD),
+    ]  # fmt: skip
+    with ThreadPoolExecutor(places + refused) as pool:
+        asked = [pool.submit(work[n % len(work)]) for n in range(places + refused)]
+        # The others are held, so these are all that are answered.
+        ended = itertools.islice(as_completed(asked, DEADLINE_SECONDS), refused)
+        errors = [one.exception() for one in ended]
+        assert {(error.code, str(error)) for error in errors} == {("unavailable", str(errors[0]))}
+        # Whoever asks now is refused alike, so it tells nothing of handles.
+        for handle in ("ann", "bob", "nobody", "a/b", ""):
+            with pytest.raises(RequestError) as caught:
+                passwords.verify(handle, GOOD)
+            assert str(caught.value) == str(errors[0])
+        held_hashes.let_go()
+        assert len([one for one in asked if one.exception() is None]) == places
+    # Every place is free again.
+    with ThreadPoolExecutor(places) as pool:
+        assert all(pool.map(passwords.verify, ["ann"] * places, [GOOD] * places))

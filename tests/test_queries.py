@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 from builder import words
 from builder.build import build
 from builder.errors import RequestError
+from builder.likeness import COMPARED_MAX
 from builder.queries import Found, ListQuery, Queries, parse_list_query, parse_parameters
 from builder.routes import PAGE_SIZE, SORTS
+from builder.search import parse_query
 from builder.settings import Settings
 from builder.state import State
 from tests.catalogues import moment, settings_in, write_owner, write_version
@@ -474,6 +476,37 @@ def test_an_owner_with_more_repos_than_are_compared(
     assert queries.similar("ann/twoo", 5) == ["ann/two"]
     assert queries.similar("ann/reviewed", 5)[0] == "ann/review"
     queries.close()
+
+
+def test_a_wrong_name_is_compared_with_few_names(
+    small: Settings, compared_names: list[str]
+) -> None:
+    # Of two letters: for these a comparison takes longest.
+    known = ["".join(letters) for letters in itertools.product("ab", repeat=7)]
+    for name in known:
+        write_version(small.content, "many", name, "1.0.0", "x")
+    build(small)
+    compared_names.clear()
+    queries = Queries(small)
+    for wrong in ("ababaab-", "a", "zz", "abababababab", "-", "bbbbbbbbb"):
+        queries.similar(f"many/{wrong}", 5)
+        assert len(compared_names) == COMPARED_MAX, wrong
+        # Those on both sides of where it would be.
+        assert sorted(compared_names) == compared_names
+        compared_names.clear()
+    assert queries.similar("many/abababb0", 5)[0] == "many/abababb"
+    assert queries.similar("many/aaaaaaa0", 5)[0] == "many/aaaaaaa"
+    queries.close()
+
+
+def test_a_word_counts_once() -> None:
+    once = parse_query("review the sql")
+    for q in ("sql review the sql", "REVIEW " * 6 + "the reviewing review the sql", "sql " * 9):
+        assert len(parse_query(q)) == len({word.stem for word in parse_query(q)}) <= len(once)
+    assert parse_query("a " * 50) == parse_query("a")
+    # The last one may be a beginning.
+    assert [word.surface for word in parse_query("reviews sql review")] == ["sql", "review"]
+    assert len(parse_query("議" * 100)) == 1
 
 
 # Over HTTP

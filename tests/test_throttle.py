@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import throttle
-from builder.throttle import WINDOW_SECONDS, Throttle
+from builder.throttle import WINDOW_SECONDS, Throttle, network
 from tests.servers import Server, serving
 
 RETRY_SECONDS_MAX = WINDOW_SECONDS + 1
@@ -158,6 +158,25 @@ def test_clients_are_forgotten(clock: Clock) -> None:
     assert windows <= 3 * 200
 
 
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:0DB8:0001:0002:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("198.51.100.7", "198.51.100.7"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+        ("::FFFF:c633:6407", "198.51.100.7"),
+        ("", ""),
+        ("unknown", "unknown"),
+        ("198.51.100.7:80", "198.51.100.7:80"),
+    ],
+)
+def test_what_counts_as_one_client(address: str, client: str) -> None:
+    assert network(address) == client
+
+
 # Over HTTP
 
 
@@ -214,7 +233,10 @@ def test_trusted_proxy_tells_the_client(proxied: Server) -> None:
 
     assert [read("198.51.100.1") for _ in range(6)] == [200] * 5 + [429]
     assert read("198.51.100.2") == 200
-    assert read("2001:db8::1") == 200
+    # Of IPv6, whoever has one address has all of its /64.
+    assert [read(f"2001:db8::{number}") for number in range(6)] == [200] * 5 + [429]
+    assert read("2001:db8:0:1::1") == 200
+    assert [read(f"::ffff:198.51.100.{number}") for number in (1, 3)] == [429, 200]
     # Only what the proxy itself has added counts, which is the last address.
     assert read("203.0.113.9, 198.51.100.1") == 429
 

@@ -23,6 +23,7 @@ from publisher.trusted.claims import (
     RSA_BITS_MIN,
     TOKEN_BYTES_MAX,
     Job,
+    fold,
     verify,
 )
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
@@ -103,6 +104,29 @@ def test_a_job_of_github(github: Verifier):
         token_hash=hashlib.sha256(f"{github.live.url}\nabc".encode()).digest(),
         expires_at=AT + 300 + LEEWAY_SECONDS,
     )  # fmt: skip
+
+
+# In lower case, or where case does not count, each is read as a letter of ASCII.
+LIKE_ASCII = {
+    "Kelvin sign": "\u212a",
+    "long s": "\u017f",
+    "dotted I": "\u0130",
+    "dotless i": "\u0131",
+}
+
+
+@pytest.mark.parametrize("letter", LIKE_ASCII.values(), ids=LIKE_ASCII)
+def test_letters_that_pass_for_those_of_ascii_stay(github: Verifier, letter: str):
+    job = github.job(github.token(environment=f"Doc{letter}erS"))
+    assert job.environment == f"doc{letter}ers"
+    assert fold(f"AZ{letter}az") == f"az{letter}az"
+
+
+@pytest.mark.parametrize(("ascii", "letter"), [*zip("ksii", LIKE_ASCII.values(), strict=True)])
+def test_no_other_repository_passes_for_the_jobs(github: Verifier, ascii: str, letter: str):
+    workflow = f"octo/prompts{ascii}/.github/workflows/publish.yml@refs/heads/main"
+    token = github.token(repository=f"octo/prompts{letter}", job_workflow_ref=workflow)
+    assert "another repository" in str(github.refusal(token))
 
 
 def test_a_job_of_gitlab(gitlab: Verifier):

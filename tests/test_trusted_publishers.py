@@ -67,6 +67,16 @@ def test_a_new_publisher(database: Database, publishers: TrustedPublishers):
     ]  # fmt: skip
 
 
+def test_an_environment_that_looks_like_another_is_not_that(publishers: TrustedPublishers):
+    names = ("docker", "doc\u212aer", "do\u017fe", "b\u0131g", "\u0130d")
+    added = {
+        name: publishers.add("ann", "", GITHUB, "octo/prompts", "publish.yml", environment=name)
+        for name in names
+    }
+    for name in names:
+        assert publishers.matching(JOB._replace(environment=name)) == [added[name]]
+
+
 def test_for_all_repos_and_without_more(publishers: TrustedPublishers):
     added = publishers.add("ann", "", GITLAB, "Acme/team/sub.team/prompts", "")
     assert (added.repo, added.workflow) == ("", ".gitlab-ci.yml")

@@ -59,6 +59,14 @@ _ODD_QUERIES = (
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
 )
 
+_NETWORK_BYTES = throttle.IPV6_CLIENT_BITS // 8
+# Find the key of ``throttle.network`` in the 16 bytes of an IPv6 address: the IPv4 address in it,
+# or the /64. The first pattern that matches counts.
+_CLIENTS = (
+    r"(?s)^\x00{10}\xFF{2}(?<network>.{4})\z",
+    rf"(?s)^(?<network>.{{{_NETWORK_BYTES}}}).{{{16 - _NETWORK_BYTES}}}\z",
+)
+
 
 class Place(NamedTuple):
     """A location of the configuration: its condition, its URL's path, and the file it serves.
@@ -158,6 +166,7 @@ def files(site: HostedSite) -> dict[str, str]:
         gzip_bytes_min=answers.GZIP_BYTES_MIN,
         # Limits and errors
         limit=limit,
+        clients=_CLIENTS,
         status=STATUS,
         errors=_errors(limit, common),
         account_errors=_account_errors(),

@@ -14,6 +14,7 @@ from flask_wtf import FlaskForm
 from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
 
+from builder.access import Access
 from builder.answers import PAGE_SAFETY, SAFETY
 from builder.errors import OperatorError, RequestError
 from builder.render import Pages
@@ -60,13 +61,14 @@ View = Callable[..., Response]
 class Frame:
     """Adds views to an application, holds what they work on, and renders their pages.
 
-    ``issuers``: whose word on CI jobs is believed. ``options`` are what every template may want to
+    ``issuers``: whose word on CI jobs is believed. ``access`` says under which host names the pages
+    are served. ``options`` are what every template may want to
     know of this hub, as whether it has sign-up.
     """
 
     def __init__(
         self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], **options: Any,
+        issuers: Sequence[Issuer], access: Access, **options: Any,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.accounts = accounts
@@ -80,6 +82,7 @@ class Frame:
         self.issuers = {issuer.url: issuer for issuer in issuers}
         self.attempts = Attempts()
         self._changes = Throttle(CHANGE_LIMIT, "account")
+        self._access = access
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")
         self._options = options
@@ -91,6 +94,7 @@ class Frame:
             "WTF_CSRF_SSL_STRICT": False,
         }
         self._csrf = CSRFProtect(app)
+        app.before_request(self._check_host)
         app.after_request(self._add_headers)
 
     # Views
@@ -147,6 +151,16 @@ class Frame:
         if session.sent_secret:
             self.sessions.end(session.sent_secret)
         g.account_session = None
+
+    def _check_host(self) -> None:
+        host = request.headers.get("Host", "").encode("latin-1", "replace")
+        if is_account_url(request.path) and not self._access.serves(host):
+            raise RequestError(
+                "insufficient_scope",
+                "The account settings are not served under this host name. Open "
+                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow another "
+                "name with --mcp-origin.",
+            )
 
     def _check_is_safe(self) -> None:
         base_url = self.settings.base_url

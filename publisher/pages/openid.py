@@ -15,7 +15,7 @@ from flask import Response, request, session
 from builder import names
 from builder.errors import RequestError
 from builder.routes import ACCOUNT_URL
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 from publisher.openid import Begun, Client, Identity
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, START, Frame, after_login
@@ -25,7 +25,6 @@ from publisher.pages.sign_in import (
     SignUpForm,
     welcome_back,
 )
-from publisher.people.attempts import network
 from publisher.people.invitations import parse_code
 from publisher.people.signup import sign_up_identity
 from publisher.provider import Provider

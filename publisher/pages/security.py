@@ -11,7 +11,7 @@ from builder.errors import RequestError
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import LOGIN, Frame
 from publisher.pages.log_words import browser_name, tell
-from publisher.pages.sign_in import NewPasswordForm
+from publisher.pages.sign_in import NewPasswordForm, verify
 from publisher.people.passwords import hash_new
 
 EVENTS_SHOWN = 100
@@ -47,8 +47,7 @@ def password(frame: Frame, owner: str) -> Response:
     address, verified = request.remote_addr or "", None
     had_one = isinstance(form, ChangePasswordForm)
     if had_one:
-        frame.limit(frame.attempts.take(owner, address), "Too many wrong passwords")
-        verified = frame.passwords.verify(owner, form.current.data)
+        verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
         if not verified:
             frame.events.note(owner, "sign_in_failed", address=address)
             form.current.errors = ["This is not your password."]

@@ -80,8 +80,7 @@ def login(frame: Frame) -> Response:
         return frame.render("login.html", form=form, onwards=onwards)
     # Handles have no capitals; phones begin with one.
     handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
-    frame.limit(frame.attempts.take(handle, address), "Too many sign-ins that failed")
-    verified = frame.passwords.verify(handle, form.password.data)
+    verified = verify(frame, handle, form.password.data, "Too many sign-ins that failed")
     if verified and _begin_if_still(frame, handle, verified):
         frame.attempts.succeeded(handle, address)
         return frame.redirect(onwards)
@@ -90,6 +89,20 @@ def login(frame: Frame) -> Response:
     # Only known handles have a log: written before the answer, its time would tell of them.
     response.call_on_close(lambda: _note_failure(frame, handle, address))
     return response
+
+
+def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
+    """``Passwords.verify``, as one more attempt. ``reason`` goes to a client with too many.
+
+    Raises RequestError; an attempt that nobody looked at does not count.
+    """
+    address = request.remote_addr or ""
+    frame.limit(frame.attempts.take(handle, address), reason)
+    try:
+        return frame.passwords.verify(handle, password)
+    except RequestError:
+        frame.attempts.give_back(handle, address)
+        raise
 
 
 def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:

@@ -3,13 +3,12 @@
 Sign-ins are limited for each visitor at an account, against who guesses; by address, against those
 who try many accounts; and by account, against guessers at many addresses, who must be many to shut
 its owner out. Handles that do not exist count alike, so a refusal tells nothing of which there are.
-A visitor is an address, or an IPv6 network.
+A visitor is an IPv4 address, or the /64 of an IPv6 address.
 """
 
 import hashlib
-import ipaddress
 
-from builder.throttle import Throttle
+from builder.throttle import Throttle, network
 
 WINDOW_MINUTES = 15
 # One visitor at one account; at one account in all, which passwords as long as ours bear; and one
@@ -19,9 +18,6 @@ ACCOUNT_LIMIT = 100
 ADDRESS_LIMIT = 30
 SIGNUP_WINDOW_MINUTES = 60
 SIGNUP_LIMIT = 10
-
-# Whoever has one IPv6 address has all of its network.
-_IPV6_PREFIX_BITS = 64
 
 
 class Attempts:
@@ -61,6 +57,11 @@ class Attempts:
             else:
                 throttle.give_back(client)
 
+    def give_back(self, handle: str, address: str) -> None:
+        """Do not count the sign-in that was taken: its password was not checked."""
+        for throttle, client in self._counts(handle, address):
+            throttle.give_back(client)
+
     def take_signup(self, address: str) -> int:
         """Count a sign-up. 0: go on; else the whole seconds to wait."""
         return self._signups.hit(network(address)) if self._signups else 0
@@ -84,19 +85,6 @@ class Attempts:
             (self._accounts, account),
         )
         return [(throttle, client) for throttle, client in counts if throttle]
-
-
-def network(address: str) -> str:
-    """What of an address counts as one visitor: all of it, or of IPv6 its network."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:  # a socket has none
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.IPv6Network((int(parsed), _IPV6_PREFIX_BITS), strict=False))
 
 
 def _throttle(limit: int, minutes: int) -> Throttle | None:

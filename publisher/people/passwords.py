@@ -6,10 +6,12 @@ All are NFKC-normalised first, so that the same keys give the same password on a
 ``storage_unavailable`` as the database does.
 """
 
+import contextlib
 import functools
 import secrets
 import threading
 import unicodedata
+from collections.abc import Iterator
 from datetime import datetime
 
 from argon2 import PasswordHasher
@@ -17,6 +19,7 @@ from argon2.exceptions import VerifyMismatchError
 from zxcvbn import zxcvbn
 
 from builder import names
+from builder.answers import RETRY_SECONDS
 from builder.errors import Detail, RequestError
 from publisher import clock
 from publisher.database import Database
@@ -28,9 +31,12 @@ GUESSES_MIN = 10**9
 # characters are enough to know a breached password by, or one that repeats itself.
 JUDGED_CHARS_MAX = 40
 
-# Each takes 64 MiB while it runs, and anybody may ask for one: more wait for their turn.
-_HASHES_AT_ONCE = 2
-_hashing = threading.BoundedSemaphore(_HASHES_AT_ONCE)
+# A hash takes 64 MiB and a tenth of a second, and anybody may ask for one. A few requests wait for
+# their turn; more are refused, or they would hold every thread of the account pages.
+HASHES_AT_ONCE = 2
+WAITING_MAX = 4
+_hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
+_places = threading.BoundedSemaphore(HASHES_AT_ONCE + WAITING_MAX)
 # The library keeps what is passed along in a table that all its callers share.
 _judging = threading.Lock()
 # The second recommendation of RFC 9106: Argon2id, 64 MiB, three passes.
@@ -64,8 +70,8 @@ def check_password(password: str, *about: str) -> None:
 class Passwords:
     """The passwords of a database.
 
-    At most two are hashed at a time in a process, the others wait: a hash takes 64 MiB, and who
-    has no account may ask for one too, so many at once would take all the memory there is.
+    A process hashes HASHES_AT_ONCE at a time and lets WAITING_MAX more requests wait. Beyond that,
+    ``put``, ``verify`` and ``hash_new`` raise RequestError ``unavailable``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -107,6 +113,10 @@ class Passwords:
         normal = _normal(password)
         if len(normal) > PASSWORD_CHARS_MAX:
             return None
+        with _place():
+            return self._verify(handle, normal)
+
+    def _verify(self, handle: str, normal: str) -> str | None:
         # A text that is no handle need not be one that a database takes.
         is_name = names.is_name(handle, names.OWNER_CHARS_MAX)
         rows = self._database.execute(
@@ -126,7 +136,7 @@ class Passwords:
             (renewed, handle, stored),
         )
         # Else it was changed meanwhile, or renewed by another sign-in.
-        return renewed if is_done else self.verify(handle, password)
+        return renewed if is_done else self._verify(handle, normal)
 
     def is_still(self, owner: str, verified: str | None) -> bool:
         """Whether an owner's password is the one that ``verify`` has seen; of None, whether there
@@ -141,12 +151,30 @@ def hash_new(owner: str, password: str) -> str:
 
     Raises RequestError ``validation_failed`` as ``check_password``.
     """
-    check_password(password, owner)
-    return _hash(_normal(password))
+    with _place():
+        check_password(password, owner)
+        return _hash(_normal(password))
 
 
 def _normal(password: str) -> str:
     return unicodedata.normalize("NFKC", password)
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[None]:
+    """Take one of the places for requests that hash a password. Raises RequestError
+    ``unavailable`` where all are taken, before it is known whose password it is.
+    """
+    if not _places.acquire(blocking=False):
+        raise RequestError(
+            "unavailable",
+            "This hub checks a few passwords at a time, and too many requests are waiting. Yours "
+            f"was not checked. Wait {RETRY_SECONDS} seconds, go back, and send the form again.",
+        )
+    try:
+        yield
+    finally:
+        _places.release()
 
 
 def _hash(normal: str) -> str:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+import string
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -50,6 +51,9 @@ _github_workflow = re.compile(
 _gitlab_workflow = re.compile(r"(?P<project>.+?)//(?P<file>.+?)@(?P<ref>refs/.+)")
 
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
 class _Registry(JWSRegistry):
     """What a JWS may have in it. The length of a part is bounded by that of the token alone."""
 
@@ -62,10 +66,10 @@ _registry = _Registry(algorithms=ALGORITHMS, strict_check_header=False)
 class Job(NamedTuple):
     """A CI job, as its issuer vouches for it.
 
-    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is in lower case, and ``environment``
-    at GitHub, which does not tell capitals; there may be none (empty). ``project_id`` stays when
-    the project is renamed. ``workflow`` is the file that defines the job: at GitHub its name, at
-    GitLab its path.
+    ``issuer`` is the issuer's URL. ``project`` (GROUP/NAME) is folded (see ``fold``), and
+    ``environment`` at GitHub, which does not tell capitals; there may be none (empty).
+    ``project_id`` stays when the project is renamed. ``workflow`` is the file that defines the job:
+    at GitHub its name, at GitLab its path.
 
     ``ref`` is what the job runs on, in full: ``refs/heads/main`` for a branch, ``refs/tags/v1`` for
     a tag, empty if the issuer names neither. ``workflow_ref`` is where ``workflow`` was read,
@@ -101,6 +105,15 @@ class Job(NamedTuple):
         told = f"on {self.ref}" if self.ref else "on no branch or tag"
         is_one = self.ref == self.workflow_ref
         return told if is_one else f"{told} with the file of {self.workflow_ref}"
+
+
+def fold(text: str) -> str:
+    """``text`` with ASCII capitals in lower case.
+
+    Other capitals stay: str.lower() makes the Kelvin sign (U+212A) a k, so that another name would
+    pass for docker.
+    """
+    return text.translate(_LOWER)
 
 
 def verify(
@@ -246,7 +259,7 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
             f"The ID token's job_workflow_ref is {_shown(came)}; expected is "
             f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
         )
-    if found["project"].lower() != project.lower():
+    if fold(found["project"]) != fold(project):
         raise _refusal(
             f"The job is of {project}, and its workflow of another repository: {_shown(came)}. "
             "A reusable workflow of another repository may change without this one; call the hub "
@@ -260,11 +273,11 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     return Job(
         issuer=issuer.url,
         kind=issuer.kind,
-        project=project.lower(),
+        project=fold(project),
         project_id=_number(claims, "repository_id"),
         workflow=found["file"],
         # GitHub does not tell Prod from prod, GitLab does.
-        environment=_optional_text(claims, "environment").lower(),
+        environment=fold(_optional_text(claims, "environment")),
         ref=_optional_text(claims, "ref"),
         workflow_ref=found["ref"],
         run=run,
@@ -283,7 +296,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
             f"The ID token's ci_config_ref_uri is {_shown(came)}; expected is {here}//FILE@REF. "
             "Publish from a pipeline that a file of the project defines."
         )
-    if found["project"].lower() != here.lower():
+    if fold(found["project"]) != fold(here):
         raise _refusal(
             f"The job is of {project}, and its pipeline is defined elsewhere: {_shown(came)}. "
             "That may change without the project; call the hub from a pipeline that a file of "
@@ -294,7 +307,7 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     return Job(
         issuer=issuer.url,
         kind=issuer.kind,
-        project=project.lower(),
+        project=fold(project),
         project_id=_number(claims, "project_id"),
         workflow=found["file"],
         environment=_optional_text(claims, "environment"),

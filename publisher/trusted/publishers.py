@@ -18,7 +18,7 @@ from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
 from publisher.fields import validation_failed
-from publisher.trusted.claims import BRANCH_PREFIX, Job
+from publisher.trusted.claims import BRANCH_PREFIX, Job, fold
 from publisher.trusted.issuers import Issuer, Kind
 
 PER_OWNER_MAX = 100
@@ -69,8 +69,8 @@ _project_id = re.compile(r"[0-9]{1,20}")
 class TrustedPublisher(NamedTuple):
     """What a job must be to publish for ``owner``. ``repo`` is empty for all of the owner's.
 
-    ``issuer`` is the issuer's URL; ``project`` is in lower case, and ``environment`` at GitHub,
-    which does not tell capitals.
+    ``issuer`` is the issuer's URL; ``project`` and, at GitHub, ``environment`` are folded as a
+    Job's.
     ``project_id`` is the issuer's number of the project, empty until a first job tells it.
     ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
     empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
@@ -240,14 +240,14 @@ def _parse(
     """The fields as they are stored, and what is wrong with them."""
     fields = {
         "repo": repo.strip(),
-        "project": project.strip().lower(),
+        "project": fold(project.strip()),
         "workflow": workflow.strip(),
         "branch": branch.strip().removeprefix(BRANCH_PREFIX),
         "environment": environment.strip(),
         "project_id": project_id.strip(),
     }
     if issuer.kind == "github":
-        fields["environment"] = fields["environment"].lower()
+        fields["environment"] = fold(fields["environment"])
         fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
     else:
         fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW

@@ -276,6 +276,14 @@ def test_the_service_learns_who_signs_in(ask: Asker):
         assert told["host"]
 
 
+@pytest.mark.parametrize("target", ["/account/login", "/mcp"])
+def test_the_service_learns_which_host_was_asked(ask: Asker, stand_in: str, target: str):
+    for host in ("hub.example", "hub.example:8443", "evil.example"):
+        told = ask(target, Host=host).told["headers"]
+        # A Worker asks by the name of the upstream, and can do nothing else.
+        assert told["host"] == (stand_in if ask.name == "worker" else host)
+
+
 @pytest.mark.parametrize(
     "target", ["/accounts", "/accountx/login", "/Account/login", "/x/account", "//account/login"]
 )

@@ -27,6 +27,7 @@ from builder.routes import CACHE_CONTROL, ROUTES
 from builder.settings import Settings
 from tests.catalogues import settings_in, write_small_catalogue
 from tests.conformance.worker import started_worker
+from tests.hosts.addresses import check_clients, made_up_addresses
 from tests.node import PROGRAMS
 from tests.servers import DEADLINE_SECONDS, in_thread, serving
 
@@ -311,6 +312,31 @@ def test_reads_of_the_api_are_limited_for_each_client(site: Settings, tmp_path: 
         assert other.status == 200
         page = read("/")
         assert page.status == 200 and "ratelimit-policy" not in page.headers
+
+
+def test_addresses_of_one_ipv6_network_share_a_limit(site: Settings, tmp_path: Path):
+    with worker(site, tmp_path, files="r2", reads=1) as ask:
+        for other in range(10):  # a new minute may begin in between
+            ask("/api/v1/repos", CF_Connecting_IP=f"2001:db8::{other}")
+        read = [
+            ask("/api/v1/repos", CF_Connecting_IP=client).status
+            for client in ("2001:db8::1:1", "2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1::3")
+        ]
+        assert read.count(429) >= 2
+
+
+def test_the_worker_tells_clients_apart_as_the_service_does(site: Settings, tmp_path: Path):
+    worker = cloudflare.files(HostedSite(site.out, site.state, site.base_url))["worker.js"]
+    addresses = [*made_up_addresses(500), "", "unknown", "fe80::1::2"]
+    script = tmp_path / "network.mjs"
+    script.write_text(
+        f"{worker}\nconsole.log(JSON.stringify({json.dumps(addresses)}.map(network)));",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [PROGRAMS / "node", script], check=True, capture_output=True, timeout=DEADLINE_SECONDS
+    )
+    check_clients(addresses, json.loads(done.stdout))
 
 
 def test_without_a_limit_none_is_told(alone: Ask):

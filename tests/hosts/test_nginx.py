@@ -1,7 +1,9 @@
 """What nginx does on the generated configuration, beside what the conformance suite asks of all."""
 
+import ipaddress
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +21,7 @@ from builder.routes import BY_NAME
 from builder.settings import Settings
 from cli.hubctl import main
 from tests.conformance.nginx import started_nginx
+from tests.hosts.addresses import check_clients, made_up_addresses
 from tests.hosts.rootless import start_command
 from tests.servers import (
     DEADLINE_SECONDS,
@@ -305,6 +308,44 @@ def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_p
             headers = {"X-Forwarded-For": f"203.0.113.9, {client}"}
             statuses = [get(f"{url}{REPO}", headers=headers).status_code for _ in range(2)]
             assert statuses == [200, 429]
+
+
+def test_addresses_of_one_ipv6_network_share_a_limit(settings, tmp_path):
+    site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
+    with started_nginx(site, tmp_path) as url:
+
+        def read(client: str) -> int:
+            return get(f"{url}{REPO}", headers={"X-Forwarded-For": client}).status_code
+
+        for same in (
+            ("2001:db8::1", "2001:0DB8:0:0::2", "2001:db8::ffff:192.0.2.9", "2001:db8::a:a:a:a"),
+            ("2001:db8:0:1::1", "2001:db8::1:0:0:0:1"),
+            ("2001:a0a:a0a:a0a:a0a:a0a:a0a:a0a", "2001:a0a:a0a:a0a::"),
+            ("::1", "::"),
+            ("192.0.2.1", "::ffff:192.0.2.1", "::FFFF:c000:201"),
+            ("192.0.2.2",),
+            ("10.10.10.10", "::ffff:10.10.10.10"),
+        ):  # fmt: skip
+            assert [read(client) for client in same] == [200] + [429] * (len(same) - 1)
+
+
+def test_its_map_tells_clients_apart_as_the_service_does(settings):
+    conf = nginx.files(HostedSite(settings.out, settings.state))[nginx.FILE]
+    block = conf[conf.index("map $binary_remote_addr ") :].partition("}\n    #")[0]
+    patterns = [
+        re.compile(found.replace("(?<", "(?P<").replace(r"\z", r"\Z").encode())
+        for found in re.findall('"~(.*)"', block)
+    ]
+    assert len(patterns) == 2
+
+    def key(address: str) -> bytes:
+        # What nginx has in $binary_remote_addr.
+        packed = ipaddress.ip_address(address).packed
+        found = next(filter(None, (pattern.match(packed) for pattern in patterns)), None)
+        return found["network"] if found else packed
+
+    addresses = made_up_addresses(2000)
+    check_clients(addresses, map(key, addresses))
 
 
 def test_it_speaks_tls(settings, tmp_path):

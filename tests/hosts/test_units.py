@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import stat
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from tests.servers import (
 
 DEPLOY = PROJECT / "deploy"
 HERE = "/srv/hub/venv/bin/hubctl"
+LOGS = ("access.log", "error.log")
 UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
 
 
@@ -108,16 +110,23 @@ def test_their_commands_make_a_hub(tmp_path):
     (prepare,) = commands("hub-nginx.service", "ExecStartPre")
     (start,) = commands("hub-nginx.service", "ExecStart")
     start = start.replace('"daemon off;"', '"daemon off; user root;"')
+    (mask,) = commands("hub-nginx.service", "UMask")
     service = Process(
         *placed(serve.replace("--port 8000", f"--port {upstream}"), tmp_path), env=variables
     )
     try:
         service.wait_for_line("(stop with Ctrl-C)")
         subprocess.run(placed(prepare, tmp_path), env=variables, check=True, capture_output=True)
-        server = Process(*placed(start, tmp_path), env=variables)
+        server = Process(
+            "sh", "-c", f'umask {mask}; exec "$@"', "sh", *placed(start, tmp_path), env=variables
+        )
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until(lambda: listens(f"127.0.0.1:{port}"), "nginx")
+            # They have addresses of readers.
+            logs = Path(variables["HUB_STATE"], "nginx")
+            modes = [stat.S_IMODE((logs / name).stat().st_mode) for name in LOGS]
+            assert modes == [0o640, 0o640]
             session = requests.Session()
             published = session.post(
                 f"{url}/api/v1/repos/ada/hello/versions", json={"content": "Hello {{name}}."},

@@ -17,9 +17,9 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from builder.access import Access
 from builder.serve import Receive, Scope, Send
 from cli.lifespan import run_lifespan
-from mcp_app.access import Access
 from mcp_app.endpoint import Endpoint
 
 _TEMPLATE_START, _TEMPLATE_END = "test://template/", "/data"

@@ -510,6 +510,10 @@ def test_the_limit_counts_reads_and_calls_together(limited: Server):
         assert [ask_as("192.0.2.3").status for _ in range(LIMIT + 1)] == [200] * LIMIT + [429]
         # Only what the proxy itself has added counts, which is the last address.
         assert ask_as("203.0.113.9, 192.0.2.1").status == 429
+        # Of IPv6, whoever has one address has all of its /64.
+        statuses = [ask_as(f"2001:db8::{number}").status for number in range(LIMIT + 1)]
+        assert statuses == [200] * LIMIT + [429]
+        assert ask_as("2001:db8:0:1::1").status == 200
 
 
 def test_nobody_counts_as_another_without_a_trusted_proxy(catalogue: Settings):

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builder.access import Access
 from builder.build import build
 from builder.query_thread import QueryThread
 from builder.settings import Settings
 from mcp_app import quick as quick_module
-from mcp_app.access import Access
 from mcp_app.endpoint import Endpoint
 from mcp_app.quick import QuickCalls
 from mcp_app.reader import Catalogue

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from builder.build import build
 from builder.errors import RequestError
+from builder.likeness import COMPARED_MAX
 from builder.records import Variable
 from builder.routes import BY_NAME
 from mcp_app.cursors import make_cursor
 from mcp_app.schemas import schema
-from mcp_app.scope import WHOLE
+from mcp_app.scope import WHOLE, Scope
 from mcp_app.texts import FILLED_CHARS_MAX, Prompt, as_text, fill_in
 from mcp_app.tools import TEXT_BYTES_MAX, TOOLS
 from tests.catalogues import (
@@ -778,3 +779,22 @@ def test_no_argument_breaks_a_tool(hostile: Hub, asked: tuple[str, dict[str, Any
     tool, arguments = asked
     first = hostile.call(tool, arguments)
     assert hostile.call(tool, arguments) == first
+
+
+def test_a_wrong_tag_is_compared_with_few_tags(tmp_path: Path, compared_names: list[str]):
+    settings = settings_in(tmp_path, queries=True)
+    for number in range(20):
+        tags = [f"ab{number:02}{letter}" for letter in "abcdefghij"]
+        write_version(settings.content, "ann", f"p{number}", "1.0.0", "x", tags=tags)
+    write_version(settings.content, "ann", "last", "1.0.0", "x", tags=["tone", "zone"])
+    build(settings)
+    compared_names.clear()
+    with hub_over(settings) as hub:
+        for scope in (WHOLE, Scope(owner="ann")):
+            for wrong in ("ab07", "zzz", "no-such-tag"):
+                hub.error("search_prompts", scope, tags=[wrong])
+                assert len(compared_names) == COMPARED_MAX
+                compared_names.clear()
+        # Those that begin alike come before those that are used more.
+        assert "Tags like it: zone." in hub.error("search_prompts", tags=["zones"])
+        assert "Tags like it: tone." in hub.error("search_prompts", tags=["tune"])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from builder.access import Access, parse_origin
 from builder.errors import OperatorError
-from mcp_app.access import Access, parse_origin
 
 BASE = "https://hub.example"
 

@@ -1,6 +1,6 @@
-"""Who may ask: the Host and Origin of a request, against DNS rebinding, and CORS for the allowed.
+"""Who may ask /mcp and /account: the Host and Origin of a request, against DNS rebinding.
 
-The transport's specification asks for it. What is served is public all the same.
+For MCP the transport's specification asks for it, though what is served there is public.
 """
 
 import re
