@@ -179,11 +179,18 @@ def find_damage(path: str, version: int) -> str | None:
     """What shows that a database is damaged; None for one that is sound, that is not there, or
     whose tables have another ``user_version``. Reads all of it. Raises OperatorError.
     """
-    if not os.path.exists(path):
-        return None
     try:
+        with open(path, "rb") as file:
+            formats = file.read(20)[18:]
+        if formats not in (b"", b"\1\1", b"\2\2"):
+            # SQLite would say that nobody may write to it.
+            return "its header has an unknown format"
         with contextlib.closing(connect(path, read_only=False)) as db:
             return _find_damage(db, version)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OperatorError(f"Cannot read the state {path}: {error.strerror}.") from None
     except (sqlite3.Error, UnicodeError) as error:
         # The name of a table, too, can be no UTF-8 any more.
         if isinstance(error, UnicodeError) or is_damaged(error):

@@ -260,8 +260,9 @@ class State:
         return row[0] if row else None
 
     def _has_tables(self) -> bool:
-        """Whether this is no new file."""
-        return self._db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,)
+        """Whether this is no new file, nor the database of something else."""
+        row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
+        return row is not None
 
     def _version(self) -> int:
         return self._db.execute("PRAGMA user_version").fetchone()[0]
