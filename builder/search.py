@@ -52,7 +52,7 @@ POSTINGS_PER_BLOCK = 512
 PREFIXES_REMEMBERED = 256
 # While others wait, the smallest segments are merged when there are so many, up to so many repos.
 MERGED_SEGMENTS_MIN = 8
-MERGED_REPOS_MAX = 300
+MERGED_REPOS_MAX = 150
 
 _decode_checksums = msgspec.json.Decoder(dict[str, int]).decode
 _decode_line = msgspec.json.Decoder(CatalogueLine).decode
