@@ -9,6 +9,7 @@ import collections
 import itertools
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -33,6 +34,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=5, help="publications a second")
     parser.add_argument("--readers", type=int, default=2)
     options = parser.parse_args()
+    # Like Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     with scratch_folder(None) as parent:
         folder = f"{parent}/hub"
         prompts, tokens = make_catalogue(options.repos, 1, folder)
@@ -83,8 +86,10 @@ def attack(options, server, prompts, tokens) -> None:
     with ThreadPoolExecutor(PUBLISHERS + options.readers) as pool:
         jobs = [pool.submit(publish, number) for number in range(PUBLISHERS)]
         jobs += [pool.submit(read) for _ in range(options.readers)]
-        time.sleep(options.seconds)
-        is_over.set()
+        try:
+            time.sleep(options.seconds)
+        finally:
+            is_over.set()
     for job in jobs:
         job.result()
     print(
