@@ -32,6 +32,7 @@ from builder import (
     openapi,
     records,
     render,
+    search,
 )
 from builder.changes import Changes, Progress, find_changes
 from builder.errors import STATUS, ContentError, Fault, OperatorError, PullsError
@@ -55,7 +56,8 @@ log = logging.getLogger("hub.build")
 
 class Report(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
-    ``is_settled``: nothing is left to the next build.
+    ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
+    change that lists do not have.
     """
 
     repos: int
@@ -66,6 +68,7 @@ class Report(NamedTuple):
     removed: int
     indexed: int
     is_settled: bool
+    behind_seconds: float
     seconds: float
 
 
@@ -141,21 +144,43 @@ def build(
                 raise
             return run.report()
 
+        named = None if changed is None else [*changed]
+        if named is None:
+            _drop_damaged(settings)
         try:
             try:
-                report = attempt(None if changed is None else [*changed])
-            except sqlite3.DatabaseError as error:
-                if not database.is_damaged(error):
+                report = attempt(named)
+            except OperatorError:
+                raise
+            except Exception:
+                # What damage makes of a build is an error of any kind.
+                if not _drop_damaged(settings):
                     raise
-                # The state is a cache: without it, the build looks at everything.
-                database.remove(State.path_in(settings.state))
                 report = attempt(None)
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             raise OperatorError(
-                f"Cannot use the state in {settings.state}: {error}. Mend the cause, or remove "
-                "its build files, and build again."
+                f"Cannot use the state {State.path_in(settings.state)}: {error}. Check that the "
+                "disk has space, that you may write there and that no other program has the file "
+                "open. Then build again."
             ) from error
     return report._replace(seconds=time.perf_counter() - started)
+
+
+def _drop_damaged(settings: Settings) -> bool:
+    """Throw away the state and the search index if they are damaged; whether one was.
+
+    Both are caches: the next build makes them anew. Reads them whole. Raises OperatorError.
+    """
+    path = State.path_in(settings.state)
+    state_damage = database.find_damage(path, database.SCHEMA_VERSION)
+    if state_damage:
+        log.warning("The build state %s is damaged (%s). Building it anew.", path, state_damage)
+        database.remove(path)
+    index_damage = search.find_damage(settings)
+    if index_damage:
+        log.warning("The search index is damaged (%s). Building it anew.", index_damage)
+        search.forget(settings)
+    return bool(state_damage or index_damage)
 
 
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
@@ -169,9 +194,13 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         run = _Run(settings, state, pulls, Site(settings.out, dry=True), progress)
         run.run(None, True, False, lambda visible: None)
         orphaned = set(state.orphans())
-    if orphaned and os.path.exists(State.path_in(settings.state)):
-        with State(settings.state, read_only=True) as state:
-            orphaned -= state.orphans().keys()
+    path = State.path_in(settings.state)
+    if orphaned and os.path.exists(path):
+        try:
+            with State(settings.state, read_only=True) as state:
+                orphaned -= state.orphans().keys()
+        except sqlite3.Error as error:
+            log.warning("Cannot read which files the last build left in %s: %s.", path, error)
     tally = run.site.tally
     return Difference(sorted(tally.missing), sorted(tally.differing), sorted(orphaned))
 
@@ -221,6 +250,7 @@ class _Run:
         index: bool,
         on_visible: Callable[[Visible], None],
     ) -> None:
+        started = time.monotonic()
         state, site = self.state, self.site
         current = stamp(self.settings)
         self.is_fresh = full or not state.vouches_for(current, site.mark())
@@ -244,7 +274,7 @@ class _Run:
         on_visible(Visible(state.totals()[1], faulty))
         rest = Settling(
             self.settings, state, self.pulls, site, self.progress, self.is_wanted,
-            is_fresh=self.is_fresh,
+            is_fresh=self.is_fresh, busy_seconds=time.monotonic() - started,
         )  # fmt: skip
         self.is_settled = rest.go_on(index)
         self.removed, self.indexed = rest.removed, rest.indexed
@@ -259,7 +289,7 @@ class _Run:
         tally = self.site.tally
         return Report(
             repos, versions, self.rendered, tally.written, tally.unchanged, self.removed,
-            self.indexed, self.is_settled, 0.0,
+            self.indexed, self.is_settled, self.state.behind_seconds(), 0.0,
         )  # fmt: skip
 
     def _note_faults(self, faults: list[Fault]) -> None:

@@ -297,9 +297,12 @@ class Queries:
         """
         try:
             yield self._open_state()
-        except (sqlite3.DatabaseError, OperatorError) as error:
-            # Not built yet, or damaged: the next build makes it anew.
-            log.warning("no searches: %s", error)
+        except RequestError:
+            raise
+        except Exception as error:
+            # Not built yet, or damaged, which shows as an error of any kind: a build makes it anew.
+            is_known = isinstance(error, sqlite3.DatabaseError | OperatorError)
+            log.warning("no searches: %s", error, exc_info=not is_known)
             self.close()
             raise RequestError(
                 "unavailable", "The catalogue is being built; try again in a moment."

@@ -26,8 +26,12 @@ PATIENCE_SECONDS = 30.0
 # Lists are settled when nobody has published for so long; or in the end by any build.
 QUIET_SECONDS = 0.1
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
+# From then on, a look at everything that is due goes before what somebody waits for.
+LOOK_LATE_SECONDS = 10.0
 # How soon pulls that another process has counted are noticed.
 COUNTS_SECONDS = 5.0
+# How often the caches are looked at, at most, because a reader could not use them.
+DOUBT_SECONDS = 60.0
 
 # Without a name it is the owner's profile.
 Repo = tuple[str, str | None]
@@ -40,6 +44,8 @@ class _Batch:
 
     is_everything: bool = False
     repos: dict[Repo, list[Future[int]]] = field(default_factory=dict)
+    # When the first of them was asked for, by monotonic time.
+    since: float | None = None
 
 
 class Rebuilder:
@@ -54,6 +60,7 @@ class Rebuilder:
         # pulls were counted; by monotonic time.
         self._look_at = self._settle_at = math.inf
         self._count_at = 0.0
+        self._doubt_at = 0.0
         self._counts: tuple[int, ...] | None = None
         self._is_stopping = False
         self._failures = 0
@@ -83,6 +90,17 @@ class Rebuilder:
                     self._next.repos.setdefault(repo, [])
             self._note_request()
 
+    def doubt(self) -> None:
+        """Have the state and the search index looked at, and made anew if they are damaged: a
+        reader could not use them.
+        """
+        with self._changed:
+            now = time.monotonic()
+            if self._doubt_at <= now:
+                self._doubt_at = now + DOUBT_SECONDS
+                self._look_at = now
+                self._note_request()
+
     def make_visible(self, owner: str, name: str | None) -> int:
         """Wait until readers get what the content has of a repo now, by itself and first in lists;
         or of an owner's profile, where the name is None.
@@ -102,7 +120,10 @@ class Rebuilder:
             raise _unavailable("the site takes long to build") from None
 
     def _note_request(self) -> None:
-        self._behind_since = self._behind_since or time.monotonic()
+        now = time.monotonic()
+        if self._next.repos:
+            self._next.since = self._next.since or now
+        self._behind_since = self._behind_since or now
         self._changed.notify_all()
 
     def health(self) -> dict[str, Any]:
@@ -110,7 +131,8 @@ class Rebuilder:
 
         ``status`` is ``ok``, ``behind`` (lists do not have all that is published) or
         ``failing`` (the last build did not succeed; it is tried again). ``serial`` is what the
-        lists have. Times are RFC 3339, durations seconds.
+        lists have; ``lag_seconds`` is the age of the oldest change that they do not have. Times
+        are RFC 3339, durations seconds.
         """
         with self._changed:
             lag = time.monotonic() - self._behind_since if self._behind_since else 0.0
@@ -140,12 +162,12 @@ class Rebuilder:
         with self._changed:
             while True:
                 now = time.monotonic()
-                if self._next.repos:
+                if self._next.repos and now < self._look_at + LOOK_LATE_SECONDS:
                     batch, self._next = self._next, _Batch()
                     return batch
-                if self._is_stopping:
+                if self._is_stopping and not self._next.repos:
                     return None
-                if self._settle_at <= now:
+                if self._settle_at <= now < self._look_at + LOOK_LATE_SECONDS:
                     return _Batch()
                 if self._look_at <= now:
                     # Apart from what somebody waits for: a fault elsewhere must not stop it.
@@ -198,8 +220,10 @@ class Rebuilder:
             }
             if batch.is_everything or self._look_at == math.inf:
                 self._failures, self._last_error = 0, None
-            if report.is_settled and not self._next.repos and self._look_at == math.inf:
-                self._behind_since = None
+            if self._look_at == math.inf:
+                # What this build left is older than what has been asked for meanwhile.
+                left = time.monotonic() - report.behind_seconds
+                self._behind_since = self._next.since if report.is_settled else left
 
     def _note_failure(self, batch: _Batch, error: Exception) -> None:
         for futures in batch.repos.values():

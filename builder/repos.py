@@ -4,7 +4,6 @@ The unit of work of a build. Needs nothing but the settings, the content and wha
 build remembered of this repo, so it runs in several processes at once.
 """
 
-import hashlib
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ from builder.records import VersionEntry
 from builder.routes import BY_NAME
 from builder.settings import Settings
 from builder.site import Site
-from builder.state import RepoRow
+from builder.state import RepoRow, digest_of
 from builder.stats.pulls import PullCounts
 
 
@@ -152,8 +151,8 @@ class RepoRenderer:
             created=derive.epoch_seconds(repo.created_at),
             trend=derive.trend(published, by_day),
             tags=" ".join(repo.tags),
-            digest=_digest(summary, card),
-            text_digest=_digest(line),
+            digest=digest_of(summary, card),
+            text_digest=digest_of(line),
             summary=summary,
             card=card,
             line=line,
@@ -161,7 +160,3 @@ class RepoRenderer:
 
     def _write(self, route: str, at: dict[str, str], data: bytes) -> None:
         self.site.write(BY_NAME[route].file_for(**at), data)
-
-
-def _digest(*parts: bytes) -> bytes:
-    return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()

@@ -8,11 +8,13 @@ Whoosh keeps the inverted index. Its matchers take some microseconds for each po
 postings are read here a block at a time and added up, which takes a tenth of that.
 """
 
+import contextlib
 import hashlib
 import inspect
 import math
 import os
 import shutil
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -48,7 +50,11 @@ SATURATION_K1 = 8.0
 PREFIX_SCORE = 0.1
 POSTINGS_PER_BLOCK = 512
 PREFIXES_REMEMBERED = 256
+# While others wait, the smallest segments are merged when there are so many, up to so many repos.
+MERGED_SEGMENTS_MIN = 8
+MERGED_REPOS_MAX = 150
 
+_decode_checksums = msgspec.json.Decoder(dict[str, int]).decode
 _decode_line = msgspec.json.Decoder(CatalogueLine).decode
 
 
@@ -95,22 +101,27 @@ def index_folder(settings: Settings) -> str:
 
 
 def update(
-    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None
-) -> int:
+    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None,
+    *, is_hurried: bool = False,
+) -> int:  # fmt: skip
     """Bring the index to what the state says; returns how many repos were taken in or dropped.
 
-    ``repos``: ids of the only ones that can differ from it. Raises OperatorError.
+    ``repos``: ids of the only ones that can differ from it. ``is_hurried``: others may wait, so
+    merge no more than small parts of the index. Raises OperatorError.
     """
     folder = index_folder(settings)
     found = _open(folder)
-    is_new = found is None
+    # Of an index without its state, nobody knows what it holds.
+    is_new = found is None or not (found.is_empty() or state.knows_index())
     if is_new:
         state.forget_index()
         found = _create(folder)
         repos = None
     changed, gone = state.stale_in_index(repos)
     if changed or gone:
-        _write(found, settings, state, changed, gone, progress)
+        _write(found, settings, state, changed, gone, progress, is_hurried)
+    if changed or gone or is_new:
+        _put_checksums(folder)
     if is_new:
         # Last, so that an index whose making did not end is none, and is made anew.
         _put_stamp(folder)
@@ -119,7 +130,7 @@ def update(
 
 def _write(
     found: index.Index, settings: Settings, state: State, changed: list[str], gone: list[str],
-    progress: Progress,
+    progress: Progress, is_hurried: bool,
 ) -> None:  # fmt: skip
     """Take in the changed repos and drop those that are gone, in one commit."""
     writer = _writer(found)
@@ -148,7 +159,7 @@ def _write(
             )
             counts.update(differing)
             state.put_indexed(repo_id, differing)
-        writer.commit()
+        writer.commit(mergetype=_merge_small if is_hurried else writing.MERGE_SMALL)
     except BaseException:
         writer.cancel()
         raise
@@ -156,6 +167,27 @@ def _write(
         if searcher:
             searcher.close()
     state.count_words(counts)
+
+
+def _merge_small(writer: writing.SegmentWriter, segments: list) -> list:
+    """Merge the smallest parts once there are some, in a time that does not grow with the index.
+
+    Returns the parts that stay, as Whoosh asks for.
+    """
+    chosen, documents = [], 0
+    for segment in sorted(segments, key=lambda one: one.doc_count_all()):
+        documents += segment.doc_count_all()
+        if documents > MERGED_REPOS_MAX:
+            break
+        chosen.append(segment)
+    if len(chosen) < MERGED_SEGMENTS_MIN:
+        return segments
+    for segment in chosen:
+        with contextlib.closing(
+            reading.SegmentReader(writer.storage, writer.schema, segment)
+        ) as reader:
+            writer.add_reader(reader)
+    return [segment for segment in segments if segment not in chosen]
 
 
 def _writer(found: index.Index) -> writing.SegmentWriter:
@@ -203,12 +235,20 @@ def _stamp() -> str:
     return hashlib.sha256(sources.encode()).hexdigest()
 
 
+def _is_ours(folder: str) -> bool:
+    """Whether there is a complete index that this code made."""
+    try:
+        with open(f"{folder}/stamp", "rb") as file:
+            return file.read() == _stamp().encode()
+    except OSError:
+        return False
+
+
 def _open(folder: str) -> index.Index | None:
     """The index, if there is one that this code made and that can be read."""
+    if not _is_ours(folder):
+        return None
     try:
-        with open(f"{folder}/stamp") as file:
-            if file.read() != _stamp():
-                return None
         found = index.open_dir(folder)
         # The index names its segments; a reader opens each of them.
         found.reader().close()
@@ -235,6 +275,67 @@ def _put_stamp(folder: str) -> None:
             file.write(_stamp())
     except OSError as error:
         raise OperatorError(f"Cannot write the search index {folder}: {error.strerror}.") from None
+
+
+def _put_checksums(folder: str) -> None:
+    """Write down the checksum of each of the index's files, none of which ever changes."""
+    known = _read_checksums(folder) or {}
+    try:
+        kept = {
+            name: known.get(name) or _file_checksum(f"{folder}/{name}")
+            for name in sorted(os.listdir(folder))
+            if name.endswith((".seg", ".toc"))
+        }
+        with open(f"{folder}/checksums.tmp", "wb") as file:
+            file.write(msgspec.json.encode(kept))
+        os.replace(f"{folder}/checksums.tmp", f"{folder}/checksums")
+    except OSError as error:
+        raise OperatorError(f"Cannot write the search index {folder}: {error.strerror}.") from None
+
+
+def _read_checksums(folder: str) -> dict[str, int] | None:
+    """By the file's name; None where they cannot be read."""
+    try:
+        with open(f"{folder}/checksums", "rb") as file:
+            return _decode_checksums(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _file_checksum(path: str) -> int:
+    value = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            value = zlib.crc32(chunk, value)
+    return value
+
+
+def find_damage(settings: Settings) -> str | None:
+    """What shows that the index is damaged; None for one that is sound or not there.
+
+    Reads all of it. Files that a killed build left without a checksum count as sound, and so do
+    those that are missing: `update` makes an index that cannot be opened anew. Raises
+    OperatorError.
+    """
+    folder = index_folder(settings)
+    if not _is_ours(folder):
+        return None
+    known = _read_checksums(folder)
+    if known is None:
+        return f"{folder}/checksums cannot be read"
+    try:
+        for name in sorted(known.keys() & os.listdir(folder)):
+            if _file_checksum(f"{folder}/{name}") != known[name]:
+                return f"{folder}/{name} is not what was written"
+    except OSError as error:
+        raise OperatorError(f"Cannot read the search index {folder}: {error.strerror}.") from None
+    return None
+
+
+def forget(settings: Settings) -> None:
+    """Have the next build make the index anew. Readers that have it open go on with it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{index_folder(settings)}/stamp")
 
 
 def _mark(folder: str) -> tuple[int, int] | None:
@@ -308,7 +409,9 @@ class Searcher:
                 old.close()
             elif self._segments and self._reader.generation() == self._index.latest_generation():
                 return
-            self._reader = self._index.reader(reuse=self._reader)
+            # First the new one: if it cannot be opened, the old one is still there to be closed.
+            old, self._reader = self._reader, self._index.reader()
+            old.close()
             known, self._segments = self._segments, {}
             for leaf, _ in self._reader.leaf_readers():
                 if leaf.doc_count_all():

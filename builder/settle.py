@@ -21,9 +21,12 @@ from builder.sitemap import write_sitemap
 from builder.state import State
 from builder.stats.pulls import Pulls
 
-# From then on, a build that is behind with lists spends a slice of time on them, whoever waits.
+# From then on, a build that is behind with lists goes on with them, whoever waits: for a slice of
+# time, or for a share of what it took to make visible what it was asked for, and for one step at
+# least. So a pass has an end under any load.
 LAG_SECONDS_MAX = 2.0
 SLICE_SECONDS = 0.1
+SLICE_SHARE = 0.5
 REPOS_PER_INDEXING = 10
 
 
@@ -31,12 +34,12 @@ class Settling:
     """What one build does of it. ``removed`` and ``indexed`` count files and repos.
 
     ``is_wanted`` tells whether another build should begin soon, None that none ever does; a fresh
-    build does not give way.
+    build does not give way. ``busy_seconds``: how long the first part of the build took.
     """
 
     def __init__(
         self, settings: Settings, state: State, pulls: Pulls, site: Site, progress: Progress,
-        is_wanted: Callable[[], bool] | None, *, is_fresh: bool,
+        is_wanted: Callable[[], bool] | None, *, is_fresh: bool, busy_seconds: float,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.state = state
@@ -45,7 +48,8 @@ class Settling:
         self.is_wanted = is_wanted
         self.is_fresh = is_fresh
         self.pages = render.pages_of(settings)
-        self.slice_end = time.monotonic() + SLICE_SECONDS
+        self.slice_seconds = max(SLICE_SECONDS, SLICE_SHARE * busy_seconds)
+        self.slice_end: float | None = None
         self.recount = Recount(
             settings, state, pulls, site, progress, is_hurried=is_wanted is not None
         )
@@ -57,31 +61,43 @@ class Settling:
         state = self.state
         if self.recount.is_behind():
             state.note_behind()
-        while not self._must_yield():
+        if self._is_waited_for() and not self._is_late():
+            return False
+        while True:
             # Between passes, so that pulls and lists do not put each other off for ever.
             if not state.is_in_pass() and not self.recount.go_on(self._must_yield):
-                break
+                return False
             serial = state.pass_serial()
-            if not self._write_deep_pages() or (index and not self._update_index()):
-                break
-            self._write_home()
-            is_changed = "catalogue" in state.todo("site")
-            if is_changed:
-                self._write_guides()
-            self._remove_orphans()
-            if is_changed:
-                self._write_catalogue_files(serial)
+            # Else they are done, in a build that was cut short after them.
+            if not state.todo("pass step"):
+                if not self._write_deep_pages() or (index and not self._update_index()):
+                    return False
+                self._write_home()
+            if not self._write_catalogue_files(serial):
+                return False
             if state.end_pass() and not self.recount.is_behind():
                 state.done("site", ["catalogue"])
                 # Repos that have changed meanwhile.
                 return not state.todo("repo")
-        return False
+            if self._must_yield():
+                return False
+
+    def _is_waited_for(self) -> bool:
+        return not self.is_fresh and self.is_wanted is not None and self.is_wanted()
+
+    def _is_late(self) -> bool:
+        return self.state.behind_seconds() >= LAG_SECONDS_MAX
 
     def _must_yield(self) -> bool:
-        if self.is_fresh or not (self.is_wanted and self.is_wanted()):
+        """Whether to leave the next step to another build; asked before each."""
+        if not self._is_waited_for():
             return False
-        is_late = self.state.behind_seconds() >= LAG_SECONDS_MAX
-        return not is_late or time.monotonic() >= self.slice_end
+        if not self._is_late():
+            return True
+        if self.slice_end is None:
+            self.slice_end = time.monotonic() + self.slice_seconds
+            return False
+        return time.monotonic() >= self.slice_end
 
     def _write_deep_pages(self) -> bool:
         """Write what is stale of the lists in this pass; False if that was cut short."""
@@ -111,15 +127,19 @@ class Settling:
         """Take into the search index what is for this pass; False if that was cut short."""
         state = self.state
         if "index" in state.todo("site"):
-            self.indexed += search.update(self.settings, state, self.progress)
+            self.indexed += search.update(
+                self.settings, state, self.progress, is_hurried=self.is_wanted is not None
+            )
             state.done("site", ["index"])
         repos = sorted(state.todo("pass index"))
         # Also with nothing to take in: an index that is lost or damaged is made anew.
         for at in range(0, max(1, len(repos)), REPOS_PER_INDEXING):
-            if self._must_yield():
+            if repos and self._must_yield():
                 return False
             batch = repos[at : at + REPOS_PER_INDEXING]
-            self.indexed += search.update(self.settings, state, self.progress, batch)
+            self.indexed += search.update(
+                self.settings, state, self.progress, batch, is_hurried=self.is_wanted is not None
+            )
             state.done("pass index", batch)
             state.checkpoint()
         return True
@@ -129,17 +149,44 @@ class Settling:
             write_home(self.state, self.site, self.pages)
             self.state.done("site", ["home"])
 
-    def _write_guides(self) -> None:
-        """What tells programs where the pages and the best prompts are."""
-        write_sitemap(self.settings, self.state, self.site)
+    def _write_catalogue_files(self, serial: int) -> bool:
+        """Write what grows with the catalogue, a step each, and last the serial that lists have;
+        False if that was cut short.
+        """
+        state = self.state
+        steps = {
+            "sitemap": lambda: write_sitemap(self.settings, state, self.site),
+            "llms": self._write_llms,
+            "orphans": self._remove_orphans,
+            "lines": self._write_lines,
+            "hub": lambda: self._write_hub(serial),
+        }
+        if "catalogue" not in state.todo("site"):
+            self._remove_orphans()
+            return True
+        if not state.todo("pass step"):
+            state.add_todo("pass step", steps)
+        left = state.todo("pass step")
+        for name, step in steps.items():
+            if name in left:
+                if self._must_yield():
+                    return False
+                step()
+                state.done("pass step", [name])
+                state.checkpoint()
+        return True
+
+    def _write_llms(self) -> None:
         top = self.state.order(None, "top", crawlers.PROMPTS_MAX)
         rows = self.state.rows([key for key, _ in top])
         llms = crawlers.llms(self.settings, [summary for summary, _ in rows])
         self.site.write_fixed("llms", llms)
 
-    def _write_catalogue_files(self, serial: int) -> None:
+    def _write_lines(self) -> None:
         lines = self.state.catalogue_lines()
         self.site.write_fixed("catalogue", b"".join(line + b"\n" for line in lines))
+
+    def _write_hub(self, serial: int) -> None:
         repos_count, _ = self.state.totals()
         hub = derive.hub_record(self.settings, repos_count, serial)
         self.site.write_fixed("hub", render.single(render.json_bytes(hub)))

@@ -10,15 +10,26 @@ build that dies leaves a list of what the next one has to look at again.
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import signal
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Self, TextIO
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self, TextIO
 
-from builder.database import SCHEMA, SCHEMA_VERSION, STATE_FILE, boot_id, connect
+from builder.database import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    STATE_FILE,
+    DamageError,
+    boot_id,
+    checksum,
+    connect,
+    keep_checksums,
+    stop_checksums,
+)
 from builder.errors import OperatorError
 
 # How long a build waits for the workers of one that was killed, and how often it looks.
@@ -34,7 +45,7 @@ _ORDER = {
 
 
 class RepoRow(NamedTuple):
-    """A row of the table ``repo``, without its key."""
+    """A row of the table ``repo``, without its key and its checksum."""
 
     id: str
     owner: str
@@ -54,10 +65,10 @@ class RepoRow(NamedTuple):
 
 
 _UPSERT = (
-    f"INSERT INTO repo ({', '.join(RepoRow._fields)}) "
-    f"VALUES ({', '.join('?' * len(RepoRow._fields))}) "
+    f"INSERT INTO repo ({', '.join(RepoRow._fields)}, checksum) "
+    f"VALUES ({', '.join('?' * len(RepoRow._fields))}, ?) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields[1:])
+    + ", ".join(f"{field} = excluded.{field}" for field in (*RepoRow._fields[1:], "checksum"))
     + " RETURNING key"
 )
 
@@ -65,6 +76,11 @@ _UPSERT = (
 # Locks of builds in this process. A forked worker closes them: it holds ``workers_lock`` instead.
 _build_locks: set[TextIO] = set()
 os.register_at_fork(after_in_child=lambda: [file.close() for file in _build_locks])
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """As in the columns ``digest`` and ``text_digest``."""
+    return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
 
 
 @contextlib.contextmanager
@@ -176,7 +192,10 @@ class State:
         that the last build left (``site_mark``), nor after a full build that did not end, nor
         after a restart of the machine, when the kernel may have lost what was not yet on disk.
         """
-        return self._meta("clean") == f"{stamp} {boot_id()} {site_mark}"
+        return (
+            self._version() == SCHEMA_VERSION
+            and self._meta("clean") == f"{stamp} {boot_id()} {site_mark}"
+        )
 
     def was_killed(self) -> bool:
         """Whether a build began and could not even say that it failed."""
@@ -187,9 +206,8 @@ class State:
         the end.
         """
         self._is_one_transaction = forget
-        if forget:
-            with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
-                self._db.execute("DELETE FROM meta WHERE key = 'clean'")
+        if forget and self._has_tables():
+            self._drop_meta("clean")
         self._db.execute("BEGIN IMMEDIATE")
         if forget:
             self._reset()
@@ -205,23 +223,28 @@ class State:
         """End a build that failed: what it has not committed is as if it had not been."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-        with contextlib.suppress(sqlite3.OperationalError):  # a new file, without tables
-            self._db.execute("DELETE FROM meta WHERE key = 'running'")
+        # Where not even that can be written, the next build takes this one for killed.
+        with contextlib.suppress(sqlite3.Error):
+            if self._has_tables():
+                self._drop_meta("running")
 
     def end(self, stamp: str, site_mark: str) -> None:
         """Commit a build that has done all that it was to do, or left it in ``todo``."""
         self._put_meta("clean", f"{stamp} {boot_id()} {site_mark}")
         self._drop_meta("running")
+        if self._is_one_transaction:
+            keep_checksums(self._db)
         self._db.execute("COMMIT")
 
     def note_behind(self) -> None:
-        """Remember since when lists are behind the repos."""
+        """Remember that something has changed now that lists do not have."""
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('behind', ?)", (str(time.time()),))
 
     def behind_seconds(self) -> float:
-        """How long lists have been behind the repos."""
-        since = self._meta("behind")
-        return max(0.0, time.time() - float(since)) if since else 0.0
+        """The age of the oldest change that lists do not have; 0 where they have all."""
+        since = [self._meta("pass behind"), self._meta("behind")]
+        ages = [time.time() - float(one) for one in since if one]
+        return max(0.0, *ages) if ages else 0.0
 
     # A pass over all that is behind. It may take several builds; what comes up meanwhile is for
     # the next pass, so no list is put off for ever.
@@ -232,6 +255,7 @@ class State:
         if serial is None:
             serial = str(self.totals()[1])
             self._put_meta("pass", serial)
+            self._db.execute("UPDATE OR REPLACE meta SET key = 'pass behind' WHERE key = 'behind'")
             for kind in ("list", "index"):
                 self._db.execute(
                     "UPDATE OR REPLACE todo SET kind = 'pass ' || kind WHERE kind = ?", (kind,)
@@ -240,12 +264,9 @@ class State:
 
     def end_pass(self) -> bool:
         """End the pass; whether nothing came up meanwhile."""
-        for key in ("pass", "behind"):
+        for key in ("pass", "pass behind"):
             self._drop_meta(key)
-        if self.todo("list"):
-            self.note_behind()
-            return False
-        return True
+        return not self.todo("list")
 
     def is_in_pass(self) -> bool:
         return self._meta("pass") is not None
@@ -259,12 +280,11 @@ class State:
 
     def todo(self, kind: str) -> set[str]:
         """What of a kind has been begun and not ended."""
-        try:
-            return {name for (name,) in self._db.execute(
-                "SELECT name FROM todo WHERE kind = ?", (kind,)
-            )}  # fmt: skip
-        except sqlite3.OperationalError:
-            return set()  # a new file, without tables
+        if not self._has_tables():
+            return set()
+        return {name for (name,) in self._db.execute(
+            "SELECT name FROM todo WHERE kind = ?", (kind,)
+        )}  # fmt: skip
 
     def first_todo(self, kind: str, limit: int) -> list[str]:
         """As ``todo``: the first of it by name, ``limit`` at most."""
@@ -286,11 +306,18 @@ class State:
         )
 
     def _meta(self, key: str) -> str | None:
-        try:
-            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        except sqlite3.OperationalError:
-            return None  # a new file, without tables
+        if not self._has_tables():
+            return None
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
+
+    def _has_tables(self) -> bool:
+        """Whether this is no new file, nor the database of something else."""
+        row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
+        return row is not None
+
+    def _version(self) -> int:
+        return self._db.execute("PRAGMA user_version").fetchone()[0]
 
     def _drop_meta(self, key: str) -> None:
         self._db.execute("DELETE FROM meta WHERE key = ?", (key,))
@@ -299,8 +326,8 @@ class State:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _reset(self) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        kept = ("orphan", "indexed", "word") if version == SCHEMA_VERSION else ()
+        stop_checksums(self._db)
+        kept = ("orphan", "indexed", "word") if self._version() == SCHEMA_VERSION else ()
         tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (name,) in tables:
             if name not in kept:
@@ -317,14 +344,19 @@ class State:
         return dict(self._db.execute("SELECT id, mark FROM repo"))
 
     def repo(self, repo_id: str) -> RepoRow | None:
-        row = self._db.execute(
-            f"SELECT {', '.join(RepoRow._fields)} FROM repo WHERE id = ?", (repo_id,)
+        found = self._db.execute(
+            f"SELECT {', '.join(RepoRow._fields)}, checksum FROM repo WHERE id = ?", (repo_id,)
         ).fetchone()
-        return RepoRow(*row) if row else None
+        if not found:
+            return None
+        *row, expected = found
+        if checksum(*row) != expected:
+            raise DamageError(f"the row of {repo_id} is not what was written")
+        return RepoRow(*row)
 
     def put_repo(self, row: RepoRow, old: RepoRow | None) -> None:
         """Remember a repo, instead of what was remembered of it (``old``)."""
-        (key,) = self._db.execute(_UPSERT, row).fetchone()
+        (key,) = self._db.execute(_UPSERT, (*row, checksum(*row))).fetchone()
         if old:
             self._untag(old, key)
         copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
@@ -388,21 +420,26 @@ class State:
 
     def rows(self, keys: list[int]) -> list[tuple[bytes, bytes]]:
         """Summary and card of the repos with these keys, in their order; at most a page."""
-        marks = ", ".join("?" * len(keys))
-        found = {
-            key: (summary, card)
-            for key, summary, card in self._db.execute(
-                f"SELECT key, summary, card FROM repo WHERE key IN ({marks})", keys
-            )
-        }
+        found = self._shown("key", f"key IN ({', '.join('?' * len(keys))})", keys)
         return [found[key] for key in keys]
 
     def owner_rows(self, owner: str) -> list[tuple[bytes, bytes]]:
         """Summary and card of all repos of an owner, latest updated first."""
-        return self._db.execute(
-            f"SELECT summary, card FROM repo WHERE owner = ? ORDER BY {_ORDER['updated']}",
-            (owner,),
-        ).fetchall()
+        found = self._shown("key", f"owner = ? ORDER BY {_ORDER['updated']}", [owner])
+        return [*found.values()]
+
+    def _shown(
+        self, column: str, where: str, values: Sequence[object]
+    ) -> dict[Any, tuple[bytes, bytes]]:
+        """Summary and card of some repos, by a column. Raises DamageError."""
+        found = {}
+        for key, digest, summary, card in self._db.execute(
+            f"SELECT {column}, digest, summary, card FROM repo WHERE {where}", values
+        ):
+            if digest_of(summary, card) != digest:
+                raise DamageError(f"summary or card of repo {key} is not what was written")
+            found[key] = (summary, card)
+        return found
 
     def joined_at(self, owner: str) -> int | None:
         """When the owner's first repo was made, in epoch seconds."""
@@ -530,9 +567,8 @@ class State:
 
     def summaries(self, ids: list[str]) -> list[bytes]:
         """The summaries of these repos in their order, of those that there are; at most a page."""
-        marks = ", ".join("?" * len(ids))
-        found = dict(self._db.execute(f"SELECT id, summary FROM repo WHERE id IN ({marks})", ids))
-        return [found[repo_id] for repo_id in ids if repo_id in found]
+        found = self._shown("id", f"id IN ({', '.join('?' * len(ids))})", ids)
+        return [found[repo_id][0] for repo_id in ids if repo_id in found]
 
     # Pulls
 
@@ -576,10 +612,9 @@ class State:
 
     def orphans(self) -> dict[str, bool]:
         """Files that may have no object, and whether they are due to be removed."""
-        try:
-            rows = self._db.execute("SELECT file, is_due FROM orphan").fetchall()
-        except sqlite3.OperationalError:
-            return {}  # no build has ended yet
+        if not self._has_tables():
+            return {}
+        rows = self._db.execute("SELECT file, is_due FROM orphan")
         return {file: bool(is_due) for file, is_due in rows}
 
     def add_orphans(self, files: Iterable[str]) -> None:
@@ -645,6 +680,10 @@ class State:
             "SELECT DISTINCT stem FROM word WHERE surface >= ? AND surface < ?", _range(prefix)
         )
         return {stem for (stem,) in rows if not stem.startswith(prefix)}
+
+    def knows_index(self) -> bool:
+        """Whether it is remembered that the index holds any repo."""
+        return self._db.execute("SELECT 1 FROM indexed LIMIT 1").fetchone() is not None
 
     def forget_index(self) -> None:
         self._db.execute("DELETE FROM indexed")

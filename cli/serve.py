@@ -72,7 +72,7 @@ def serve(
         with (
             Database(state) as database,
             Rebuilder(settings, log_build) as rebuilder,
-            contextlib.closing(QueryThread(settings)) as queries,
+            contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
         ):
             if not was_built:

@@ -1,12 +1,12 @@
 """Builds as a whole: what is written, in which order, and what a failure leaves."""
 
+import contextlib
 import itertools
 import json
 import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from builder import routes
+from builder import database, routes
 from builder.build import Visible, build, compare
 from builder.errors import ContentError, OperatorError
 from builder.names import Version
@@ -576,12 +576,11 @@ def test_a_damaged_state_is_thrown_away(small, keep_bytes):
 
 def test_a_state_of_another_release_is_thrown_away(small):
     build(small)
-    with sqlite3.connect(State.path_in(small.state)) as database:
-        database.execute("DROP TABLE indexed")
-        database.execute("CREATE TABLE indexed (id TEXT PRIMARY KEY, old BLOB)")
-        database.execute("PRAGMA user_version = 1")
-        database.execute("UPDATE meta SET value = 'the stamp of another release'")
-    database.close()
+    with contextlib.closing(database.connect(State.path_in(small.state), read_only=False)) as db:
+        db.execute("DROP TABLE indexed")
+        db.execute("CREATE TABLE indexed (id TEXT PRIMARY KEY, old BLOB)")
+        db.execute("PRAGMA user_version = 1")
+        db.execute("UPDATE meta SET value = 'the stamp of another release'")
     report = build(small)
     assert report.indexed == report.repos > 0
     assert build(small).indexed == 0

@@ -103,8 +103,45 @@ async def test_errors_reach_the_caller_and_free_the_place(thread: QueryThread) -
         with pytest.raises(RequestError) as caught:
             await thread.run(Queries.find, ListQuery(tags=("nope",)), 0, 10)
         assert caught.value.code == "tag_not_found"
-        with pytest.raises(ZeroDivisionError):
+
+
+@in_a_loop
+async def test_a_query_that_fails_is_tried_again(thread: QueryThread) -> None:
+    for failure in (OSError("the file is gone"), RequestError("unavailable", "x")):
+        failures = [failure]
+
+        def fail_once(queries: Queries, failures: list[Exception] = failures) -> int:
+            if failures:
+                raise failures.pop()
+            return queries.find(ListQuery(q="care"), 0, 1).total
+
+        assert await thread.run(fail_once) == 1
+
+
+@in_a_loop
+async def test_a_query_that_goes_on_failing_is_unavailable(thread: QueryThread) -> None:
+    for _ in range(2 * PLACES):
+        with pytest.raises(RequestError) as caught:
             await thread.run(lambda _: 1 // 0)
+        assert caught.value.code == "unavailable"
+    assert (await thread.run(Queries.find, ListQuery(), 0, 1)).total == 3
+
+
+@in_a_loop
+async def test_only_what_stays_unavailable_is_doubted(thread: QueryThread) -> None:
+    doubts = []
+    settings = await thread.run(lambda queries: queries._settings)
+    with contextlib.closing(QueryThread(settings, lambda: doubts.append(1))) as doubting:
+        for query in (ListQuery(), ListQuery(tags=("nope",))):
+            with contextlib.suppress(RequestError):
+                await doubting.run(Queries.find, query, 0, 1)
+        assert not doubts
+        os.unlink(f"{settings.state}/search/stamp")
+        assert (await doubting.run(Queries.tag_counts, None, ()))[0] == ("code", 2)
+        assert not doubts
+        with pytest.raises(RequestError):
+            await doubting.run(Queries.find, ListQuery(q="care"), 0, 1)
+        assert doubts == [1]
 
 
 @in_a_loop

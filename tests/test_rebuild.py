@@ -1,19 +1,27 @@
 """The rebuilder: what it is asked for gets visible, builds are shared, and failures mended."""
 
+import asyncio
+import contextlib
 import errno
 import json
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from builder import rebuild, settle, site
+from builder import database, lists, rebuild, render, settle, site, state
 from builder.build import Report, build
 from builder.errors import ContentError, OperatorError, RequestError
+from builder.queries import ListQuery, Queries
+from builder.query_thread import QueryThread
 from builder.rebuild import Rebuilder
+from builder.routes import SORTS
 from builder.settings import Settings
 from builder.state import State
 from tests.catalogues import build_files, edit_record, read_tree, write_version
@@ -123,6 +131,107 @@ def test_lists_are_not_put_off_for_ever(built: Settings, monkeypatch: pytest.Mon
     assert not report.is_settled or serial == 4 + number
     build(built)
     assert read_tree(built.out) == fresh(built)
+
+
+def test_under_constant_load_every_publication_is_settled_after_some_builds(
+    empty: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each build does one step of what is left, and has something new of its own."""
+    repos = 10
+    for module in (lists, render):
+        monkeypatch.setattr(module, "PAGE_SIZE", 1)
+    monkeypatch.setattr(lists, "PAGES_PER_STRETCH", 1)
+    for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):
+        monkeypatch.setattr(settle, name, 0.0)
+    clock = [0]
+    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: clock[0]))
+    for number in range(repos):
+        write_version(empty.content, "ann", f"repo-{number}", "1.0.0", "One.\n")
+    build(empty)
+    # The list in each order, the index, and the files of the catalogue.
+    steps = len(SORTS) * repos + 1 + 5
+    serial, reached = 0, 0
+    for clock[0] in range(1, 4 * steps):
+        version = f"1.0.{clock[0]}"
+        repo = f"repo-{clock[0] % repos}"
+        write_version(empty.content, "ann", repo, version, f"{version}\n")
+        report = build(empty, changed=[("ann", repo)], is_wanted=lambda: True)
+        serial = answer(empty, "hub.json")["data"]["serial"]
+        if serial > repos:
+            # Publication n came at time n, and was version n after the first ones.
+            reached = serial - repos
+        # In the worst case it came just after a pass began.
+        assert clock[0] - reached <= 2 * steps
+        assert report.behind_seconds == clock[0] - (reached + 1)
+    assert reached > steps
+    build(empty)
+    assert read_tree(empty.out) == fresh(empty)
+
+
+def test_the_lag_is_that_of_the_oldest_change_that_lists_do_not_have(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "QUIET_SECONDS", 60.0)
+    monkeypatch.setattr(settle, "LAG_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(settle, "SLICE_SECONDS", 0.0)
+    asked: dict[int, float] = {}
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        for number in range(1, 60):
+            write_version(built.content, "ann", "story", f"1.0.{number}", f"Story {number}.\n")
+            asked[4 + number] = time.monotonic()
+            rebuilder.make_visible("ann", "story")
+            if rebuilder.health()["serial"] > 10:
+                break
+
+        def is_right() -> bool:
+            health = rebuilder.health()
+            oldest = asked.get(health["serial"] + 1, math.inf)
+            return health["lag_seconds"] <= max(0.0, time.monotonic() - oldest)
+
+        assert rebuilder.health()["serial"] > 10
+        wait_until(is_right, "the end of the build")
+
+
+def test_damage_that_a_reader_meets_is_made_good(built: Settings) -> None:
+    path = State.path_in(built.state)
+    with Rebuilder(built, lambda _: None) as rebuilder:
+        wait_until_settled(rebuilder)
+        with open(path, "r+b") as file:
+            # In the place of all rows; what is said of the tables themselves stays.
+            file.seek(4096)
+            file.write(b"\xff" * (os.path.getsize(path) - 4096))
+        with contextlib.closing(QueryThread(built, rebuilder.doubt)) as queries:
+
+            def ask() -> int | None:
+                with contextlib.suppress(RequestError):
+                    return asyncio.run(queries.run(Queries.find, ListQuery(q="care"), 0, 9)).total
+
+            assert ask() is None
+            assert wait_until(ask, "an answer") == 1
+    assert database.find_damage(path, database.SCHEMA_VERSION) is None
+    assert read_tree(built.out) == fresh(built)
+
+
+def test_a_look_at_everything_is_not_put_off_for_ever(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody publishes again before each build ends, and what is looked for has no name."""
+    monkeypatch.setattr(rebuild, "LOOK_LATE_SECONDS", 0.0)
+    is_over = threading.Event()
+    told: list[Report | Exception] = []
+
+    def tell(outcome: Report | Exception) -> None:
+        told.append(outcome)
+        if len(told) < 20 and not is_over.is_set():
+            rebuilder.request([("ann", "story")])
+
+    with Rebuilder(built, tell) as rebuilder:
+        rebuilder.request([("ann", "story")])
+        write_version(built.content, "zoe", "repo", "1.0.0", "New.\n")
+        rebuilder.request(None)
+        wait_until(lambda: Path(built.out, "zoe/repo.html").exists(), "the look")
+        is_over.set()
+        assert len(told) < 20
 
 
 @pytest.mark.usefixtures("fast_retries")

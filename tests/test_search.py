@@ -436,6 +436,52 @@ def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> 
     gc.collect()
 
 
+# As above.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_files_that_go_while_a_reader_follows_a_commit(small: Settings) -> None:
+    """Whoosh looks for them again some times; then the reader must be whole, or say so."""
+    build(small)
+    reader = Queries(small)
+    assert find(reader, "care") == ["ann/review"]
+    write_version(small.content, "bob", "nurse", "1.0.0", "Take care.\n")
+    build(small)
+    remove_segments(Path(search.index_folder(small)))
+    for _ in range(2):
+        with pytest.raises(RequestError) as caught:
+            find(reader, "care")
+        assert caught.value.code == "unavailable"
+    build(small)
+    assert set(find(reader, "care")) == {"ann/review", "bob/nurse"}
+    reader.close()
+    gc.collect()
+
+
+def test_small_parts_alone_are_merged_in_a_hurry(
+    small: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or who publishes would wait until all of the index is written again."""
+    monkeypatch.setattr(search, "MERGED_SEGMENTS_MIN", 3)
+    monkeypatch.setattr(search, "MERGED_REPOS_MAX", 4)
+    for number in range(10):
+        write_version(small.content, "eve", f"repo-{number}", "1.0.0", "Many careful words.")
+    build(small)
+    folder = search.index_folder(small)
+    first = {path.name for path in Path(folder).glob("*.seg")}
+    assert len(first) == 1
+    counts = []
+    for number in range(20):
+        name = f"new-{number}"
+        write_version(small.content, "eve", name, "1.0.0", f"Care {number}.")
+        build(small, changed=[("eve", name)], is_wanted=lambda: False)
+        now = {path.name for path in Path(folder).glob("*.seg")}
+        assert first <= now
+        counts.append(len(now))
+    assert max(counts) < 12
+    queries = Queries(small)
+    assert len(find_all(queries, "care")) == 31
+    queries.close()
+
+
 def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:
     build(small)
     reader = Queries(small)

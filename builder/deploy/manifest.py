@@ -7,6 +7,7 @@ what the bytes and the rules were, and how the destination marked it.
 import contextlib
 import fcntl
 import hashlib
+import logging
 import os
 import sqlite3
 import time
@@ -32,6 +33,8 @@ CREATE TABLE object (
 """
 # What a deployment that is killed may have to find out again.
 COMMIT_EVERY_SECONDS = 1.0
+
+log = logging.getLogger("hub.deploy")
 
 _VERSION = zlib.crc32(_SCHEMA.encode()) >> 1
 
@@ -95,7 +98,11 @@ class Manifest:
     def __init__(self, path: str) -> None:
         path = f"{path}.sqlite3"
         with _explained(path):
-            self._db = _open(path) or _open_anew(path)
+            damage = database.find_damage(path, _VERSION)
+            if damage:
+                log.warning("%s is damaged (%s); everything is compared anew.", path, damage)
+                database.remove(path)
+            self._db = _open(path)
         self._path = path
 
     def __enter__(self) -> Self:
@@ -141,31 +148,21 @@ class Manifest:
             self.commit()
 
 
-def _open(path: str) -> sqlite3.Connection | None:
-    """The database, with its table; None if it is damaged."""
+def _open(path: str) -> sqlite3.Connection:
+    """The database, with its table."""
     with contextlib.ExitStack() as stack:
-        try:
-            db = database.connect(path, read_only=False)
-            stack.callback(db.close)
-            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                return None
-            if db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
-                db.execute("BEGIN IMMEDIATE")
-                db.execute("DROP TABLE IF EXISTS object")
-                db.execute(_SCHEMA)
-                db.execute(f"PRAGMA user_version = {_VERSION}")
-                db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            if database.is_damaged(error):
-                return None
-            raise
+        db = database.connect(path, read_only=False)
+        stack.callback(db.close)
+        if db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+            db.execute("BEGIN IMMEDIATE")
+            database.stop_checksums(db)
+            db.execute("DROP TABLE IF EXISTS object")
+            db.execute(_SCHEMA)
+            database.keep_checksums(db)
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            db.execute("COMMIT")
         stack.pop_all()
         return db
-
-
-def _open_anew(path: str) -> sqlite3.Connection:
-    database.remove(path)
-    return _open(path)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,104 @@
+"""Steady load: publications and readers that never pause, against ``hubctl serve``.
+
+Publications are due by a fixed schedule, and how long one took counts from then. Prints how far
+behind the lists are, how long publications and reads took, and how many answers were errors.
+"""
+
+import argparse
+import collections
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from bench_publish import Connection, HubClient, UnexpectedAnswer, make_catalogue, percentile
+from report import scratch_folder
+from servers import free_port, started_server
+
+PUBLISHERS = 8
+WORDS = "review write the explain python a data agent summary mor".split()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hubctl", default=f"{os.path.dirname(sys.executable)}/hubctl")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--repos", type=int, default=2_000)
+    parser.add_argument("--rate", type=float, default=5, help="publications a second")
+    parser.add_argument("--readers", type=int, default=2)
+    options = parser.parse_args()
+    # Like Ctrl-C: what was started is ended.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    with scratch_folder(None) as parent:
+        folder = f"{parent}/hub"
+        prompts, tokens = make_catalogue(options.repos, 1, folder)
+        port = free_port()
+        command = [
+            options.hubctl, "serve", "--content", f"{folder}/content", "--out", f"{folder}/site",
+            "--state", f"{folder}/state", "--port", str(port), "--rate-limit", "0",
+            "--publish-limit", "0",
+        ]  # fmt: skip
+        with started_server(command, port, None, {"PYTHONPATH": ""}) as server:
+            attack(options, server, prompts, tokens)
+
+
+def attack(options, server, prompts, tokens) -> None:
+    is_over = threading.Event()
+    statuses: collections.Counter[str] = collections.Counter()
+    published, reads, lags = [], [], []
+
+    def publish(number: int) -> None:
+        """Every so many-th publication."""
+        with closing(HubClient(server, tokens)) as client:
+            for due in itertools.count(started + number / options.rate, PUBLISHERS / options.rate):
+                if is_over.wait(max(0.0, due - time.monotonic())):
+                    return
+                try:
+                    client.publish(random.choice(prompts))
+                    statuses["publish 201"] += 1
+                except UnexpectedAnswer as error:
+                    statuses[f"publish {error.status}"] += 1
+                published.append(time.monotonic() - due)
+
+    def read() -> None:
+        paths = [f"/api/v1/repos?q={word}" for word in WORDS] + ["/", "/api/v1/repos?sort=new"]
+        with closing(Connection(server)) as connection:
+            while not is_over.wait(0.02):
+                began = time.monotonic()
+                path = random.choice(paths) if len(reads) % 50 else "/healthz"
+                try:
+                    answer = connection.get(path)[0] if "api" in path or "z" in path else None
+                except UnexpectedAnswer as error:
+                    statuses[f"read {error.status}"] += 1
+                else:
+                    if path == "/healthz":
+                        lags.append(answer["lag_seconds"])
+                reads.append(time.monotonic() - began)
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(PUBLISHERS + options.readers) as pool:
+        jobs = [pool.submit(publish, number) for number in range(PUBLISHERS)]
+        jobs += [pool.submit(read) for _ in range(options.readers)]
+        try:
+            time.sleep(options.seconds)
+        finally:
+            is_over.set()
+    for job in jobs:
+        job.result()
+    print(
+        f"{options.repos:,} repos, {options.seconds:g} s: lag at the end {lags[-1]:.1f} s, at most "
+        f"{max(lags):.1f}; {len(published)} publications, p50 {percentile(published, 50):.2f} s, "
+        f"p99 {percentile(published, 99):.2f}, longest {max(published):.2f}\n"
+        f"{len(reads)} reads, longest {max(reads):.2f} s; {dict(statuses)}"
+    )
+
+
+if __name__ == "__main__":
+    main()
