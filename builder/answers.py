@@ -12,14 +12,20 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from builder import http, render
+from builder import envelopes, http
+from builder.answer_headers import (
+    CORS,
+    GZIP_BYTES_MIN,
+    PAGE_SAFETY,
+    READ_METHODS,
+    SAFETY,
+    Headers,
+)
 from builder.errors import RequestError
 from builder.records import ErrorBody, ErrorDetail
-from builder.routes import CACHE_CONTROL, HTML, JSON, PAGE_POLICY, TEXT
+from builder.routes import CACHE_CONTROL, HTML, JSON, TEXT
 from builder.site import GZIP_LEVEL, Mark, mark_of
 
-# Below this, compression saves less than a packet.
-GZIP_BYTES_MIN = 1024
 CACHE_BYTES_MAX = 128 * 1024 * 1024
 # Reading and compressing a file up to this size takes no noticeable time.
 QUICK_BYTES_MAX = 256 * 1024
@@ -28,33 +34,6 @@ IN_MEMORY_BYTES_MAX = 1024 * 1024
 PIECE_BYTES = 64 * 1024
 # What an open file counts in the cache, which so holds at most 64 of them.
 OPEN_FILE_BYTES = CACHE_BYTES_MAX // 64
-# When to ask again for what is not to be had now.
-RETRY_SECONDS = 5
-
-Headers = list[tuple[bytes, bytes]]
-
-CORS: Headers = [
-    (b"access-control-allow-origin", b"*"),
-    (
-        b"access-control-expose-headers",
-        b"ETag, Location, Retry-After, RateLimit, RateLimit-Policy",
-    ),
-]
-SAFETY: Headers = [(b"x-content-type-options", b"nosniff")]
-PREFLIGHT: Headers = [
-    (b"access-control-allow-methods", b"GET, HEAD, POST, OPTIONS"),
-    (
-        b"access-control-allow-headers",
-        b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match",
-    ),
-    (b"access-control-max-age", b"86400"),
-]
-PAGE_SAFETY: Headers = [
-    # What only a header can say is added to what the page says itself.
-    (b"content-security-policy", f"{PAGE_POLICY}; frame-ancestors 'none'".encode()),
-    (b"referrer-policy", b"strict-origin-when-cross-origin"),
-]
-READ_METHODS = "GET, HEAD, OPTIONS"
 
 
 class _OpenFile:
@@ -217,7 +196,7 @@ def error_answer(
 ) -> Answer:
     """The envelope of an error, with its status and headers. ``allow`` goes with a 405."""
     details = [ErrorDetail(*detail) for detail in error.details] or None
-    body = render.error_envelope(ErrorBody(error.code, str(error), details))
+    body = envelopes.error_envelope(ErrorBody(error.code, str(error), details))
     cache = "not_found" if error.status == 404 else "none"
     headers = [
         (b"content-type", JSON.encode()),

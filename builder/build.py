@@ -28,21 +28,23 @@ from builder import (
     connect,
     crawlers,
     database,
+    envelopes,
     feeds,
     openapi,
     records,
-    render,
     search,
 )
-from builder.changes import Changes, Progress, find_changes
+from builder.changes import Changes, find_changes
+from builder.envelopes import json_bytes
 from builder.errors import STATUS, ContentError, Fault, OperatorError, PullsError
 from builder.home import write_home
 from builder.lists import StalePage, find_stale_first, write_page
 from builder.orphans import lost_files, new_files
 from builder.owners import write_owner
 from builder.pool import render_repos
+from builder.progress import Progress
 from builder.recount import ShownPulls, newest
-from builder.render import json_bytes
+from builder.render import ASSETS, TEMPLATES, pages_of
 from builder.repos import Task, remembered_versions
 from builder.routes import BY_NAME
 from builder.settings import Settings, check_folders
@@ -215,7 +217,7 @@ def _code_digest() -> bytes:
     # Once a process: what it runs is what it has loaded.
     hasher = hashlib.sha256(client.read_source())
     own = os.path.dirname(__file__)
-    for folder in (own, f"{own}/stats", render.TEMPLATES, render.ASSETS):
+    for folder in (own, f"{own}/stats", TEMPLATES, ASSETS):
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name)
             if os.path.isfile(path):
@@ -237,7 +239,7 @@ class _Run:
         self.site = site
         self.progress = progress
         self.is_wanted: Callable[[], bool] | None = None
-        self.pages = render.pages_of(settings)
+        self.pages = pages_of(settings)
         self.is_fresh = self.is_strict = False
         self.is_settled = True
         self.faults: list[Fault] = []
@@ -382,7 +384,7 @@ class _Run:
     def _write_first_pages(self, pages: list[StalePage]) -> None:
         if "tags" in self.state.todo("site"):
             tags = [records.Tag(name, count) for name, count in self.state.tags()]
-            self.site.write_fixed("tags", render.whole_list([json_bytes(tag) for tag in tags]))
+            self.site.write_fixed("tags", envelopes.whole_list([json_bytes(tag) for tag in tags]))
             self.site.write_fixed("tags_page", self.pages.render("tags.html", tags=tags))
             self.state.done("site", ["tags"])
         for page in pages:
@@ -417,7 +419,7 @@ class _Run:
             "icon",
         ):
             name = os.path.basename(BY_NAME[route].file)
-            with open(os.path.join(render.ASSETS, name), "rb") as file:
+            with open(os.path.join(ASSETS, name), "rb") as file:
                 self.site.write_fixed(route, file.read())
         script, checksum = client.release(self.settings.base_url)
         self.site.write_fixed("client", script)

@@ -1,15 +1,14 @@
 """Finds out what has changed in the content since the last build, without opening a file."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 
 from builder import content
 from builder.errors import ContentError, Fault
+from builder.progress import Progress
 from builder.repos import Task
 from builder.state import State
 from builder.stats.pulls import Pulls
-
-Progress = Callable[[str, int, int], None]
 
 
 class Changes(NamedTuple):

@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from builder import records
 from builder.names import Version
-from builder.records import OwnerFile, VersionFile
+from builder.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.routes import BY_NAME, PUBLISH_URL
 from builder.settings import Settings
 
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
-DAY_SECONDS = 86_400
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 
 

@@ -9,6 +9,7 @@
 A message says what to do. ``STATUS`` is the only place where a code becomes an HTTP status.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 STATUS = {
@@ -45,6 +46,12 @@ STATUS = {
 }
 
 
+# The most that an answer says of what is wrong, and the most characters of each.
+MESSAGES_MAX = 20
+MESSAGE_CHARS_MAX = 500
+FIELD_CHARS_MAX = 80
+
+
 class HubError(Exception):
     """Base of all errors that the project raises on purpose; ``str()`` is the message."""
 
@@ -64,6 +71,32 @@ class RequestError(HubError):
         self.code = code
         self.status = STATUS[code]
         self.details = details or []
+
+
+def bounded(messages: Sequence[str]) -> list[str]:
+    """The first ``MESSAGES_MAX`` messages, each cut to ``MESSAGE_CHARS_MAX`` characters. Where
+    there are more, the last one says how many.
+    """
+    shown = [cut(message, MESSAGE_CHARS_MAX) for message in messages[:MESSAGES_MAX]]
+    if len(messages) > MESSAGES_MAX:
+        shown[-1] = f"And {len(messages) - MESSAGES_MAX + 1:,} more."
+    return shown
+
+
+def validation_failed(*details: Detail) -> RequestError:
+    """The error for the fields that are not as they should be; as many as ``bounded`` shows."""
+    messages = bounded([message for _, message in details])
+    shown = [
+        Detail(cut(detail.field, FIELD_CHARS_MAX), message)
+        for detail, message in zip(details, messages, strict=False)
+    ]
+    told = "; ".join(f"{field}: {message}" for field, message in shown)
+    return RequestError("validation_failed", f"Mend what is wrong: {told}.", shown)
+
+
+def cut(text: str, chars_max: int) -> str:
+    """``text``, with an ellipsis in the place of what is too much."""
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 class OperatorError(HubError):

@@ -8,7 +8,8 @@ and its new one.
 import hashlib
 from typing import NamedTuple
 
-from builder.render import Pages, envelope, list_meta, page_count
+from builder.envelopes import envelope, list_meta, page_count
+from builder.render import Pages
 from builder.routes import BY_NAME, LIST_PAGES_MAX, PAGE_SIZE, SORTS, list_api, list_page
 from builder.site import Site
 from builder.state import State

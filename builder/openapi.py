@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from builder import names, records
-from builder.render import json_bytes
+from builder.envelopes import json_bytes
 from builder.routes import (
     GRAMMAR,
     JSON,

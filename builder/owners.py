@@ -1,7 +1,8 @@
 """Renders and writes an owner's record, feed and page."""
 
-from builder import content, derive, feeds, render
+from builder import content, derive, envelopes, feeds
 from builder.orphans import files_of
+from builder.render import pages_of
 from builder.routes import BY_NAME
 from builder.settings import Settings
 from builder.site import Site
@@ -24,11 +25,11 @@ def write_owner(owner: str, settings: Settings, state: State, site: Site) -> Non
         owner, profile, state.joined_at(owner), len(rows), state.owner_pulls(owner)
     )
     summaries = [summary for summary, _ in rows]
-    data = render.single(render.user_bytes(user, summaries))
+    data = envelopes.single(envelopes.user_bytes(user, summaries))
     site.write(BY_NAME["user"].file_for(owner=owner), data)
     feed = feeds.owner_feed(settings, user, summaries)
     site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
-    pages = render.pages_of(settings)
+    pages = pages_of(settings)
     page = pages.render_list("owner.html", [card for _, card in rows], user=user)
     site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
     state.put_owner(owner, mark)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from builder import names, words
+from builder.envelopes import envelope, list_meta, page_count
 from builder.errors import OperatorError, RequestError
 from builder.likeness import COMPARED_MAX, alike
-from builder.render import envelope, list_meta, page_count
 from builder.routes import (
     PAGE_SIZE,
     PARAMETERS,

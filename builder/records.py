@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from builder import names
 
 CONTENT_BYTES_MAX = 256 * 1024
+DAY_SECONDS = 86_400
 FRONT_MATTER_BYTES_MAX = 16 * 1024
 
 Time = Annotated[

@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable
 
 from builder import content
-from builder.changes import Progress
 from builder.errors import ContentError, Fault, PullsError
 from builder.owners import write_owner
 from builder.pool import render_repos
+from builder.progress import Progress
 from builder.repos import task_as_remembered
 from builder.settings import Settings
 from builder.site import Site

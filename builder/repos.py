@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from builder import content, derive, diff, feeds, render
+from builder import content, derive, diff, envelopes, feeds
 from builder.derive import Links, Stored
 from builder.hunks import hunks
 from builder.names import Version
 from builder.prompts import body_of
 from builder.records import VersionEntry
+from builder.render import pages_of
 from builder.routes import BY_NAME
 from builder.settings import Settings
 from builder.site import Site
@@ -69,7 +70,7 @@ class RepoRenderer:
         self.settings = settings
         self.site = site
         self.links = Links(settings.base_url)
-        self.pages = render.pages_of(settings)
+        self.pages = pages_of(settings)
 
     def render(self, task: Task) -> RepoRow:
         """Write the files of a repo with at least one version. Raises ContentError."""
@@ -92,7 +93,7 @@ class RepoRenderer:
                     stored = self._read(owner, name, task.versions[index - 1])
                 older, stored = stored, self._read(owner, name, version)
                 entry = self._write_version(stored, older)
-                rows.append(_Remembered(str(version), marks, render.json_bytes(entry)))
+                rows.append(_Remembered(str(version), marks, envelopes.json_bytes(entry)))
                 entries.append(entry)
         latest = stored or self._read(owner, name, task.versions[-1])
         return self._write_repo(task, latest, rows, entries)
@@ -118,7 +119,7 @@ class RepoRenderer:
         )
         self._write("version_page", at, page)
         # Last: it says where the others are.
-        self._write("version", at, render.single(render.json_bytes(version)))
+        self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
         return derive.version_entry(version)
 
     def _write_repo(
@@ -127,18 +128,18 @@ class RepoRenderer:
         at = {"owner": task.owner, "name": task.name}
         total, by_day = task.pulls or (None, ())
         repo = derive.repo_record(latest, entries, total, self.links)
-        repo_json = render.json_bytes(repo)
+        repo_json = envelopes.json_bytes(repo)
         newest_first = entries[::-1]
         self._write("raw", at, latest.content.encode())
-        self._write("versions", at, render.whole_list([row.entry for row in reversed(rows)]))
-        self._write("repo", at, render.single(repo_json))
+        self._write("versions", at, envelopes.whole_list([row.entry for row in reversed(rows)]))
+        self._write("repo", at, envelopes.single(repo_json))
         self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first))
         self._write(
             "repo_page", at, self.pages.render("repo.html", repo=repo, versions=newest_first)
         )
-        summary = render.json_bytes(derive.repo_summary(repo))
+        summary = envelopes.json_bytes(derive.repo_summary(repo))
         card = self.pages.render("card.html", repo=repo)
-        line = render.json_bytes(derive.catalogue_line(repo))
+        line = envelopes.json_bytes(derive.catalogue_line(repo))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         return RepoRow(
             id=f"{task.owner}/{task.name}",

@@ -27,9 +27,9 @@ from whoosh.matching import FilterMatcher, ListMatcher
 from whoosh.util.text import utf8encode
 
 from builder import content, words
-from builder.changes import Progress
 from builder.errors import OperatorError, RequestError
 from builder.names import Version
+from builder.progress import Progress
 from builder.records import CatalogueLine
 from builder.settings import Settings
 from builder.state import State

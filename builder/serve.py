@@ -11,16 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from builder import names
-from builder.answers import (
-    PREFLIGHT,
-    READ_METHODS,
-    RETRY_SECONDS,
-    Answer,
-    Body,
-    FileBodies,
-    FilePart,
-    error_answer,
-)
+from builder.answer_headers import PREFLIGHT, READ_METHODS, RETRY_SECONDS
+from builder.answers import Answer, Body, FileBodies, FilePart, error_answer
 from builder.errors import RequestError
 from builder.missing import reasons
 from builder.names import Version

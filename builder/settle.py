@@ -8,12 +8,13 @@ one, so no list is put off for ever. It may take several builds, where others wa
 import time
 from collections.abc import Callable
 
-from builder import crawlers, derive, render, search
-from builder.changes import Progress
+from builder import crawlers, derive, envelopes, search
 from builder.home import write_home
 from builder.lists import find_stale, write_page
 from builder.orphans import Expected
+from builder.progress import Progress
 from builder.recount import Recount
+from builder.render import pages_of
 from builder.routes import SORTS
 from builder.settings import Settings
 from builder.site import Site
@@ -47,7 +48,7 @@ class Settling:
         self.progress = progress
         self.is_wanted = is_wanted
         self.is_fresh = is_fresh
-        self.pages = render.pages_of(settings)
+        self.pages = pages_of(settings)
         self.slice_seconds = max(SLICE_SECONDS, SLICE_SHARE * busy_seconds)
         self.slice_end: float | None = None
         self.recount = Recount(
@@ -189,7 +190,7 @@ class Settling:
     def _write_hub(self, serial: int) -> None:
         repos_count, _ = self.state.totals()
         hub = derive.hub_record(self.settings, repos_count, serial)
-        self.site.write_fixed("hub", render.single(render.json_bytes(hub)))
+        self.site.write_fixed("hub", envelopes.single(envelopes.json_bytes(hub)))
 
     def _remove_orphans(self) -> None:
         """Remove what the last build left without an object; note what this one does."""

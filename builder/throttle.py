@@ -14,9 +14,8 @@ from limits import RateLimitItemPerMinute
 from limits.storage import Storage
 from limits.strategies import FixedWindowRateLimiter
 
-WINDOW_SECONDS = 60
-# A client that has one IPv6 address usually has its whole /64.
-IPV6_CLIENT_BITS = 64
+from builder import answer_headers
+from builder.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
 
 _REMEMBERED = 4096
 
@@ -78,16 +77,6 @@ def network(address: str) -> str:
     return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
 
 
-def policy(limit: int, name: str = "read", minutes: int = 1) -> str:
-    """The RateLimit-Policy header of a limit of requests in so many minutes."""
-    return f'"{name}";q={limit};w={minutes * WINDOW_SECONDS}'
-
-
-def exhausted(wait_seconds: int, name: str = "read") -> str:
-    """The RateLimit header for a client who is told to wait so long."""
-    return f'"{name}";r=0;t={wait_seconds}'
-
-
 class Throttle:
     """Counts the requests of each client; those that it refuses do not count.
 
@@ -96,7 +85,7 @@ class Throttle:
     """
 
     def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
-        self.policy = policy(limit, name, minutes)
+        self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
         self._item = RateLimitItemPerMinute(limit, minutes)
         self._storage = _WindowStorage()
@@ -124,7 +113,7 @@ class Throttle:
 
     def exhausted(self, wait_seconds: int) -> str:
         """The RateLimit header for a client who is told to wait so long."""
-        return exhausted(wait_seconds, self._name)
+        return answer_headers.exhausted(wait_seconds, self._name)
 
     def _uncount(self, client: str) -> None:
         key = self._item.key_for(client)

@@ -8,6 +8,9 @@ import asyncio
 
 from builder.serve import Receive, Scope
 
+# The most that is read of a request from somebody without a token: a form, or a CI job's ID token.
+VISITOR_BYTES_MAX = 64 * 1024
+
 
 async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: float) -> Receive:
     """Read a request's body, but no more than ``bytes_max`` and a byte. An application that reads

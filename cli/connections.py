@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from builder.answers import RETRY_SECONDS, Answer, error_answer
+from builder.answer_headers import RETRY_SECONDS
+from builder.answers import Answer, error_answer
 from builder.errors import RequestError
 from builder.throttle import network
 

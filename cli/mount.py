@@ -9,10 +9,8 @@ from a2wsgi import WSGIMiddleware
 
 from builder.routes import HEALTH_URL, MCP_URLS, TRUSTED_URL, is_account_url, is_publish_url
 from builder.serve import ReadApp, Receive, Scope, Send
-from cli.bodies import in_time, read_ahead
+from cli.bodies import VISITOR_BYTES_MAX, in_time, read_ahead
 from cli.lifespan import run_lifespan
-from publisher.pages.frame import FORM_BYTES_MAX
-from publisher.trusted.endpoint import BODY_BYTES_MAX as EXCHANGE_BYTES_MAX
 
 # How many requests are answered at once, each of which holds a thread; apart, so that none of
 # these has to wait for the others. A publisher waits until its version can be read.
@@ -83,11 +81,11 @@ class Hub:
         await self._publishers(self._below_root(scope), receive, send)
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive = await read_ahead(scope, receive, FORM_BYTES_MAX, VISITOR_SECONDS)
+        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
         await self._visitors(self._below_root(scope), receive, send)
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive = await read_ahead(scope, receive, EXCHANGE_BYTES_MAX, VISITOR_SECONDS)
+        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
         await self._jobs(self._below_root(scope), receive, send)
 
     async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:

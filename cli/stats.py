@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from builder import names
-from builder.derive import DAY_SECONDS
 from builder.errors import OperatorError
+from builder.records import DAY_SECONDS
 from builder.site import read_hub
 from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import PULLS_FILE, Pulls

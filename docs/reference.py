@@ -20,13 +20,14 @@ import msgspec
 
 from builder import errors, names, records
 from builder.client import CLIENT
+from builder.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.routes import CACHE_CONTROL, GZIP, ROUTES
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
 from publisher.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
-from publisher.fields import MESSAGE_CHARS_MAX, MESSAGES_MAX, METADATA_FIELDS
+from publisher.fields import METADATA_FIELDS
 from publisher.idempotency import KEPT_SECONDS
 from publisher.incoming import BODY_BYTES_MAX
 from publisher.pages.snippets import workflow

@@ -22,7 +22,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
 from builder.access import Access
-from builder.answers import Answer, Headers
+from builder.answer_headers import Headers, exhausted
+from builder.answers import Answer
 from builder.errors import RequestError
 from builder.routes import CACHE_CONTROL, JSON, TEXT
 from builder.serve import Receive, Scope, Send
@@ -351,7 +352,7 @@ def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
         f"Too many requests from your address; go on in {wait_seconds} s.",
         headers=[
             (b"retry-after", b"%d" % wait_seconds),
-            (b"ratelimit", throttle.exhausted(wait_seconds).encode()),
+            (b"ratelimit", exhausted(wait_seconds).encode()),
         ],
     )
 

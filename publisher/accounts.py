@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from builder import names, records
-from builder.errors import Detail, OperatorError, RequestError
+from builder.errors import Detail, OperatorError, RequestError, validation_failed
 from publisher import clock
 from publisher.database import Database
 from publisher.events import Events
-from publisher.fields import validation_failed
 from publisher.owners import Owners
 from publisher.secret_text import hash_secret
 from publisher.tokens import is_token, make_token

@@ -25,14 +25,14 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from builder import answers, names
+from builder import answer_headers, answers, names
 from builder.access import ANY, Access
-from builder.answers import RETRY_SECONDS
+from builder.answer_headers import RETRY_SECONDS, WINDOW_SECONDS
 from builder.derive import Links
+from builder.envelopes import json_bytes, single
 from builder.errors import OperatorError, RequestError
 from builder.rebuild import Rebuilder
 from builder.records import Publication
-from builder.render import json_bytes, single
 from builder.routes import (
     API,
     CACHE_CONTROL,
@@ -43,7 +43,7 @@ from builder.routes import (
     is_account_url,
 )
 from builder.settings import Settings
-from builder.throttle import WINDOW_SECONDS, Throttle, network
+from builder.throttle import Throttle, network
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.idempotency import KEPT_SECONDS, Answers, Keyed, TooManyKept, fingerprint
@@ -373,7 +373,10 @@ def _as_request_error(error: Exception) -> RequestError:
 
 def _allow_other_origins(app: Flask) -> None:
     """The CORS headers of the read server, for browsers that publish."""
-    said = {key.decode(): value.decode() for key, value in answers.CORS + answers.PREFLIGHT}
+    said = {
+        key.decode(): value.decode()
+        for key, value in answer_headers.CORS + answer_headers.PREFLIGHT
+    }
     CORS(
         app,
         resources=r"/api/.*",

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from builder import names, records
-from builder.errors import Detail, RequestError
+from builder.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
 from builder.records import CONTENT_BYTES_MAX, Draft
-from publisher.fields import MESSAGES_MAX, METADATA_FIELDS, parse_field, suggest, validation_failed
+from publisher.fields import METADATA_FIELDS, parse_field, suggest
 from publisher.tokens import find_token
 
 _KNOWN = Draft.__struct_fields__

@@ -4,22 +4,19 @@ Owns no limit: a value is right if it can be read back from a version's record. 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from builder import names
-from builder.errors import Detail, RequestError
+from builder.errors import MESSAGES_MAX, Detail, RequestError, cut, validation_failed
 from builder.likeness import alike
 from builder.prompts import VARIABLE_NAME
 from builder.records import VersionFile
 
 METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
 
-# The most that an answer says of what is wrong, and the most characters of each.
-MESSAGES_MAX = 20
-MESSAGE_CHARS_MAX = 500
 _SHOWN_CHARS_MAX = 80
 
 # A record that is right, to put one field into.
@@ -96,34 +93,9 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {near!r}?)" if near else ""
 
 
-def bounded(messages: Sequence[str]) -> list[str]:
-    """The first ``MESSAGES_MAX`` messages, each cut to ``MESSAGE_CHARS_MAX`` characters. Where
-    there are more, the last one says how many.
-    """
-    shown = [_cut(message, MESSAGE_CHARS_MAX) for message in messages[:MESSAGES_MAX]]
-    if len(messages) > MESSAGES_MAX:
-        shown[-1] = f"And {len(messages) - MESSAGES_MAX + 1:,} more."
-    return shown
-
-
-def validation_failed(*details: Detail) -> RequestError:
-    """The error for the fields that are not as they should be; as many as ``bounded`` shows."""
-    messages = bounded([message for _, message in details])
-    shown = [
-        Detail(_cut(detail.field, _SHOWN_CHARS_MAX), message)
-        for detail, message in zip(details, messages, strict=False)
-    ]
-    told = "; ".join(f"{field}: {message}" for field, message in shown)
-    return RequestError("validation_failed", f"Mend what is wrong: {told}.", shown)
-
-
-def _cut(text: str, chars_max: int) -> str:
-    return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
-
-
 def _shown(value: Any) -> str:
     """A value as a message quotes it."""
-    return _cut(repr(value), _SHOWN_CHARS_MAX)
+    return cut(repr(value), _SHOWN_CHARS_MAX)
 
 
 def _tidy_line(value: Any, _: list[str]) -> Any:

@@ -11,11 +11,10 @@ import msgspec
 from flask import Request
 from msgspec import UNSET
 
-from builder.errors import Detail, RequestError
+from builder.errors import Detail, RequestError, validation_failed
 from builder.names import Version
 from builder.routes import JSON
 from publisher.drafts import Draft, parse_draft
-from publisher.fields import validation_failed
 
 BODY_BYTES_MAX = 2 * 1024 * 1024
 

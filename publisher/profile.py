@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from builder.content import OWNER_FILE, read_owner
-from builder.errors import ContentError, Detail, RequestError
+from builder.errors import ContentError, Detail, RequestError, validation_failed
 from builder.records import OwnerFile
 from publisher import disk
-from publisher.fields import validation_failed
 from publisher.tokens import find_token
 
 # Its name starts with a dot, so it is nobody's business; the next one who writes removes it.

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from builder import content, names, records
-from builder.errors import Detail, RequestError
+from builder.errors import Detail, RequestError, bounded, validation_failed
 from builder.names import Version
 from builder.records import Draft, OwnerFile, VersionFile
 from publisher import durable
-from publisher.fields import METADATA_FIELDS, bounded, validation_failed
+from publisher.fields import METADATA_FIELDS
 from publisher.quotas import QuotaKeeper
 from publisher.resolve import Metadata, resolve
 

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builder.errors import Detail
+from builder.errors import Detail, validation_failed
 from builder.prompts import Document, body_of, first_sentence, parse_document, variable_names
 from builder.records import Draft, Variable, Variables, VersionFile
-from publisher.fields import METADATA_FIELDS, parse_loosely, validation_failed
+from publisher.fields import METADATA_FIELDS, parse_loosely
 
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 

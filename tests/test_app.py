@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from builder import answers, content, throttle
+from builder import answer_headers, content, throttle
 from builder.errors import STATUS, OperatorError, RequestError
 from builder.routes import BY_NAME, TRUSTED_URL
 from builder.settings import Settings
@@ -1107,7 +1107,7 @@ def test_preflight(hub: Hub):
     assert "POST" in answer.headers["Access-Control-Allow-Methods"].split(", ")
     allowed = answer.headers["Access-Control-Allow-Headers"].lower().split(", ")
     assert {name.lower() for name in asked} <= set(allowed)
-    assert answer.headers["Access-Control-Max-Age"] == dict(answers.PREFLIGHT)[
+    assert answer.headers["Access-Control-Max-Age"] == dict(answer_headers.PREFLIGHT)[
         b"access-control-max-age"
     ].decode()  # fmt: skip
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder import VERSION, connect, render
+from builder import VERSION, connect
 from builder.errors import OperatorError
+from builder.render import pages_of
 from builder.routes import MCP_URL, match_url
 from builder.settings import Settings, parse_base_url
 from tests.catalogues import build_files
@@ -49,7 +50,7 @@ with_mcp = settings.map(lambda drawn: drawn._replace(queries=True))
 
 def page(of: Settings) -> str:
     """The rendered page."""
-    return render.pages_of(of).render(
+    return pages_of(of).render(
         "connect.html", mcp_url=connect.mcp_url(of), snippets=connect.snippets(of)
     ).decode()  # fmt: skip
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder import derive, records, render
-from builder.derive import DAY_SECONDS, HALF_LIFE_SECONDS, Links, epoch_seconds, trend
+from builder import derive, envelopes, records
+from builder.derive import HALF_LIFE_SECONDS, Links, epoch_seconds, trend
 from builder.names import Version
-from builder.records import OwnerFile, VersionFile
+from builder.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.settings import Settings
 from tests.catalogues import moment
 
@@ -184,7 +184,7 @@ def test_an_owner_with_a_profile():
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_the_repos_of_a_user_are_joined_in(count):
     user = derive.user_record("ann", None, 0, count, 0)
-    data = json.loads(render.user_bytes(user, [b'{"n":%d}' % n for n in range(count)]))
+    data = json.loads(envelopes.user_bytes(user, [b'{"n":%d}' % n for n in range(count)]))
     assert data["repos"] == [{"n": n} for n in range(count)]
     assert list(data) == list(records.User.__struct_fields__)
 
@@ -192,7 +192,7 @@ def test_the_repos_of_a_user_are_joined_in(count):
 def test_a_bio_that_ends_like_the_record_stays_whole():
     profile = OwnerFile("[]}", moment(1), bio='","repos":[]}')
     user = derive.user_record("ann", profile, 0, 1, None)
-    data = json.loads(render.user_bytes(user, [b"1"]))
+    data = json.loads(envelopes.user_bytes(user, [b"1"]))
     assert (data["bio"], data["repos"]) == ('","repos":[]}', [1])
 
 
@@ -200,18 +200,18 @@ def test_a_bio_that_ends_like_the_record_stays_whole():
     ("total", "pages"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (100, 2), (101, 3)]
 )
 def test_page_count(total, pages):
-    assert render.page_count(total) == pages
-    assert render.list_meta(1, total, "top").pages == pages
+    assert envelopes.page_count(total) == pages
+    assert envelopes.list_meta(1, total, "top").pages == pages
 
 
 @given(st.integers(0, 10**9))
 def test_pages_hold_all_rows_and_none_is_empty(total):
-    pages = render.page_count(total)
+    pages = envelopes.page_count(total)
     assert (pages - 1) * 50 < max(total, 1) <= pages * 50
 
 
 def test_meta_says_which_filters_were_applied():
-    assert json.loads(render.json_bytes(render.list_meta(2, 120, "new", "sql"))) == {
+    assert json.loads(envelopes.json_bytes(envelopes.list_meta(2, 120, "new", "sql"))) == {
         "page": 2, "pages": 3, "total": 120, "page_size": 50, "sort": "new", "tag": "sql",
         "q": None,
     }  # fmt: skip
@@ -219,7 +219,7 @@ def test_meta_says_which_filters_were_applied():
 
 @pytest.mark.parametrize("count", [0, 1, 200])
 def test_a_whole_list_has_one_page(count):
-    answer = json.loads(render.whole_list([b"{}"] * count))
+    answer = json.loads(envelopes.whole_list([b"{}"] * count))
     assert len(answer["data"]) == answer["meta"]["total"] == count
     assert (answer["meta"]["page"], answer["meta"]["pages"]) == (1, 1)
 
@@ -234,7 +234,7 @@ def test_the_hub_describes_itself():
 
 
 def test_json_is_compact_and_not_escaped():
-    assert render.json_bytes({"b": "字 é", "a": 1}) == '{"b":"字 é","a":1}'.encode()
+    assert envelopes.json_bytes({"b": "字 é", "a": 1}) == '{"b":"字 é","a":1}'.encode()
 
 
 def test_every_trend_is_an_integer_for_sqlite():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from builder import lists, orphans, render, routes
+from builder import envelopes, lists, orphans, routes
 from builder.serve import ReadApp
 from builder.settings import Settings
 from tests.catalogues import build_files, write_version
@@ -18,7 +18,7 @@ PAGES = 4
 def many(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Content that makes four pages, where people get two."""
     monkeypatch.setattr(lists, "PAGE_SIZE", 1)
-    monkeypatch.setattr(render, "PAGE_SIZE", 1)
+    monkeypatch.setattr(envelopes, "PAGE_SIZE", 1)
     allow_pages(monkeypatch, 2)
     for number in range(PAGES):
         publish(empty, number)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from builder import database, lists, rebuild, render, settle, site, state
+from builder import database, envelopes, lists, rebuild, settle, site, state
 from builder.build import Report, build
 from builder.errors import ContentError, OperatorError, RequestError
 from builder.queries import ListQuery, Queries
@@ -138,7 +138,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(
 ) -> None:
     """Each build does one step of what is left, and has something new of its own."""
     repos = 10
-    for module in (lists, render):
+    for module in (lists, envelopes):
         monkeypatch.setattr(module, "PAGE_SIZE", 1)
     monkeypatch.setattr(lists, "PAGES_PER_STRETCH", 1)
     for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import throttle
-from builder.throttle import WINDOW_SECONDS, Throttle, network
+from builder.answer_headers import WINDOW_SECONDS
+from builder.throttle import Throttle, network
 from tests.servers import Server, serving
 
 RETRY_SECONDS_MAX = WINDOW_SECONDS + 1

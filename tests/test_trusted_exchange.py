@@ -13,11 +13,12 @@ from flask import Request
 from werkzeug.test import EnvironBuilder
 
 from builder.errors import Detail, RequestError
+from cli.bodies import VISITOR_BYTES_MAX
 from publisher.accounts import Accounts, Token
 from publisher.database import Database
 from publisher.events import Events
 from publisher.trusted.claims import LEEWAY_SECONDS, verify
-from publisher.trusted.endpoint import BODY_BYTES_MAX, read_exchange, trusted_token
+from publisher.trusted.endpoint import read_exchange, trusted_token
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
@@ -467,8 +468,8 @@ def test_bodies_that_are_no_object(body: bytes):
 
 
 def test_bodies_that_are_too_large():
-    body = json.dumps({"repo": "a/b", "token": "a" * (BODY_BYTES_MAX - 28)}).encode()
-    assert len(body) == BODY_BYTES_MAX
+    body = json.dumps({"repo": "a/b", "token": "a" * (VISITOR_BYTES_MAX - 28)}).encode()
+    assert len(body) == VISITOR_BYTES_MAX
     assert read_exchange(posted(body))
     error = body_refusal(body + b" ")
     assert error.code == "content_too_large"

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from builder.changes import Progress
 from builder.deploy.manifest import Manifest, Row, row_for, rules_digest
 from builder.deploy.order import (
     Delete,
@@ -18,6 +17,7 @@ from builder.deploy.order import (
 from builder.deploy.parallel import in_parallel
 from builder.deploy.snapshot import Taken
 from builder.errors import OperatorError
+from builder.progress import Progress
 from builder.routes import BY_NAME, Match, match_file
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from builder.changes import Progress
 from builder.deploy import snapshot
 from builder.deploy.compare import Options, Plan, current_files, make_plan
 from builder.deploy.destination import Destination
@@ -16,6 +15,7 @@ from builder.deploy.manifest import Manifest, lock, path_for, row_for
 from builder.deploy.order import Delete, Put, match_key
 from builder.deploy.parallel import in_parallel
 from builder.errors import OperatorError
+from builder.progress import Progress
 from builder.routes import match_file
 
 SHOWN_KEYS = 10

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from builder import answers, missing, names
+from builder import answer_headers, missing, names
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     ACCOUNT_UNAVAILABLE,
@@ -107,14 +107,15 @@ def files(site: HostedSite) -> dict[str, str]:
         address=_address(listen, bool(site.certificate)), listen=listen,
         base_pattern=escaped_base,
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
-        status=STATUS, errors=_ERRORS, retry_seconds=answers.RETRY_SECONDS,
+        status=STATUS, errors=_ERRORS, retry_seconds=answer_headers.RETRY_SECONDS,
         # Headers
         cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
-        headers=header_lines(answers.SAFETY + answers.CORS),
-        page_headers=header_lines(answers.PAGE_SAFETY),
-        preflight_headers=header_lines(answers.PREFLIGHT), read_methods=answers.READ_METHODS,
+        headers=header_lines(answer_headers.SAFETY + answer_headers.CORS),
+        page_headers=header_lines(answer_headers.PAGE_SAFETY),
+        preflight_headers=header_lines(answer_headers.PREFLIGHT),
+        read_methods=answer_headers.READ_METHODS,
         packed_media=TEXT_MEDIA,
-        gzip_bytes_min=answers.GZIP_BYTES_MIN,
+        gzip_bytes_min=answer_headers.GZIP_BYTES_MIN,
         # Reads
         rows=list(_rows(base)), not_found_file=f"/{BY_NAME['not_found_page'].file}",
         missing=[
@@ -138,7 +139,7 @@ def files(site: HostedSite) -> dict[str, str]:
         publish=escaped_base + PUBLISH_PATTERN,
         trusted_url=base + TRUSTED_URL,
         account=escaped_base + ACCOUNT_PATTERN,
-        account_headers=header_lines(answers.SAFETY),
+        account_headers=header_lines(answer_headers.SAFETY),
         account_unavailable=f"`{ACCOUNT_UNAVAILABLE}`",
     )  # fmt: skip
     return {FILE: text}

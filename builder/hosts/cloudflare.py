@@ -4,7 +4,7 @@ import ipaddress
 import json
 from urllib.parse import urlsplit
 
-from builder import answers, missing, names, throttle
+from builder import answer_headers, missing, names
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import ACCOUNT_UNAVAILABLE, MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
@@ -46,7 +46,7 @@ def files(site: HostedSite) -> dict[str, str]:
         "wrangler.toml.jinja",
         toml=_toml, site=site, base=base, date=COMPATIBILITY_DATE,
         is_public=_is_public(base.hostname), upstream=_upstream_url(site.upstream),
-        window_seconds=throttle.WINDOW_SECONDS,
+        window_seconds=answer_headers.WINDOW_SECONDS,
     )  # fmt: skip
     return {"worker.js": worker, "wrangler.toml": wrangler}
 
@@ -70,15 +70,15 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "TEXT_MEDIA": TEXT,
         "HTML_MEDIA": HTML,
         "CACHE_CONTROL": CACHE_CONTROL,
-        "EVERY_ANSWER": _object(answers.SAFETY + answers.CORS),
-        "SAFETY": _object(answers.SAFETY),
-        "PREFLIGHT": _object(answers.PREFLIGHT),
-        "PAGE_SAFETY": _object(answers.PAGE_SAFETY),
-        "READ_METHODS": answers.READ_METHODS,
-        "RATE_POLICY": throttle.policy(limit) if limit else "",
-        "RATE_EXHAUSTED": throttle.exhausted(throttle.WINDOW_SECONDS),
-        "RATE_WINDOW_SECONDS": throttle.WINDOW_SECONDS,
-        "RETRY_SECONDS": answers.RETRY_SECONDS,
+        "EVERY_ANSWER": _object(answer_headers.SAFETY + answer_headers.CORS),
+        "SAFETY": _object(answer_headers.SAFETY),
+        "PREFLIGHT": _object(answer_headers.PREFLIGHT),
+        "PAGE_SAFETY": _object(answer_headers.PAGE_SAFETY),
+        "READ_METHODS": answer_headers.READ_METHODS,
+        "RATE_POLICY": answer_headers.policy(limit) if limit else "",
+        "RATE_EXHAUSTED": answer_headers.exhausted(answer_headers.WINDOW_SECONDS),
+        "RATE_WINDOW_SECONDS": answer_headers.WINDOW_SECONDS,
+        "RETRY_SECONDS": answer_headers.RETRY_SECONDS,
         "STATUS": {code: STATUS[code] for code in [*MESSAGES, *missing.MESSAGES]},
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
@@ -95,7 +95,7 @@ def _row(route: Route) -> str:
     return f"{{\n    url: {url}, file: {file},\n    media: {media}, cache: {cache}{last} }}"
 
 
-def _object(headers: answers.Headers) -> dict[str, str]:
+def _object(headers: answer_headers.Headers) -> dict[str, str]:
     return {name.decode(): value.decode() for name, value in headers}
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from builder.answers import CORS, PAGE_SAFETY, SAFETY
+from builder.answer_headers import CORS, PAGE_SAFETY, SAFETY
 from builder.hosts.rules import HostedSite, header_lines
 from builder.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from builder import answers, names, throttle
+from builder import answer_headers, names
 from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
@@ -44,7 +44,7 @@ from builder.routes import (
 
 FILE = "nginx.conf"
 
-_RETRY = ("Retry-After", str(answers.RETRY_SECONDS))
+_RETRY = ("Retry-After", str(answer_headers.RETRY_SECONDS))
 
 # The extension in the pattern of a raw text.
 _TEXT = r"(?:\.txt)?"
@@ -59,7 +59,7 @@ _ODD_QUERIES = (
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
 )
 
-_NETWORK_BYTES = throttle.IPV6_CLIENT_BITS // 8
+_NETWORK_BYTES = answer_headers.IPV6_CLIENT_BITS // 8
 # Find the key of ``throttle.network`` in the 16 bytes of an IPv6 address: the IPv4 address in it,
 # or the /64. The first pattern that matches counts.
 _CLIENTS = (
@@ -103,11 +103,11 @@ def files(site: HostedSite) -> dict[str, str]:
     tag = value_pattern("tag")
     ask = _ASK if site.upstream else "no_queries"
     limit = site.reads_per_minute
-    common = [("Cache-Control", "$cache"), *_headers(answers.CORS + answers.SAFETY)]
+    common = [("Cache-Control", "$cache"), *_headers(answer_headers.CORS + answer_headers.SAFETY)]
     # Of pages alone.
     safety = [
         (header, "$" + header.lower().replace("-", "_"), value)
-        for header, value in header_lines(answers.PAGE_SAFETY)
+        for header, value in header_lines(answer_headers.PAGE_SAFETY)
     ]
     text = fill(
         "nginx.conf.jinja",
@@ -161,9 +161,9 @@ def files(site: HostedSite) -> dict[str, str]:
         safety=safety,
         api_headers=[*common, *_policy(limit)],
         page_headers=[*common, *((header, variable) for header, variable, _ in safety)],
-        preflight_headers=[*common, *_headers(answers.PREFLIGHT)],
+        preflight_headers=[*common, *_headers(answer_headers.PREFLIGHT)],
         gzip_types=TEXT_MEDIA,
-        gzip_bytes_min=answers.GZIP_BYTES_MIN,
+        gzip_bytes_min=answer_headers.GZIP_BYTES_MIN,
         # Limits and errors
         limit=limit,
         clients=_CLIENTS,
@@ -196,40 +196,45 @@ def _errors(
     limit: int, common: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
-    read_or_publish = f"{answers.READ_METHODS}, POST"
+    read_or_publish = f"{answer_headers.READ_METHODS}, POST"
     for code in ("invalid_parameter", "invalid_version"):
         yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
         yield code, code, common, ""
     yield "bad_request", "invalid_parameter", common, BAD_REQUEST
     yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
-    yield "nobody", "method_not_allowed", [*common, ("Allow", _text(answers.READ_METHODS))], ""
+    yield (
+        "nobody",
+        "method_not_allowed",
+        [*common, ("Allow", _text(answer_headers.READ_METHODS))],
+        "",
+    )
     yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))], ""
     yield "unavailable", "unavailable", [*common, _RETRY], ""
     # The file's own headers are there already.
     yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""
     if limit:
         # The limit is a bucket that leaks, so the next read is allowed this soon.
-        wait_seconds = math.ceil(throttle.WINDOW_SECONDS / limit)
+        wait_seconds = math.ceil(answer_headers.WINDOW_SECONDS / limit)
         exhausted = [
             ("Retry-After", str(wait_seconds)),
-            ("RateLimit", _text(throttle.exhausted(wait_seconds))),
+            ("RateLimit", _text(answer_headers.exhausted(wait_seconds))),
         ]
         yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
 
 
 def _account_errors() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     """The same for the account settings, as texts: they are for people, and for no other site."""
-    common = [("Cache-Control", "$cache"), *_headers(answers.SAFETY)]
+    common = [("Cache-Control", "$cache"), *_headers(answer_headers.SAFETY)]
     yield "account_too_large", "content_too_large", common, ACCOUNT_TOO_LARGE
     yield "account_unavailable", "unavailable", [*common, _RETRY], ACCOUNT_UNAVAILABLE
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:
-    return [("RateLimit-Policy", _text(throttle.policy(limit)))] if limit else []
+    return [("RateLimit-Policy", _text(answer_headers.policy(limit)))] if limit else []
 
 
-def _headers(headers: answers.Headers) -> list[tuple[str, str]]:
+def _headers(headers: answer_headers.Headers) -> list[tuple[str, str]]:
     """Headers with their values as nginx's configuration writes them."""
     return [(name, _text(value)) for name, value in header_lines(headers)]
 

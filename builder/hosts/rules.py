@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from builder import answers, render
+from builder import answer_headers, envelopes
 from builder.records import ErrorBody
 from builder.routes import (
     API,
@@ -135,11 +135,11 @@ def value_pattern(parameter: str) -> str:
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
 
 
-def header_lines(headers: answers.Headers) -> list[tuple[str, str]]:
+def header_lines(headers: answer_headers.Headers) -> list[tuple[str, str]]:
     """Names, as configurations write them, and values."""
     return [(name.decode().title(), value.decode()) for name, value in headers]
 
 
 def envelope(code: str, message: str = "") -> str:
     """The body of an error; its message is the one of MESSAGES unless given."""
-    return render.error_envelope(ErrorBody(code, message or MESSAGES[code])).decode()
+    return envelopes.error_envelope(ErrorBody(code, message or MESSAGES[code])).decode()

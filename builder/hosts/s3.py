@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from builder.changes import Progress
 from builder.deploy import snapshot
 from builder.deploy.compare import Options, current_files, make_plan
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
 from builder.deploy.order import Group, Put, cache_control, match_key
+from builder.envelopes import json_bytes
 from builder.errors import OperatorError
-from builder.render import json_bytes
+from builder.progress import Progress
 
 PLAN_FILE = "upload-plan.jsonl"
 

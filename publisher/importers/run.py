@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from builder import content, names
-from builder.errors import HubError, OperatorError, RequestError
+from builder.errors import HubError, OperatorError, RequestError, bounded
 from builder.records import Draft
 from publisher.drafts import make_draft
-from publisher.fields import bounded, parse_loosely
+from publisher.fields import parse_loosely
 from publisher.importers import files, lines, tables
 from publisher.importers.items import Columns, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of

@@ -15,12 +15,13 @@ from flask_wtf.csrf import CSRFProtect, generate_csrf
 from markupsafe import Markup
 
 from builder.access import Access
-from builder.answers import PAGE_SAFETY, SAFETY
+from builder.answer_headers import PAGE_SAFETY, SAFETY
 from builder.errors import OperatorError, RequestError
 from builder.render import Pages
 from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, is_account_url
 from builder.settings import Settings
 from builder.throttle import Throttle
+from cli.bodies import VISITOR_BYTES_MAX
 from publisher.accounts import Accounts, format_time
 from publisher.database import Database
 from publisher.events import Events
@@ -33,7 +34,6 @@ from publisher.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 
-FORM_BYTES_MAX = 64 * 1024
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
 # For the next page; those of pages that nobody looked at are dropped.
@@ -108,7 +108,7 @@ class Frame:
 
         def guarded(**params: str) -> Response:
             self._check_is_safe()
-            request.max_content_length = FORM_BYTES_MAX
+            request.max_content_length = VISITOR_BYTES_MAX
             self._csrf.protect()
             if is_open:
                 return view(self, **params)

@@ -17,9 +17,8 @@ from wtforms.fields.choices import SelectChoice
 from wtforms.validators import DataRequired, InputRequired, Length
 
 from builder import names
-from builder.errors import Detail, RequestError
+from builder.errors import Detail, RequestError, validation_failed
 from publisher.accounts import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX, Token
-from publisher.fields import validation_failed
 from publisher.pages import snippets
 from publisher.pages.fields import show_errors
 from publisher.pages.frame import Frame

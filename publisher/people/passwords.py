@@ -19,7 +19,7 @@ from argon2.exceptions import VerifyMismatchError
 from zxcvbn import zxcvbn
 
 from builder import names
-from builder.answers import RETRY_SECONDS
+from builder.answer_headers import RETRY_SECONDS
 from builder.errors import Detail, RequestError
 from publisher import clock
 from publisher.database import Database

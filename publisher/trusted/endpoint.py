@@ -6,14 +6,13 @@ import msgspec
 from flask import Request
 
 from builder import names
-from builder.errors import Detail, RequestError
+from builder.errors import Detail, RequestError, validation_failed
 from builder.records import TrustedExchange, TrustedToken
+from cli.bodies import VISITOR_BYTES_MAX
 from publisher.accounts import Token, format_time
-from publisher.fields import suggest, validation_failed
+from publisher.fields import suggest
 from publisher.incoming import read_json_body
 from publisher.trusted.exchange import ALL
-
-BODY_BYTES_MAX = 64 * 1024
 
 _FIELD_SHOWN_CHARS = 100
 _GRAMMAR = {
@@ -33,7 +32,7 @@ def read_exchange(request: Request) -> tuple[str, str]:
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``,
     ``validation_failed``; none quotes the ID token.
     """
-    body = read_json_body(request, BODY_BYTES_MAX, "send the ID token and nothing else")
+    body = read_json_body(request, VISITOR_BYTES_MAX, "send the ID token and nothing else")
     try:
         sent = _decode(body)
     except msgspec.ValidationError as error:

@@ -12,12 +12,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder import names
-from builder.errors import Detail, OperatorError, RequestError
+from builder.errors import Detail, OperatorError, RequestError, validation_failed
 from publisher import clock
 from publisher.accounts import Accounts
 from publisher.database import Database
 from publisher.events import Events
-from publisher.fields import validation_failed
 from publisher.trusted.claims import BRANCH_PREFIX, Job, fold
 from publisher.trusted.issuers import Issuer, Kind
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.answers import CORS, PAGE_SAFETY, SAFETY
+from builder.answer_headers import CORS, PAGE_SAFETY, SAFETY
 from builder.build import build
 from builder.hosts import netlify
 from builder.hosts.rules import HostedSite
