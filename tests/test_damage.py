@@ -87,7 +87,17 @@ def put_tree(root: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+def every_file_has_settled() -> Iterator[None]:
+    """Else the build after one that comes at once would not rely on what it remembers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builder.content.CLOCK_GRAIN_NS", 0)
+        yield
+
+
+@pytest.fixture(scope="module")
+def sample(
+    every_file_has_settled: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sample]:
     settings = settings_in(tmp_path_factory.mktemp("damage"))
     write_small_catalogue(settings.content)
     for number in range(12):
@@ -104,7 +114,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     assert read_tree(settings.out) == build_files(
         settings._replace(out=f"{settings.out}-2", state=f"{settings.state}-2")
     )
-    return made._replace(expected=made.outcome())
+    yield made._replace(expected=made.outcome())
 
 
 def places(size: int) -> Iterator[int]:
