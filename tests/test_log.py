@@ -18,7 +18,7 @@ from publisher.log import JsonFormatter, configure_logging, log_build, log_event
 MARKER = "MARMALADE"
 REPORT = Report(
     repos=2, versions=3, rendered=1, written=0, unchanged=9, removed=0, indexed=1, is_settled=True,
-    seconds=0.0125,
+    behind_seconds=0.0, seconds=0.0125,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 
 import pytest
@@ -144,7 +145,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(
     for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):
         monkeypatch.setattr(settle, name, 0.0)
     clock = [0]
-    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: clock[0]))
+    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: clock[0], monotonic=monotonic))
     for number in range(repos):
         write_version(empty.content, "ann", f"repo-{number}", "1.0.0", "One.\n")
     build(empty)
