@@ -19,7 +19,7 @@ from catalogue import Catalogue
 from processes import HUBCTL, Run, TreeMemory, run
 from report import median, print_machine, print_table, scratch_folder, spread
 
-from builder import content
+from builder.store import content
 
 LAYOUTS = {
     "baseof.html": """<!doctype html>

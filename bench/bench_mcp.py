@@ -32,8 +32,8 @@ from processes import TreeMemory
 from report import median, print_machine, print_table, scratch_folder
 from servers import Server, free_port, hub, missing_programs, run_wrk, started_server
 
-from builder.prompts import variable_names
-from mcp_app.kept import ENTRY_BYTES, KEPT_BYTES_MAX
+from builder.text.prompts import variable_names
+from mcp_app.answer_cache import ENTRY_BYTES, KEPT_BYTES_MAX
 
 FLOOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcp_floor.py")
 MCP = "/mcp"

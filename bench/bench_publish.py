@@ -36,8 +36,8 @@ from processes import run
 from report import median, print_machine, print_table, scratch_folder
 from servers import Server, cpu_seconds, hub, mlflow
 
-from publisher.accounts import Accounts
-from publisher.database import Database
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
 
 SAMPLED = 1_000
 WARM_UPS = 5  # publications that are not counted

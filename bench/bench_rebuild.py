@@ -20,8 +20,8 @@ from processes import run
 from report import median, print_machine, print_table, scratch_folder, spread
 from stages import NAMES, Stages
 
-from builder.build import build
-from builder.settings import Settings
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 
 STAGED_HUBCTL = [sys.executable, os.path.join(os.path.dirname(__file__), "stages.py")]
 

@@ -1,7 +1,7 @@
 """Makes catalogues of any size that look like real ones; the same seed makes the same bytes.
 
 Owns the shape of the synthetic content: which words, how long, how many repos an owner has. The
-format is the builder's own (``builder.records``), so ``hubctl check`` finds nothing in it.
+format is the builder's own (``builder.model.records``), so ``hubctl check`` finds nothing in it.
 Words, tags and owners are drawn by Zipf's law, sizes by a log-normal one. Imports the builder's
 records and names and nothing else of the project; never reads a catalogue.
 """
@@ -23,9 +23,9 @@ import msgspec
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from builder.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, RESERVED_OWNERS, Version  # noqa: E402
-from builder.prompts import variable_names  # noqa: E402
-from builder.records import OwnerFile, Variable, VersionFile  # noqa: E402
+from builder.model.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, RESERVED_OWNERS, Version  # noqa: E402
+from builder.model.records import OwnerFile, Variable, VersionFile  # noqa: E402
+from builder.text.prompts import variable_names  # noqa: E402
 
 VOCABULARY_WORDS = 8_000
 TAGS = 300

@@ -11,14 +11,14 @@ from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from builder.query_thread import QueryThread
-from builder.serve import Receive, Scope, Send
-from builder.settings import Settings
-from cli.lifespan import run_lifespan
-from cli.listening import listen, run
+from builder.model.settings import Settings
+from builder.search.query_thread import QueryThread
 from mcp_app.reader import Catalogue
 from mcp_app.scope import WHOLE
 from mcp_app.server import SCOPE_KEY, make_server
+from server.app import Receive, Scope, Send
+from server.lifespan import run_lifespan
+from server.listening import listen, run
 
 HOST = "127.0.0.1"
 

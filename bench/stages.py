@@ -18,19 +18,22 @@ sys.path.insert(0, ROOT)
 
 # Stage, and the functions that it consists of. One that runs inside another counts there.
 STEPS = {
-    "look": ["builder.build:find_changes"],
-    "repos": ["builder.build:_Run._write_repos", "builder.build:_Run._forget_repos"],
-    "owners": ["builder.build:_Run._write_owners"],
-    "lists": [
-        "builder.build:_Run._write_first_pages", "builder.build:find_stale_first",
-        "builder.settle:find_stale", "builder.settle:write_page",
+    "look": ["builder.pipeline.build:find_changes"],
+    "repos": [
+        "builder.pipeline.build:_Run._write_repos", "builder.pipeline.build:_Run._forget_repos",
     ],
-    "orphans": ["builder.settle:Settling._remove_orphans"],
-    "index": ["builder.search:update"],
-    "catalogue": ["builder.settle:Settling._write_catalogue_files"],
+    "owners": ["builder.pipeline.build:_Run._write_owners"],
+    "lists": [
+        "builder.pipeline.build:_Run._write_first_pages", "builder.pipeline.build:find_stale_first",
+        "builder.pipeline.settle:find_stale", "builder.pipeline.settle:write_page",
+    ],
+    "orphans": ["builder.pipeline.settle:Settling._remove_orphans"],
+    "index": ["builder.search.engine:update"],
+    "catalogue": ["builder.pipeline.settle:Settling._write_catalogue_files"],
     "state": [
-        "builder.build:stamp", "builder.state:State.__init__", "builder.state:State.begin",
-        "builder.state:State.end", "builder.state:State.close",
+        "builder.pipeline.build:stamp",
+        "builder.store.state:State.__init__", "builder.store.state:State.begin",
+        "builder.store.state:State.end", "builder.store.state:State.close",
     ],
 }  # fmt: skip
 NAMES = tuple(STEPS)

@@ -2,9 +2,9 @@
 
 import click
 
-from builder.build import Difference, Report, compare
-from builder.build import build as build_site
-from builder.settings import DEFAULT_BASE_URL, Settings
+from builder.model.settings import DEFAULT_BASE_URL, Settings
+from builder.pipeline.build import Difference, Report, compare
+from builder.pipeline.build import build as build_site
 from cli.options import base_url_option, folder_options, name_option
 from cli.progress import Progress
 

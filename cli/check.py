@@ -2,7 +2,7 @@
 
 import click
 
-from builder import content as tree
+from builder.store import content as tree
 from cli.options import content_option
 
 

@@ -10,8 +10,8 @@ from builder.deploy.destination import open_destination
 from builder.deploy.order import Delete, Put
 from builder.deploy.run import Report
 from builder.deploy.run import deploy as deploy_site
-from builder.settings import DEFAULT_BASE_URL
-from builder.site import read_hub
+from builder.model.settings import DEFAULT_BASE_URL
+from builder.store.site import read_hub
 from cli.options import out_option, state_option
 from cli.progress import Progress
 

@@ -7,11 +7,11 @@ from ipaddress import ip_network
 
 import click
 
-from builder.errors import OperatorError
 from builder.hosts import caddy, s3
 from builder.hosts.rules import HostedSite
-from builder.settings import parse_base_url
-from builder.site import read_hub
+from builder.model.errors import OperatorError
+from builder.model.settings import parse_base_url
+from builder.store.site import read_hub
 from cli.deploy import say_waiting
 from cli.options import out_option, state_option
 from cli.progress import Progress
@@ -114,7 +114,7 @@ def hosts(
     github      .nojekyll, for GitHub Pages
     s3          upload-plan.jsonl: keys, media types and cache rules, in a safe order
 
-    The files follow from the same table of routes as the site. docs/hosting.md leads through each.
+    The files follow from the same table of routes as the site. See docs/operate/hosting.md.
     """
     if no_upstream and host == "caddy":
         raise click.UsageError("--no-upstream is for nginx; Caddy's configuration needs one.")

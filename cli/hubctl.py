@@ -4,7 +4,7 @@ from importlib import import_module
 
 import click
 
-from builder.errors import HubError
+from builder.model.errors import HubError
 
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 import click
 
-from builder.errors import RequestError
+from builder.model.errors import RequestError
 from cli.options import content_option
 from cli.progress import Progress
 from cli.publish import HINT
-from publisher.fields import parse_field
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -18,6 +17,7 @@ from publisher.importers.items import (
     Columns,
 )
 from publisher.importers.run import Options, Outcome, import_source
+from publisher.write.fields import parse_field
 
 SHOWN_WARNINGS = 20
 SHOWN_OWNERS = 20

@@ -4,19 +4,19 @@ import contextlib
 
 import click
 
-from builder.answers import error_answer
-from builder.errors import RequestError
-from builder.query_thread import QueryThread
-from builder.routes import MCP_URL, MCP_URLS
-from builder.serve import Receive, Scope, Send
-from builder.settings import Settings
-from builder.site import read_hub
-from builder.throttle import Throttle
-from cli.lifespan import run_lifespan
-from cli.listening import address_of, listen, listening_options, run
+from builder.model.errors import RequestError
+from builder.model.routes import MCP_URL, MCP_URLS
+from builder.model.settings import Settings
+from builder.search.query_thread import QueryThread
+from builder.store.site import read_hub
 from cli.options import base_url_option, mcp_origin_option, out_option, state_option
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
+from server.answers import error_answer
+from server.app import Receive, Scope, Send
+from server.lifespan import run_lifespan
+from server.listening import address_of, listen, listening_options, run
+from server.throttle import Throttle
 
 
 @click.command()

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from builder.access import parse_origin
-from builder.settings import DEFAULT_BASE_URL, parse_base_url
-from publisher.environment import secret_from
-from publisher.provider import SECRET_VARIABLE, make_provider
-from publisher.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
+from builder.model.settings import DEFAULT_BASE_URL, parse_base_url
+from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
+from publisher.web.environment import secret_from
+from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
+from server.access import parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from builder.errors import OperatorError
-from builder.settings import DEFAULT_BASE_URL
+from builder.model.errors import OperatorError
+from builder.model.settings import DEFAULT_BASE_URL
 from cli.options import base_url_option, state_option
 from cli.table import echo_table
-from publisher.accounts import Accounts, format_time
-from publisher.database import Database
-from publisher.people import locks
-from publisher.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
-from publisher.people.passwords import Passwords
-from publisher.people.ways import ways_to_sign_in
-from publisher.private_way import is_private_way
+from publisher.accounts.accounts import Accounts, format_time
+from publisher.accounts.database import Database
+from publisher.accounts.people import locks
+from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.ways import ways_to_sign_in
+from publisher.outside.private_way import is_private_way
 
 
 @click.group()

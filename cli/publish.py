@@ -4,11 +4,11 @@ from typing import Any, BinaryIO
 
 import click
 
-from builder.errors import OperatorError
-from builder.names import BUMPS
+from builder.model.errors import OperatorError
+from builder.model.names import BUMPS
 from cli.options import content_option
-from publisher.drafts import make_draft
-from publisher.publish import publish as publish_draft
+from publisher.write.drafts import make_draft
+from publisher.write.publish import publish as publish_draft
 
 HINT = "Run `hubctl build` to show it on the site; `hubctl serve --watch` does so by itself."
 

@@ -4,18 +4,14 @@ import contextlib
 
 import click
 
-from builder.build import build as build_site
-from builder.errors import ContentError, PullsError
-from builder.query_thread import QueryThread
-from builder.rebuild import Rebuilder
-from builder.serve import ReadApp
-from builder.settings import Settings
-from builder.site import is_built
-from builder.throttle import Throttle
-from builder.watch import Watch
+from builder.model.errors import ContentError, PullsError
+from builder.model.settings import Settings
+from builder.pipeline.build import build as build_site
+from builder.pipeline.rebuild import Rebuilder
+from builder.pipeline.watch import Watch
+from builder.search.query_thread import QueryThread
+from builder.store.site import is_built
 from cli.build import describe, say_waiting
-from cli.listening import address_of, listen, listening_options, run
-from cli.mount import Hub
 from cli.options import (
     base_url_option,
     folder_options,
@@ -27,14 +23,18 @@ from cli.options import (
 )
 from cli.progress import Progress
 from mcp_app.app import create_app as create_mcp_app
-from publisher.accounts import Accounts
-from publisher.app import PUBLISH_LIMIT, create_app
-from publisher.database import Database
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
-from publisher.private_way import is_loopback, is_private_way
-from publisher.provider import Provider
-from publisher.quotas import Quotas
+from publisher.openid.provider import Provider
+from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
+from publisher.web.app import PUBLISH_LIMIT, create_app
+from publisher.write.quotas import Quotas
+from server.app import ReadApp
+from server.listening import address_of, listen, listening_options, run
+from server.mount import Hub
+from server.throttle import Throttle
 
 
 @click.command()

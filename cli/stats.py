@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from builder import names
-from builder.errors import OperatorError
-from builder.records import DAY_SECONDS
-from builder.site import read_hub
+from builder.model import names
+from builder.model.errors import OperatorError
+from builder.model.records import DAY_SECONDS
 from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import PULLS_FILE, Pulls
+from builder.store.site import read_hub
 from cli.options import base_url_option, out_option, state_option
 from cli.progress import Progress
 from cli.table import echo_table

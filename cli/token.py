@@ -7,8 +7,8 @@ import msgspec
 
 from cli.options import state_option
 from cli.table import echo_table
-from publisher.accounts import EXPIRES_DAYS_DEFAULT, Accounts, Token, format_time
-from publisher.database import Database
+from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, Accounts, Token, format_time
+from publisher.accounts.database import Database
 
 _UNIT_DAYS = {"d": 1, "w": 7, "y": 365}
 

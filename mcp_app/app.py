@@ -1,15 +1,15 @@
 """The tool server of a hub, put together."""
 
-from builder.access import Access
-from builder.connect import snippets
-from builder.query_thread import QueryThread
-from builder.routes import BY_NAME
-from builder.settings import Settings
-from builder.throttle import Throttle
+from builder.model.routes import BY_NAME
+from builder.model.settings import Settings
+from builder.render.connect import snippets
+from builder.search.query_thread import QueryThread
 from mcp_app.endpoint import Endpoint
-from mcp_app.quick import QuickCalls
+from mcp_app.fast_calls import QuickCalls
 from mcp_app.reader import Catalogue
 from mcp_app.server import make_server
+from server.access import Access
+from server.throttle import Throttle
 
 
 def create_app(

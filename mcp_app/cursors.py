@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from builder.errors import RequestError
-from builder.names import VERSION_PATTERN
+from builder.model.errors import RequestError
+from builder.model.names import VERSION_PATTERN
 
 CURSOR_CHARS_MAX = 1000
 

@@ -21,16 +21,16 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
-from builder.access import Access
-from builder.answer_headers import Headers, exhausted
-from builder.answers import Answer
-from builder.errors import RequestError
-from builder.routes import CACHE_CONTROL, JSON, TEXT
-from builder.serve import Receive, Scope, Send
-from builder.throttle import Throttle, network
-from mcp_app.quick import QuickCalls, Spoken
+from builder.model.answer_headers import Headers, exhausted
+from builder.model.errors import RequestError
+from builder.model.routes import CACHE_CONTROL, JSON, TEXT
+from mcp_app.fast_calls import QuickCalls, Spoken
 from mcp_app.scope import parse_scope
 from mcp_app.server import SCOPE_KEY
+from server.access import Access
+from server.answers import Answer
+from server.app import Receive, Scope, Send
+from server.throttle import Throttle, network
 
 BODY_BYTES_MAX = 256 * 1024
 BODY_SECONDS_MAX = 30

@@ -5,11 +5,11 @@ from typing import Any
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from builder.errors import RequestError
-from builder.records import Repo, Variable
+from builder.model.errors import RequestError
+from builder.model.records import Repo, Variable
+from mcp_app.prompt_text import as_text, fill_in, find_prompt, parse_id, told
 from mcp_app.reader import Reader
-from mcp_app.texts import as_text, fill_in, find_prompt, parse_id, told
-from mcp_app.top import list_top
+from mcp_app.top_prompts import list_top
 
 
 async def list_prompts(

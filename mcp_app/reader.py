@@ -10,15 +10,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from builder.errors import RequestError
-from builder.names import Version
-from builder.queries import Found, ListQuery, Queries
-from builder.query_thread import QueryThread
-from builder.records import ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
-from builder.records import Version as VersionRecord
-from builder.routes import BY_NAME, PAGE_SIZE
-from builder.settings import Settings
-from builder.site import Mark, is_built, mark_of
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
+from builder.model.records import Version as VersionRecord
+from builder.model.routes import BY_NAME, PAGE_SIZE
+from builder.model.settings import Settings
+from builder.search.queries import Found, ListQuery, Queries
+from builder.search.query_thread import QueryThread
+from builder.store.site import Mark, is_built, mark_of
 from mcp_app.scope import WHOLE, Scope
 
 # Up to here, reading and decoding a file takes no noticeable time.

@@ -10,12 +10,12 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from builder import names
-from builder.errors import RequestError
-from builder.routes import BY_NAME, max_age_seconds
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.routes import BY_NAME, max_age_seconds
+from mcp_app.prompt_text import PromptId, find_prompt
 from mcp_app.reader import Reader
-from mcp_app.texts import PromptId, find_prompt
-from mcp_app.top import list_top
+from mcp_app.top_prompts import list_top
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"

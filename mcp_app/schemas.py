@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from builder.errors import RequestError
+from builder.model.errors import RequestError
 
 T = TypeVar("T", bound=msgspec.Struct)
 

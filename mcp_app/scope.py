@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from builder import names
-from builder.queries import parse_parameters, parse_tags
-from builder.records import RepoSummary
+from builder.model import names
+from builder.model.records import RepoSummary
+from builder.search.queries import parse_parameters, parse_tags
 
 
 class Scope(NamedTuple):

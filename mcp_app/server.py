@@ -18,9 +18,9 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from builder import VERSION
-from builder.connect import client_name
-from builder.errors import RequestError
-from builder.routes import max_age_seconds
+from builder.model.errors import RequestError
+from builder.model.routes import max_age_seconds
+from builder.render.connect import client_name
 from mcp_app import prompts, resources
 from mcp_app.reader import Catalogue, Reader
 from mcp_app.resources import COMPLETIONS_MAX

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from builder import names
-from builder.records import Sha256, TagName, Time, VariableType, VersionName
-from builder.routes import QUERY_CHARS_MAX, SORTS
+from builder.model import names
+from builder.model.records import Sha256, TagName, Time, VariableType, VersionName
+from builder.model.routes import QUERY_CHARS_MAX, SORTS
 from mcp_app.cursors import CURSOR_CHARS_MAX
 
 ID_CHARS_MAX = names.OWNER_CHARS_MAX + names.REPO_CHARS_MAX + 40

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Struct
 
-from builder import names
-from builder.errors import RequestError
-from builder.likeness import alike
-from builder.names import Version
-from builder.queries import ListQuery
-from builder.records import RepoSummary, Variable
-from builder.routes import BY_NAME
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import RepoSummary, Variable
+from builder.model.routes import BY_NAME
+from builder.search.queries import ListQuery
+from builder.text.likeness import alike
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
+from mcp_app.prompt_text import fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Reader, not_whole
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
@@ -33,7 +34,6 @@ from mcp_app.shapes import (
     TagsResult,
     VersionsResult,
 )
-from mcp_app.texts import fill_in, find_prompt, find_repo, parse_id
 
 TEXT_BYTES_MAX = 100_000
 OWNERS_TOLD = 5

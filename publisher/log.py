@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from traceback import walk_tb
 from typing import Any, TextIO
 
-from builder.errors import HubError
-from builder.rebuild import Outcome
+from builder.model.errors import HubError
+from builder.pipeline.rebuild import Outcome
 
 # An error, what caused it, what caused that.
 _CAUSES_MAX = 5

@@ -13,9 +13,9 @@ import yaml
 from hypothesis import HealthCheck, settings
 from jinja2.bccache import Bucket
 
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_small_catalogue
-from tests.servers import built_sample, live, static_url  # noqa: F401
+from builder.model.settings import Settings
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

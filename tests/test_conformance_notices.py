@@ -21,21 +21,21 @@ from urllib.parse import unquote_to_bytes
 import pytest
 import uvicorn
 
-from builder.build import build
-from builder.rebuild import Rebuilder
-from builder.routes import API, TRUSTED_URL, is_account_url
-from builder.serve import ReadApp, Receive, Scope, Send
-from cli.mount import App, Hub
-from publisher.accounts import Accounts
-from publisher.app import create_app
-from publisher.database import Database
+from builder.model.routes import API, TRUSTED_URL, is_account_url
+from builder.pipeline.build import build
+from builder.pipeline.rebuild import Rebuilder
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
 from publisher.log import log_build
-from tests.catalogues import settings_in, write_small_catalogue
+from publisher.web.app import create_app
+from server.app import ReadApp, Receive, Scope, Send
+from server.mount import App, Hub
 from tests.conformance import hosts
 from tests.conformance.deployment import CAPABILITIES, Deployment
 from tests.conformance.hosts import Host
 from tests.conformance.sample import CANARY
-from tests.servers import PROJECT, clean_environment, free_port, wait_until
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import PROJECT, clean_environment, free_port, wait_until
 
 SUITE = str(PROJECT / "tests" / "conformance")
 SOUND = "sound"
@@ -575,7 +575,7 @@ def test_beside_a_plugin_with_the_same_option(
 
 def test_every_option_is_in_the_guide() -> None:
     source = (PROJECT / "tests/conformance/conftest.py").read_text()
-    guide = (PROJECT / "docs/conformance.md").read_text()
+    guide = (PROJECT / "docs/develop/conformance.md").read_text()
     options = set(re.findall(r'addoption\(\s*"(--[a-z-]+)"', source))
     assert len(options) >= 7
     assert [option for option in options if f"`{option}" not in guide] == []

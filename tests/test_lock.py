@@ -7,7 +7,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.servers import PROJECT
+from tests.support.servers import PROJECT
 
 LOCKS = {
     None: "requirements.lock",

@@ -20,14 +20,14 @@ try:
         NoCredentialsError,
     )
 except ImportError as error:
-    from builder.errors import OperatorError
+    from builder.model.errors import OperatorError
 
     raise OperatorError(
         f"Deploying to s3:// needs the library boto3 ({error}). Install it with: pip install boto3."
     ) from None
 
 from builder.deploy.order import Put, cache_control
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 
 ATTEMPTS = 5
 CONNECT_SECONDS, READ_SECONDS = 10, 60

@@ -16,9 +16,9 @@ from builder.deploy.order import (
 )
 from builder.deploy.parallel import in_parallel
 from builder.deploy.snapshot import Taken
-from builder.errors import OperatorError
-from builder.progress import Progress
-from builder.routes import BY_NAME, Match, match_file
+from builder.model.errors import OperatorError
+from builder.model.progress import Progress
+from builder.model.routes import BY_NAME, Match, match_file
 
 
 class Options(NamedTuple):

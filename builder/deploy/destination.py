@@ -6,7 +6,7 @@ from typing import Protocol
 
 from builder.deploy.folder import Folder
 from builder.deploy.order import Put
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 
 # An address, also one with a slash too few; ``./`` before it makes it a path.
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match

@@ -12,8 +12,8 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from builder.deploy.order import Put
-from builder.errors import OperatorError
-from builder.site import ONE_SECOND_NS
+from builder.model.errors import OperatorError
+from builder.store.site import ONE_SECOND_NS
 
 _TEMPORARY = ".hubctl-deploy"
 _CHUNK_BYTES = 1 << 20

@@ -15,10 +15,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
-from builder import database
 from builder.deploy.order import Put, cache_control
-from builder.errors import OperatorError
-from builder.routes import Route
+from builder.model.errors import OperatorError
+from builder.model.routes import Route
+from builder.store import database
 
 _SCHEMA = """
 CREATE TABLE object (

@@ -11,8 +11,8 @@ import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from builder import routes
-from builder.routes import (
+from builder.model import routes
+from builder.model.routes import (
     BY_NAME,
     CACHE_CONTROL,
     ROUTES,

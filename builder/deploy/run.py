@@ -14,9 +14,9 @@ from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
 from builder.deploy.order import Delete, Put, match_key
 from builder.deploy.parallel import in_parallel
-from builder.errors import OperatorError
-from builder.progress import Progress
-from builder.routes import match_file
+from builder.model.errors import OperatorError
+from builder.model.progress import Progress
+from builder.model.routes import match_file
 
 SHOWN_KEYS = 10
 

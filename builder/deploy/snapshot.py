@@ -14,9 +14,9 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from builder.errors import OperatorError
-from builder.site import is_built, mark_of
-from builder.state import build_lock
+from builder.model.errors import OperatorError
+from builder.store.site import is_built, mark_of
+from builder.store.state import build_lock
 
 
 class Taken(NamedTuple):

@@ -10,8 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from builder import answer_headers, missing, names
-from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     ACCOUNT_UNAVAILABLE,
     TEXT_MEDIA,
@@ -21,7 +19,9 @@ from builder.hosts.rules import (
     rules,
 )
 from builder.hosts.templates import fill
-from builder.routes import (
+from builder.model import answer_headers, missing, names
+from builder.model.errors import STATUS, OperatorError
+from builder.model.routes import (
     ACCOUNT_PATTERN,
     BY_NAME,
     CACHE_CONTROL,
@@ -40,7 +40,7 @@ from builder.routes import (
     TRUSTED_URL,
     Route,
 )
-from builder.settings import Settings, parse_base_url
+from builder.model.settings import Settings, parse_base_url
 
 FILE = "Caddyfile"
 PROGRAM = "caddy"

@@ -4,11 +4,11 @@ import ipaddress
 import json
 from urllib.parse import urlsplit
 
-from builder import answer_headers, missing, names
-from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import ACCOUNT_UNAVAILABLE, MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
-from builder.routes import (
+from builder.model import answer_headers, missing, names
+from builder.model.errors import STATUS, OperatorError
+from builder.model.routes import (
     ACCOUNT_URL,
     BY_NAME,
     CACHE_CONTROL,

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from builder.answer_headers import CORS, PAGE_SAFETY, SAFETY
 from builder.hosts.rules import HostedSite, header_lines
-from builder.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
+from builder.model.answer_headers import CORS, PAGE_SAFETY, SAFETY
+from builder.model.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
 
 # Netlify tells these by their extension as we do.
 _KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from builder import answer_headers, names
-from builder.errors import STATUS, OperatorError
 from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
     ACCOUNT_UNAVAILABLE,
@@ -21,8 +19,10 @@ from builder.hosts.rules import (
     value_pattern,
 )
 from builder.hosts.templates import fill
-from builder.missing import reasons
-from builder.routes import (
+from builder.model import answer_headers, names
+from builder.model.errors import STATUS, OperatorError
+from builder.model.missing import reasons
+from builder.model.routes import (
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
     BY_NAME,

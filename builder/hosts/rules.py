@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from builder import answer_headers, envelopes
-from builder.records import ErrorBody
-from builder.routes import (
+from builder.model import answer_headers
+from builder.model.records import ErrorBody
+from builder.model.routes import (
     API,
     BY_NAME,
     CHARS_MAX,
@@ -22,7 +22,8 @@ from builder.routes import (
     SORTS,
     Route,
 )
-from builder.settings import DEFAULT_BASE_URL
+from builder.model.settings import DEFAULT_BASE_URL
+from builder.render import envelopes
 
 # What is worth compressing.
 TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})

@@ -14,9 +14,9 @@ from builder.deploy import snapshot
 from builder.deploy.compare import Options, current_files, make_plan
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
 from builder.deploy.order import Group, Put, cache_control, match_key
-from builder.envelopes import json_bytes
-from builder.errors import OperatorError
-from builder.progress import Progress
+from builder.model.errors import OperatorError
+from builder.model.progress import Progress
+from builder.render.envelopes import json_bytes
 
 PLAN_FILE = "upload-plan.jsonl"
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from builder.errors import PullsError
+from builder.model.errors import PullsError
 
 PULLS_FILE = "pulls.sqlite3"
 

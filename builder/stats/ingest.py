@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from builder.records import DAY_SECONDS
+from builder.model.records import DAY_SECONDS
 from builder.stats.agents import is_bot
 from builder.stats.counter import Counter
 from builder.stats.log_files import LogFile

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 
 STANDARD_INPUT = "-"
 # Servers limit a request's headers to less.

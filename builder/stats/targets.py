@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from builder.routes import BY_NAME, match_url
+from builder.model.routes import BY_NAME, match_url
 
 # A pull is a successful read of one of these rows.
 PULLED = ("raw", "version_raw", "repo", "version")

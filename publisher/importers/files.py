@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builder.prompts import load_yaml, parse_document
-from builder.records import CONTENT_BYTES_MAX
-from publisher.fields import parse_loosely
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.text.prompts import load_yaml, parse_document
 from publisher.importers.foreign import translate
 from publisher.importers.items import Item, Rejection, clean_title
+from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from builder.records import Variable, VariableType
+from builder.model.records import Variable, VariableType
 
 _PARAMETERS = {
     "maxTokens": "max_tokens", "maxOutputTokens": "max_tokens", "topP": "top_p", "topK": "top_k",

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from builder.errors import OperatorError
-from builder.prompts import parse_document
-from builder.records import Title
-from publisher.fields import parse_loosely, split_tags
+from builder.model.errors import OperatorError
+from builder.model.records import Title
+from builder.text.prompts import parse_document
 from publisher.importers.foreign import translate
+from publisher.write.fields import parse_loosely, split_tags
 
 TITLE_CHARS_MAX = Title.__metadata__[0].max_length
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from publisher.importers.items import Columns, Item, Rejection, make_item
 
 SUFFIXES = (".jsonl", ".ndjson")

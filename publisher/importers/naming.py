@@ -7,7 +7,7 @@ import re
 
 from anyascii import anyascii
 
-from builder import names
+from builder.model import names
 
 NAMELESS = "prompt"
 

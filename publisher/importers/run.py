@@ -9,15 +9,16 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from builder import content, names
-from builder.errors import HubError, OperatorError, RequestError, bounded
-from builder.records import Draft
-from publisher.drafts import make_draft
-from publisher.fields import parse_loosely
+from builder.model import names
+from builder.model.errors import HubError, OperatorError, RequestError, bounded
+from builder.model.records import Draft
+from builder.store import content
 from publisher.importers import files, lines, tables
 from publisher.importers.items import Columns, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
-from publisher.publish import preview, publish
+from publisher.write.drafts import make_draft
+from publisher.write.fields import parse_loosely
+from publisher.write.publish import preview, publish
 
 
 class Options(NamedTuple):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from publisher.importers.items import Columns, Item, Rejection, make_item
 
 SUFFIXES = (".csv", ".tsv")

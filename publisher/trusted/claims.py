@@ -19,8 +19,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 from joserfc.jws import CompactSignature, JWSRegistry, extract_compact, validate_compact
 
-from builder.errors import RequestError
-from builder.records import format_time
+from builder.model.errors import RequestError
+from builder.model.records import format_time
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, Kind
 from publisher.trusted.keys import ALGORITHMS, KeyRing
 

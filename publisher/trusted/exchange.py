@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from builder.errors import RequestError
-from publisher import clock
-from publisher.accounts import Accounts, Token
-from publisher.database import Database
+from builder.model.errors import RequestError
+from publisher.accounts import clock
+from publisher.accounts.accounts import Accounts, Token
+from publisher.accounts.database import Database
 from publisher.trusted.claims import Job
 from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from builder.errors import OperatorError
-from publisher.private_way import is_private_way
+from builder.model.errors import OperatorError
+from publisher.outside.private_way import is_private_way
 
 Kind = Literal["github", "gitlab"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

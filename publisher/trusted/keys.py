@@ -14,10 +14,10 @@ from joserfc.errors import JoseError
 from joserfc.jwk import Key, import_key
 from joserfc.jws import JWSRegistry
 
-from builder.errors import RequestError
-from publisher.fetch import FetchError, fetch_json
+from builder.model.errors import RequestError
 from publisher.log import log_event
-from publisher.private_way import is_private_way
+from publisher.outside.fetch import FetchError, fetch_json
+from publisher.outside.private_way import is_private_way
 from publisher.trusted.issuers import Issuer
 
 # Never those with a shared secret (HS256 …), and never "none". The first that fits a key is the

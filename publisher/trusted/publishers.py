@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from builder import names
-from builder.errors import Detail, OperatorError, RequestError, validation_failed
-from publisher import clock
-from publisher.accounts import Accounts
-from publisher.database import Database
-from publisher.events import Events
+from builder.model import names
+from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
+from publisher.accounts import clock
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 from publisher.trusted.claims import BRANCH_PREFIX, Job, fold
 from publisher.trusted.issuers import Issuer, Kind
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.catalogues import settings_in, write_small_catalogue
 from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
-from tests.servers import Server, add_publisher, file_host, nginx, serving
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
 # All that the client may call, but for python3.
 TOOLS = ("awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc").split()

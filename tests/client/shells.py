@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from builder.client import CLIENT
-from publisher.tokens import make_token
-from tests.servers import DEADLINE_SECONDS
+from builder.render.shell_client import CLIENT
+from publisher.accounts.tokens import make_token
+from tests.support.servers import DEADLINE_SECONDS
 
 SHELLS = {
     "dash": ["dash"],

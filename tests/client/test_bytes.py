@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.records import CONTENT_BYTES_MAX
+from builder.model.records import CONTENT_BYTES_MAX
 from tests.client.conftest import Hub
 from tests.client.fake import Fake, answer, error
 from tests.client.shells import AWKS, SHELLS, TOKEN, Client, Done, link_tools

@@ -14,7 +14,7 @@ import pytest
 from tests.client.conftest import Hub
 from tests.client.fake import TEXT, Fake, Request, answer, hub
 from tests.client.shells import SHELLS, TOKEN, Client, link_tools, need
-from tests.servers import DEADLINE_SECONDS
+from tests.support.servers import DEADLINE_SECONDS
 
 OLD = b"What was there before.\n"
 

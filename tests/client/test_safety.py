@@ -14,7 +14,7 @@ import pytest
 
 from tests.client.fake import TEXT, Fake, Request, answer, error, hub
 from tests.client.shells import SHELLS, TOKEN, Client, run_traced
-from tests.servers import DEADLINE_SECONDS, wait_until
+from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
 # Notes what it gets, and is refused what it asks.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from builder.client import CLIENT
-from builder.records import CONTENT_BYTES_MAX
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.render.shell_client import CLIENT
 from tests.client.shells import SHELLS, need
 
 SOURCE = Path(CLIENT).read_text(encoding="utf-8")

@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
-from publisher.database import Database
-from publisher.tokens import make_token
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import make_token
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
-from tests.catalogues import settings_in
 from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port, error, in_turn
 from tests.client.shells import TOKEN, Client, Done, run_traced
-from tests.issuer import RUNTIME_SECRET, TestIssuer, issuer
-from tests.servers import Server, add_publisher, serving
+from tests.support.catalogues import settings_in
+from tests.support.issuer import RUNTIME_SECRET, TestIssuer, issuer
+from tests.support.servers import Server, add_publisher, serving
 
 EXCHANGE = "/api/v1/trusted-publishing/token"
 VERSIONS = "/api/v1/repos/ada/x/versions"

@@ -9,7 +9,7 @@ from pathlib import Path
 from builder.hosts import caddy
 from builder.hosts.rules import HostedSite
 from tests.conformance.listening import listening
-from tests.servers import Process, clean_environment
+from tests.support.servers import Process, clean_environment
 
 
 @contextlib.contextmanager

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from builder.routes import BY_NAME, GZIP, LIST_PAGES_MAX, ROUTES, SORTS, Route, list_api, list_page
+from builder.model.routes import (
+    BY_NAME,
+    GZIP,
+    LIST_PAGES_MAX,
+    ROUTES,
+    SORTS,
+    Route,
+    list_api,
+    list_page,
+)
 from tests.conformance.checks import spread
 from tests.conformance.client import Answer, Client
 

@@ -10,9 +10,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from builder import records
-from builder.errors import STATUS
-from builder.routes import CACHE_CONTROL, JSON
+from builder.model import records
+from builder.model.errors import STATUS
+from builder.model.routes import CACHE_CONTROL, JSON
 from tests.conformance.client import Answer, header_list, shorten
 
 SHOWN_MAX = 5

@@ -1,4 +1,4 @@
-"""Options, hosts and the report of the conformance suite. See docs/conformance.md."""
+"""Options, hosts and the report of the conformance suite. See docs/develop/conformance.md."""
 
 import argparse
 import contextlib
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from builder.errors import OperatorError
-from builder.settings import parse_base_url
+from builder.model.errors import OperatorError
+from builder.model.settings import parse_base_url
 from tests.conformance import hosts
 from tests.conformance.catalogue import Catalogue, Unusable
 from tests.conformance.checks import Check, NotConforming

@@ -12,15 +12,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from builder.build import build
 from builder.hosts.rules import HostedSite
-from builder.settings import Settings
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.conformance import worker
 from tests.conformance.caddy import started_caddy
 from tests.conformance.deployment import Deployment
 from tests.conformance.nginx import started_nginx
 from tests.conformance.sample import write_canaries, write_sample
-from tests.servers import Server, add_publisher, file_host, free_port, serving
+from tests.support.servers import Server, add_publisher, file_host, free_port, serving
 
 BASE_URL = "https://prompts.example.org"
 BELOW_PATH = "https://example.org/some/prompts"

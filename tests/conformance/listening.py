@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 
 from builder.hosts.rules import HostedSite
-from tests.servers import Process, wait_until
+from tests.support.servers import Process, wait_until
 
 
 @contextlib.contextmanager

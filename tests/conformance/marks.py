@@ -2,7 +2,7 @@
 
 import pytest
 
-from builder.routes import Route
+from builder.model.routes import Route
 from tests.conformance.catalogue import FILES
 
 area = pytest.mark.area

@@ -8,7 +8,7 @@ from pathlib import Path
 from builder.hosts import nginx
 from builder.hosts.rules import HostedSite
 from tests.conformance.listening import listening
-from tests.servers import Process
+from tests.support.servers import Process
 
 
 @contextlib.contextmanager

@@ -3,8 +3,8 @@
 import math
 from datetime import datetime
 
-from builder.records import RepoSummary
-from builder.routes import BY_NAME
+from builder.model.records import RepoSummary
+from builder.model.routes import BY_NAME
 from tests.conformance.catalogue import rows_of
 from tests.conformance.client import Client
 

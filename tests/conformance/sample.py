@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from tests.catalogues import moment, write_owner, write_version
-from tests.servers import SAMPLE
+from tests.support.catalogues import moment, write_owner, write_version
+from tests.support.servers import SAMPLE
 
 MANY = 60
 CONTENT_BYTES_MAX = 256 * 1024

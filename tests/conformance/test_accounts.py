@@ -9,7 +9,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from builder.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, JSON, TRUSTED_URL, is_account_url
+from builder.model.routes import (
+    ACCOUNT_URL,
+    CACHE_CONTROL,
+    HTML,
+    JSON,
+    TRUSTED_URL,
+    is_account_url,
+)
 from tests.conformance.catalogue import NOBODY
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, NoAnswer, header_list

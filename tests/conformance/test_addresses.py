@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from builder.routes import (
+from builder.model.routes import (
     BY_NAME,
     CACHE_CONTROL,
     HTML,

@@ -7,8 +7,17 @@ import xml.etree.ElementTree as ET
 import jsonschema
 import pytest
 
-from builder import records
-from builder.routes import ATOM, BY_NAME, HTML, JSON, JSON_LINES, PAGE_SIZE, ROUTES, XML
+from builder.model import records
+from builder.model.routes import (
+    ATOM,
+    BY_NAME,
+    HTML,
+    JSON,
+    JSON_LINES,
+    PAGE_SIZE,
+    ROUTES,
+    XML,
+)
 from tests.conformance.catalogue import FILES, FOUND, Catalogue, file_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builder.routes import CACHE_CONTROL, HEALTH_URL, JSON, MCP_URL
+from builder.model.routes import CACHE_CONTROL, HEALTH_URL, JSON, MCP_URL
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check, spread
 from tests.conformance.client import Answer, Client

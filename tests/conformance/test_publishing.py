@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from builder import records
-from builder.names import Version
-from builder.routes import BY_NAME, CACHE_CONTROL, JSON, PUBLISH_URL
+from builder.model import records
+from builder.model.names import Version
+from builder.model.routes import BY_NAME, CACHE_CONTROL, JSON, PUBLISH_URL
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, header_list

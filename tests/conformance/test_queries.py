@@ -5,8 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from builder import records
-from builder.routes import SORTS, list_api
+from builder.model import records
+from builder.model.routes import SORTS, list_api
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import LONG_QUERY_CHARS, Client

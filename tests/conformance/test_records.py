@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from builder import records
-from builder.names import Version
-from builder.routes import BY_NAME, PAGE_SIZE, SORTS, list_api
+from builder.model import records
+from builder.model.names import Version
+from builder.model.routes import BY_NAME, PAGE_SIZE, SORTS, list_api
 from tests.conformance import orders
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of, rows_of
 from tests.conformance.checks import Check, Rows

@@ -7,8 +7,15 @@ from urllib.parse import quote
 
 import pytest
 
-from builder import records
-from builder.routes import CACHE_CONTROL, JSON, PAGE_SIZE, QUERY_CHARS_MAX, SORTS, list_api
+from builder.model import records
+from builder.model.routes import (
+    CACHE_CONTROL,
+    JSON,
+    PAGE_SIZE,
+    QUERY_CHARS_MAX,
+    SORTS,
+    list_api,
+)
 from tests.conformance.catalogue import NOBODY, Catalogue
 from tests.conformance.checks import Check, spread
 from tests.conformance.client import Client

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from builder.hosts import cloudflare
 from builder.hosts.rules import HostedSite
-from builder.settings import Settings
+from builder.model.settings import Settings
 from tests.conformance.deployment import Deployment
 from tests.node import PROGRAMS
-from tests.servers import PROJECT, Process, clean_environment, serving
+from tests.support.servers import PROJECT, Process, clean_environment, serving
 
 SCRIPT = PROJECT / "tests" / "hosts" / "miniflare.mjs"
 

@@ -13,21 +13,21 @@ import pytest
 import requests
 from botocore.config import Config
 
-from builder.build import build
 from builder.deploy.compare import Options
 from builder.deploy.destination import Destination, open_destination
 from builder.deploy.run import Report, deploy
-from builder.routes import match_file
-from builder.settings import Settings
-from tests.catalogues import (
+from builder.model.routes import match_file
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from tests.deploy.proxy import Proxy
+from tests.support.catalogues import (
     edit_record,
     read_tree,
     settings_in,
     write_small_catalogue,
     write_version,
 )
-from tests.deploy.proxy import Proxy
-from tests.servers import Process, clean_environment, free_port
+from tests.support.servers import Process, clean_environment, free_port
 
 PAGE_KEYS = 40
 PREFIX = "site/"

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from builder.routes import match_url
-from tests.catalogues import BASE_URL
+from builder.model.routes import match_url
+from tests.support.catalogues import BASE_URL
 
 HOME = "index.html"
 # Where readers and programs begin.

@@ -8,12 +8,12 @@ import pytest
 
 from builder.deploy.destination import Destination, open_destination
 from builder.deploy.order import match_key
-from builder.errors import OperatorError
-from builder.routes import CACHE_CONTROL, match_file
-from tests.catalogues import read_tree
+from builder.model.errors import OperatorError
+from builder.model.routes import CACHE_CONTROL, match_file
 from tests.deploy.conftest import PAGE_KEYS, PREFIX, S3, Look, Sites, deploy_to, expected
 from tests.deploy.links import broken, broken_records, by_key, by_rules
 from tests.deploy.proxy import Proxy
+from tests.support.catalogues import read_tree
 
 # Other people's objects, in the prefix and beside it; some look like a page of an owner.
 THEIRS = (

@@ -4,11 +4,11 @@ import json
 import subprocess
 from pathlib import Path
 
-from builder.build import build
-from builder.settings import DEFAULT_BASE_URL, Settings
-from tests.catalogues import read_tree, settings_in
+from builder.model.settings import DEFAULT_BASE_URL, Settings
+from builder.pipeline.build import build
 from tests.deploy.conftest import Sites
-from tests.servers import HUBCTL, clean_environment
+from tests.support.catalogues import read_tree, settings_in
+from tests.support.servers import HUBCTL, clean_environment
 
 
 def run(settings: Settings, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from builder.build import build
 from builder.deploy.destination import open_destination
 from builder.deploy.folder import Folder
 from builder.deploy.manifest import lock, path_for
 from builder.deploy.snapshot import take
-from builder.errors import OperatorError
-from builder.routes import CACHE_CONTROL
-from builder.settings import Settings
-from builder.site import ONE_SECOND_NS
-from builder.state import build_lock
-from tests.catalogues import edit_record, read_tree, write_version
+from builder.model.errors import OperatorError
+from builder.model.routes import CACHE_CONTROL
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store.site import ONE_SECOND_NS
+from builder.store.state import build_lock
 from tests.deploy.conftest import Sites, deploy_to
-from tests.servers import HUBCTL, Process, clean_environment
+from tests.support.catalogues import edit_record, read_tree, write_version
+from tests.support.servers import HUBCTL, Process, clean_environment
 
 FILE = "api/v1/repos.json"
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from builder.build import build
 from builder.deploy.folder import Folder
 from builder.deploy.order import RANKS, Delete, Put, groups, keys_of, match_key
-from builder.routes import ROUTES, match_file
-from builder.settings import Settings
-from tests.catalogues import read_tree, write_version
+from builder.model.routes import ROUTES, match_file
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.deploy.conftest import Sites, deploy_to
 from tests.deploy.links import HOME, broken, broken_records, by_rules, links
+from tests.support.catalogues import read_tree, write_version
 
 INDEX = "sitemap.xml"
 

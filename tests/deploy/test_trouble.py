@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from builder.deploy.destination import Destination, open_destination
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from tests.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected
 from tests.deploy.links import broken, by_key
 from tests.deploy.proxy import Proxy, Seen
-from tests.servers import HUBCTL, Process, clean_environment
+from tests.support.servers import HUBCTL, Process, clean_environment
 
 
 def run(bucket: str, sites: Sites, state: Path, *options: str, **changes: str):

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from builder.deploy.order import match_key
-from builder.errors import OperatorError
 from builder.hosts.s3 import PLAN_FILE, write
-from builder.routes import CACHE_CONTROL
-from builder.settings import Settings
-from tests.catalogues import read_tree
+from builder.model.errors import OperatorError
+from builder.model.routes import CACHE_CONTROL
+from builder.model.settings import Settings
 from tests.deploy.conftest import Sites, expected
 from tests.deploy.links import broken, by_key
-from tests.servers import HUBCTL, clean_environment
+from tests.support.catalogues import read_tree
+from tests.support.servers import HUBCTL, clean_environment
 
 
 def make(settings: Settings, folder: Path, **options) -> list[dict]:

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from builder import content
-from builder.build import build
-from builder.errors import HubError
-from builder.settings import Settings
+from builder.model.errors import HubError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store import content
 from tests.faults import trees
 from tests.faults.writers import REPO, put
 

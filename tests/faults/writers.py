@@ -19,11 +19,11 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from builder.content import OWNER_FILE, repo_path
-from builder.errors import HubError, RequestError
-from publisher import durable
-from publisher.drafts import make_draft
-from publisher.publish import Published, publish
+from builder.model.errors import HubError, RequestError
+from builder.store.content import OWNER_FILE, repo_path
+from publisher.write import durable
+from publisher.write.drafts import make_draft
+from publisher.write.publish import Published, publish
 
 REPO = ("ann", "story")
 # The same time always, so that equal outcomes are equal trees.

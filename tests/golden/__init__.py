@@ -8,7 +8,7 @@ difference before you commit it.
 
 import os
 
-from builder.settings import Settings
+from builder.model.settings import Settings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTENT = f"{HERE}/content"

@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from builder.build import build
+from builder.pipeline.build import build
 from tests.golden import SITE, golden_settings
 
 with tempfile.TemporaryDirectory() as state:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from builder.throttle import network
+from server.throttle import network
 
 
 def made_up_addresses(count: int) -> list[str]:

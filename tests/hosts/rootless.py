@@ -5,8 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from builder.settings import Settings
-from tests.servers import HUBCTL, clean_environment
+from builder.model.settings import Settings
+from tests.support.servers import HUBCTL, clean_environment
 
 
 def start_command(host: str, file: str, settings: Settings, folder: Path, port: int) -> list[str]:

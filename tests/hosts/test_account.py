@@ -17,16 +17,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from builder.build import build
 from builder.hosts.rules import ACCOUNT_TOO_LARGE, ACCOUNT_UNAVAILABLE, HostedSite
-from builder.routes import TRUSTED_URL
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_small_catalogue
+from builder.model.routes import TRUSTED_URL
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
 from tests.conformance.hosts import BASE_URL, BELOW_PATH
 from tests.conformance.nginx import started_nginx
 from tests.conformance.worker import started_worker
-from tests.servers import DEADLINE_SECONDS, free_port, in_thread
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import DEADLINE_SECONDS, free_port, in_thread
 
 COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; Path=/account"]
 # Large enough for anybody who compresses.

@@ -18,15 +18,15 @@ from pathlib import Path
 import pytest
 import requests
 
-from builder.build import build
-from builder.errors import OperatorError
 from builder.hosts import caddy
 from builder.hosts.rules import HostedSite
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_small_catalogue, write_version
+from builder.model.errors import OperatorError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
 from tests.hosts.rootless import start_command
-from tests.servers import (
+from tests.support.catalogues import settings_in, write_small_catalogue, write_version
+from tests.support.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
     PROJECT,

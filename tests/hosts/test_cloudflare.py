@@ -19,17 +19,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from builder.build import build
-from builder.errors import OperatorError
 from builder.hosts import cloudflare
 from builder.hosts.rules import HostedSite
-from builder.routes import CACHE_CONTROL, ROUTES
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_small_catalogue
+from builder.model.errors import OperatorError
+from builder.model.routes import CACHE_CONTROL, ROUTES
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.conformance.worker import started_worker
 from tests.hosts.addresses import check_clients, made_up_addresses
 from tests.node import PROGRAMS
-from tests.servers import DEADLINE_SECONDS, in_thread, serving
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import DEADLINE_SECONDS, in_thread, serving
 
 SECRET = "not a file of the table"
 SECRETS = (

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from builder.answer_headers import CORS, PAGE_SAFETY, SAFETY
-from builder.build import build
 from builder.hosts import netlify
 from builder.hosts.rules import HostedSite
-from builder.routes import CACHE_CONTROL, ROUTES, SORTS, match_file
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_small_catalogue
+from builder.model.answer_headers import CORS, PAGE_SAFETY, SAFETY
+from builder.model.routes import CACHE_CONTROL, ROUTES, SORTS, match_file
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.node import PROGRAMS
-from tests.servers import DEADLINE_SECONDS, PROJECT
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import DEADLINE_SECONDS, PROJECT
 
 # What Netlify says of files by itself, for those that we leave to it.
 MEDIA = {".html": "text/html", ".json": "application/json", ".txt": "text/plain",

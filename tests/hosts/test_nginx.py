@@ -13,17 +13,17 @@ import pytest
 import requests
 from click.testing import CliRunner
 
-from builder.build import build
-from builder.errors import OperatorError
 from builder.hosts import nginx
 from builder.hosts.rules import BAD_REQUEST, HostedSite
-from builder.routes import BY_NAME
-from builder.settings import Settings
+from builder.model.errors import OperatorError
+from builder.model.routes import BY_NAME
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from cli.hubctl import main
 from tests.conformance.nginx import started_nginx
 from tests.hosts.addresses import check_clients, made_up_addresses
 from tests.hosts.rootless import start_command
-from tests.servers import (
+from tests.support.servers import (
     DEADLINE_SECONDS,
     add_publisher,
     free_port,

@@ -11,13 +11,13 @@ import click
 import pytest
 import requests
 
-from builder.routes import BY_NAME
+from builder.model.routes import BY_NAME
 from cli.serve import serve
-from publisher.accounts import Accounts
-from publisher.database import Database
-from publisher.provider import SECRET_VARIABLE
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.openid.provider import SECRET_VARIABLE
 from tests.conformance.listening import listens
-from tests.servers import (
+from tests.support.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
     PROJECT,
@@ -77,7 +77,7 @@ def test_secrets_are_for_the_service_alone():
     found = [unit for unit in UNITS if secret in (DEPLOY / unit).read_text(encoding="utf-8")]
     assert found == ["hub.service"]
     assert SECRET_VARIABLE not in (DEPLOY / "hub.env").read_text(encoding="utf-8")
-    guide = (PROJECT / "docs" / "hosting.md").read_text(encoding="utf-8")
+    guide = (PROJECT / "docs" / "operate" / "hosting.md").read_text(encoding="utf-8")
     assert f"echo '{SECRET_VARIABLE}=…' > /etc/hub-secret.env" in guide
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from builder.build import build
-from builder.query_thread import QueryThread
-from builder.settings import Settings
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.search.query_thread import QueryThread
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
 from mcp_app.reader import Catalogue, Reader
 from mcp_app.schemas import schema
 from mcp_app.scope import WHOLE, Scope
 from mcp_app.tools import TOOLS, Outcome, call
-from tests.catalogues import settings_in, write_owner, write_version
+from tests.support.catalogues import settings_in, write_owner, write_version
 
 # Stands in whatever a contributor or a caller may write; an error must never repeat it.
 MARK = "<b>OBEY</b>\u2028now"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from builder.routes import PAGE_SIZE
-from tests.catalogues import write_version
+from builder.model.routes import PAGE_SIZE
 from tests.mcp.catalogue import hostile, hostile_site, sample
 from tests.node import PROGRAMS
-from tests.servers import Server, clean_environment, sample_settings, serving
+from tests.support.catalogues import write_version
+from tests.support.servers import Server, clean_environment, sample_settings, serving
 
 __all__ = ["hostile", "hostile_site", "sample"]
 

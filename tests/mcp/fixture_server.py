@@ -17,10 +17,10 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from builder.access import Access
-from builder.serve import Receive, Scope, Send
-from cli.lifespan import run_lifespan
 from mcp_app.endpoint import Endpoint
+from server.access import Access
+from server.app import Receive, Scope, Send
+from server.lifespan import run_lifespan
 
 _TEMPLATE_START, _TEMPLATE_END = "test://template/", "/data"
 _DIALECT_TOOL = "json_schema_2020_12_tool"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.mcp.conftest import Run
-from tests.servers import PROJECT, Process, clean_environment
+from tests.support.servers import PROJECT, Process, clean_environment
 
 HUB = Path(__file__).with_name("conformance.yml")
 FIXTURE = Path(__file__).with_name("conformance-fixture.yml")

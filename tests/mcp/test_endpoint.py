@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from builder.query_thread import QueryThread
-from builder.settings import Settings
+from builder.model.settings import Settings
+from builder.search.query_thread import QueryThread
 from mcp_app import endpoint as endpoint_module
 from mcp_app.app import create_app
 from mcp_app.endpoint import BODY_BYTES_MAX, Endpoint
@@ -29,7 +29,7 @@ from tests.mcp.wire import (
     inside,
     message,
 )
-from tests.servers import DEADLINE_SECONDS, Server, serving
+from tests.support.servers import DEADLINE_SECONDS, Server, serving
 
 APP = "https://app.example.org"
 PING = message("ping")

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.query_thread import QueryThread
+from builder.search.query_thread import QueryThread
 from mcp_app.app import create_app
 from mcp_app.endpoint import BODY_BYTES_MAX, Endpoint
 from tests.mcp.odd import odd_call

@@ -13,22 +13,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from builder.build import build
-from builder.routes import BY_NAME
-from builder.settings import Settings
+from builder.model.routes import BY_NAME
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from mcp_app.cursors import make_cursor
 from mcp_app.endpoint import Endpoint
 from mcp_app.scope import WHOLE, Scope
-from tests.catalogues import (
-    settings_in,
-    write_small_catalogue,
-)
 from tests.mcp.catalogue import (
     Hub,
     hub_over,
     ids,
     post,
 )
+from tests.support.catalogues import settings_in, write_small_catalogue
 
 FRONT_OF_REVIEW = {"owner": "ann", "name": "review"}
 

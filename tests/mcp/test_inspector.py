@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.mcp.conftest import SQL_REVIEW, TOOLS, Run
-from tests.servers import Server
+from tests.support.servers import Server
 
 FILLED = {"query": "SELECT 1", "purpose": "One row", "schema": "none", "dialect": "SQLite"}
 

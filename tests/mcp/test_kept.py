@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.site import Mark, mark_of
-from mcp_app.kept import ENTRY_BYTES, KeptAnswers
+from builder.store.site import Mark, mark_of
+from mcp_app.answer_cache import ENTRY_BYTES, KeptAnswers
 
 BYTES_MAX = 64 * ENTRY_BYTES
 LARGEST = BYTES_MAX // 16 - ENTRY_BYTES

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from builder.build import build
-from builder.names import Version
-from builder.settings import Settings
-from tests.catalogues import settings_in, write_version
+from builder.model.names import Version
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.mcp.wire import (
     HANDSHAKE,
     STATELESS,
@@ -27,7 +26,8 @@ from tests.mcp.wire import (
     message,
     serving_mcp,
 )
-from tests.servers import Server, add_publisher, serving, wait_until
+from tests.support.catalogues import settings_in, write_version
+from tests.support.servers import Server, add_publisher, serving, wait_until
 
 VERSIONS = 10
 ASKERS = 4

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.routes import BY_NAME, PAGE_SIZE
-from mcp_app.top import TOP_MAX
+from builder.model.routes import BY_NAME, PAGE_SIZE
+from mcp_app.top_prompts import TOP_MAX
 from tests.conftest import YamlWork
 from tests.mcp.catalogue import (
     BODIES,

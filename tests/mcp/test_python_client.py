@@ -11,10 +11,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from builder import VERSION
-from builder.routes import PAGE_SIZE, max_age_seconds
+from builder.model.routes import PAGE_SIZE, max_age_seconds
 from mcp_app.server import INSTRUCTIONS
 from tests.mcp.conftest import MORE_PROMPTS
-from tests.servers import Server
+from tests.support.servers import Server
 
 SQL_REVIEW = "mara-okafor/sql-review"
 FILLED = {"query": "SELECT 1", "purpose": "One row", "schema": "none", "dialect": "SQLite"}

@@ -13,16 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.access import Access
-from builder.build import build
-from builder.query_thread import QueryThread
-from builder.settings import Settings
-from mcp_app import quick as quick_module
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.search.query_thread import QueryThread
+from mcp_app import fast_calls as quick_module
 from mcp_app.endpoint import Endpoint
-from mcp_app.quick import QuickCalls
+from mcp_app.fast_calls import QuickCalls
 from mcp_app.reader import Catalogue
 from mcp_app.server import make_server
-from tests.catalogues import write_version
+from server.access import Access
 from tests.mcp.odd import GOOD_ARGUMENTS, METAS, VERSIONS, odd_call
 from tests.mcp.wire import (
     ENVELOPE,
@@ -36,6 +35,7 @@ from tests.mcp.wire import (
     inside,
     message,
 )
+from tests.support.catalogues import write_version
 
 CALLS = 2000
 

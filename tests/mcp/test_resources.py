@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from builder.routes import BY_NAME, PAGE_SIZE
-from mcp_app.top import TOP_MAX
-from tests.catalogues import moment, version_hours
+from builder.model.routes import BY_NAME, PAGE_SIZE
+from mcp_app.top_prompts import TOP_MAX
 from tests.mcp.catalogue import MARK, OWNERS, TEXTS, VERSIONS, Hub, Refused
+from tests.support.catalogues import moment, version_hours
 
 LATEST = "prompt://{owner}/{name}"
 ONE_VERSION = "prompt://{owner}/{name}/{version}"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from builder import names
+from builder.model import names
 from mcp_app.server import INSTRUCTIONS
 from tests.mcp.catalogue import Hub, hostile  # noqa: F401
 

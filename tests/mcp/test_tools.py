@@ -12,22 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.build import build
-from builder.errors import RequestError
-from builder.likeness import COMPARED_MAX
-from builder.records import Variable
-from builder.routes import BY_NAME
+from builder.model.errors import RequestError
+from builder.model.records import Variable
+from builder.model.routes import BY_NAME
+from builder.pipeline.build import build
+from builder.text.likeness import COMPARED_MAX
 from mcp_app.cursors import make_cursor
+from mcp_app.prompt_text import FILLED_CHARS_MAX, Prompt, as_text, fill_in
 from mcp_app.schemas import schema
 from mcp_app.scope import WHOLE, Scope
-from mcp_app.texts import FILLED_CHARS_MAX, Prompt, as_text, fill_in
 from mcp_app.tools import TEXT_BYTES_MAX, TOOLS
-from tests.catalogues import (
-    moment,
-    settings_in,
-    version_hours,
-    write_version,
-)
 from tests.mcp.catalogue import (
     BODIES,
     FLOOD_TEXT,
@@ -45,6 +39,7 @@ from tests.mcp.catalogue import (
     hub_over,
     ids,
 )
+from tests.support.catalogues import moment, settings_in, version_hours, write_version
 
 LISTS = ("search_prompts", "list_versions", "list_tags")
 LIMIT_MAX = {"search_prompts": 50, "list_versions": 100, "list_tags": 500}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from builder.routes import PAGE_SIZE
+from builder.model.routes import PAGE_SIZE
 from tests.mcp.conftest import SQL_REVIEW, TOOLS, Run
 from tests.node import NODE
-from tests.servers import Server
+from tests.support.servers import Server
 
 INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import mcp_types as types
 
-from builder.build import build
-from builder.settings import Settings
-from cli.mount import App, RunningApp
-from tests.catalogues import settings_in, write_small_catalogue, write_version
-from tests.servers import HUBCTL, Server, read_answer, running
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from server.mount import App, RunningApp
+from tests.support.catalogues import settings_in, write_small_catalogue, write_version
+from tests.support.servers import HUBCTL, Server, read_answer, running
 
 HANDSHAKE = "2025-11-25"
 STATELESS = "2026-07-28"

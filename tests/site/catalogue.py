@@ -4,10 +4,10 @@ whose prompts try what a page may break on.
 
 from pathlib import Path
 
-from builder.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, TAG_CHARS_MAX
-from builder.records import CONTENT_BYTES_MAX
-from builder.routes import PAGE_SIZE
-from tests.catalogues import write_owner, write_version
+from builder.model.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, TAG_CHARS_MAX
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.routes import PAGE_SIZE
+from tests.support.catalogues import write_owner, write_version
 
 # Prompts of the sample catalogue.
 SQL_REVIEW = "mara-okafor/sql-review"

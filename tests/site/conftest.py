@@ -9,17 +9,12 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
-from builder.build import build
-from builder.settings import Settings
+from builder.model.settings import Settings
+from builder.pipeline.build import build
 from tests.golden import golden_settings
-from tests.servers import (
-    Server,
-    nginx,
-    sample_settings,
-    serving,
-)  # fmt: skip
 from tests.site.browser import Visits, chromium
 from tests.site.catalogue import write_more
+from tests.support.servers import Server, nginx, sample_settings, serving  # fmt: skip
 
 BASE_PATH = "/prompts"
 

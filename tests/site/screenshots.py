@@ -7,9 +7,9 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.servers import sample_settings, serving
 from tests.site.browser import DESKTOP, PHONE, Visits, chromium
 from tests.site.catalogue import PAGES, write_more
+from tests.support.servers import sample_settings, serving
 
 # As much as one looks at; a prompt of 144 KB would be a picture of many metres.
 HEIGHT_MAX = 3000

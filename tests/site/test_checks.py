@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from builder.settings import Settings
-from tests.servers import Server, wait_until
+from builder.model.settings import Settings
 from tests.site.browser import Visits
 from tests.site.conftest import Tabs
 from tests.site.markup import Markup
 from tests.site.test_links import Links
 from tests.site.test_pages import FOCUS, STICKING_OUT
+from tests.support.servers import Server, wait_until
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.settings import Settings
+from builder.model.settings import Settings
 from tests.node import PACKAGES
 from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from builder.routes import match_url
-from builder.settings import Settings
+from builder.model.routes import match_url
+from builder.model.settings import Settings
 from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup
 

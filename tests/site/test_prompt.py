@@ -5,8 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from builder.prompts import fill, parse_document
-from tests.servers import Server
+from builder.text.prompts import fill, parse_document
 from tests.site.browser import Visits
 from tests.site.catalogue import (
     ALERT,
@@ -22,6 +21,7 @@ from tests.site.catalogue import (
     RUNS,
     SQL_REVIEW,
 )  # fmt: skip
+from tests.support.servers import Server
 
 
 def clipboard(page: Page) -> str:

@@ -5,10 +5,10 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from builder.routes import PAGE_SIZE
-from tests.servers import Server
+from builder.model.routes import PAGE_SIZE
 from tests.site.browser import Visits
 from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
+from tests.support.servers import Server
 
 PARTLY = re.compile("titles")
 

@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from builder.stats.log_lines import parse_line, parse_time
-from cli.access_log import WAITING_BYTES_MAX, AccessLog, Logged
-from tests.servers import Process, Server, sample_settings, serve_command, serving, wait_until
+from server.access_log import WAITING_BYTES_MAX, AccessLog, Logged
+from tests.support.servers import (
+    Process,
+    Server,
+    sample_settings,
+    serve_command,
+    serving,
+    wait_until,
+)
 
 REPO = b"/api/v1/repos/mara-okafor/sql-review"
 

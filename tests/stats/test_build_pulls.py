@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from builder import recount, settle
-from builder.build import build, compare
-from builder.errors import ContentError, PullsError
-from builder.queries import ListQuery, Queries
-from builder.rebuild import Rebuilder
-from builder.routes import SORTS, match_file
-from builder.settings import Settings
-from builder.state import State
+from builder.model.errors import ContentError, PullsError
+from builder.model.routes import SORTS, match_file
+from builder.model.settings import Settings
+from builder.pipeline import recount, settle
+from builder.pipeline.build import build, compare
+from builder.pipeline.rebuild import Rebuilder
+from builder.search.queries import ListQuery, Queries
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE, Pulls
-from tests.catalogues import (
+from builder.store.state import State
+from tests.support.catalogues import (
     build_files,
     edit_record,
     moment,
@@ -34,7 +34,7 @@ from tests.catalogues import (
     write_owner,
     write_version,
 )
-from tests.servers import wait_until
+from tests.support.servers import wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -46,7 +46,7 @@ _clients = itertools.count()
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files count as settled at once, so that what did not change is not even looked at."""
-    monkeypatch.setattr("builder.content.CLOCK_GRAIN_NS", 0)
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 
 def count(settings: Settings, pulls: dict[str, int], day: int = 0) -> None:
@@ -284,7 +284,7 @@ def test_a_repo_that_is_rendered_anyway_shows_its_counts_at_once(small: Settings
 
 
 def test_several_processes_do_the_same(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("builder.pool.REPOS_PER_PROCESS_MIN", 10)
+    monkeypatch.setattr("builder.pipeline.pool.REPOS_PER_PROCESS_MIN", 10)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for number in range(40):
         write_version(empty.content, "ann", f"r{number}", "1.0.0", f"x{number}", tags=["a"])
@@ -486,8 +486,8 @@ def test_a_build_that_ends_anywhere_is_made_good(
 
 KILLED_BUILD = """
 import os, signal, sys
-from builder.build import build
-from builder.settings import Settings
+from builder.pipeline.build import build
+from builder.model.settings import Settings
 
 rename, number = os.rename, int(sys.argv[1])
 def count(*args):

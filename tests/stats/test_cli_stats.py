@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from builder.settings import Settings
+from builder.model.settings import Settings
 from builder.stats import counter
 from builder.stats.pulls import Pulls
-from tests.servers import HUBCTL, Process
+from tests.cli.test_hubctl import run_here
 from tests.stats.logs import DAY, RAW, line
-from tests.test_cli import run_here
+from tests.support.servers import HUBCTL, Process
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from builder.stats import counter
 from builder.stats.counter import KEPT_DAYS
 from builder.stats.ingest import Outcome, client_of, ingest
 from builder.stats.log_files import LINE_BYTES_MAX, LogFile
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
-from tests.servers import wait_until
 from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, caddy_line, count, counts, line
+from tests.support.servers import wait_until
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 

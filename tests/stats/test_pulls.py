@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from builder.errors import OperatorError
+from builder.model.errors import OperatorError
 from builder.stats import counter
 from builder.stats.counter import BATCH_PULLS, Counter
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
-from tests.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
 from tests.stats.logs import NOW, RAW, TODAY, count, counts, line
+from tests.support.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
 

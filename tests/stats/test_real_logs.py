@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import requests
 
-from builder.settings import Settings
-from builder.site import read_hub
+from builder.model.settings import Settings
 from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import Pulls
-from tests import servers
-from tests.servers import (
+from builder.store.site import read_hub
+from tests.support import servers
+from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,
     clean_environment,

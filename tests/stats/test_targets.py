@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.routes import BY_NAME, ROUTES
+from builder.model.routes import BY_NAME, ROUTES
 from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
 
 PARAMS = {

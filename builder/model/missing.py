@@ -1,0 +1,53 @@
+"""Why there is no file for a URL that the table of routes knows, and what a reader is told.
+
+The same on the embedded server and on every host that can look whether a file is there.
+"""
+
+from typing import NamedTuple
+
+from builder.model.routes import BY_NAME, SORTS, Route
+
+# By code; with the parameters of the URL in braces.
+MESSAGES = {
+    "not_found": "There is nothing at this address; the first version of a repo has no diff.",
+    "page_not_found": "The list ends before this page; meta.pages tells where.",
+    "repo_not_found": "There is no repo '{owner}/{name}'.",
+    "tag_not_found": "No repo has the tag '{tag}'.",
+    "user_not_found": "There is no user '{owner}'.",
+    "version_not_found": "{owner}/{name} has no version {version}; "
+    f"{BY_NAME['versions'].url} lists those that it has.",
+}
+
+
+class Reason(NamedTuple):
+    """``code`` is the error's if the file of the template ``witness`` is there; without a witness,
+    no other reason is left.
+    """
+
+    witness: str
+    code: str
+
+    @property
+    def message(self) -> str:
+        return MESSAGES[self.code]
+
+
+def reasons(route: Route) -> list[Reason]:
+    """Why a file of a route may not be there, the first that holds is it; the last always does."""
+    found = []
+    if route.name == "diff":
+        found.append(Reason(BY_NAME["version"].file, "not_found"))
+    if route.name == "tag_list":
+        first = route.file.replace("{sort}", SORTS[0]).replace("{page}", "1")
+        found.append(Reason(first, "page_not_found"))
+    if route.scope == "version":
+        found.append(Reason(BY_NAME["repo"].file, "version_not_found"))
+    if "{name}" in route.file:
+        code = "repo_not_found"
+    elif "{owner}" in route.file:
+        code = "user_not_found"
+    elif route.name == "tag_list":
+        code = "tag_not_found"
+    else:
+        code = "page_not_found" if route.scope == "list" else "not_found"
+    return [*found, Reason("", code)]

@@ -1,0 +1,118 @@
+"""Grammar and limits of the names that the catalogue is made of.
+
+Owns the rules for owners, repo names, tags and versions. Knows nothing of files, URLs or HTTP.
+"""
+
+import re
+from typing import NamedTuple, Self
+
+from builder.model.errors import RequestError
+
+OWNER_CHARS_MAX = 39
+REPO_CHARS_MAX = 64
+TAG_CHARS_MAX = 48
+TAGS_PER_REPO_MAX = 10
+VERSIONS_PER_REPO_MAX = 10_000
+VERSION_PART_MAX = 999_999_999
+
+NAME_PATTERN = r"[a-z0-9]+(?:-[a-z0-9]+)*"
+VERSION_PATTERN = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
+
+BUMPS = ("major", "minor", "patch")
+
+# Every first path segment that the site uses itself, now or soon. An owner with such a handle
+# would hide a page of the site, or be hidden by it. A test holds this list against the routes.
+RESERVED_OWNERS = frozenset(
+    """
+    404 500 about account accounts admin api assets atom blog catalogue cli connect contact diff
+    docs favicon feed feeds healthz help home hub index llms log login logout mcp me metrics new
+    openapi owner owners page pages policy pricing privacy prompt prompts publish raw register
+    repo repos robots search security server settings signin signout signup site sitemap static
+    status support tag tags terms token tokens top trending user users version versions
+    well-known www
+    """.split()
+)
+
+_name = re.compile(NAME_PATTERN)
+_version = re.compile(VERSION_PATTERN)
+
+
+class Version(NamedTuple):
+    """A version ``x.y.z``; compares in version order, prints in the string form."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``x.y.z``: three integers below 1,000,000,000 without leading zeros.
+
+        Raises RequestError ``invalid_version``.
+        """
+        if not _version.fullmatch(text):
+            raise RequestError(
+                "invalid_version",
+                "A version is x.y.z: three whole numbers without leading zeros, for example 1.2.0.",
+            )
+        return cls(*map(int, text.split(".")))
+
+    def bump(self, kind: str) -> "Version":
+        """The next version after this one; ``kind`` is one of BUMPS.
+
+        Raises RequestError ``version_conflict`` where a number would pass its limit.
+        """
+        if kind == "major":
+            successor = Version(self.major + 1, 0, 0)
+        elif kind == "minor":
+            successor = Version(self.major, self.minor + 1, 0)
+        else:
+            successor = Version(self.major, self.minor, self.patch + 1)
+        if max(successor) > VERSION_PART_MAX:
+            raise RequestError(
+                "version_conflict",
+                f"A {kind} bump of {self} passes {VERSION_PART_MAX}; use a larger bump.",
+            )
+        return successor
+
+
+FIRST_VERSION = Version(1, 0, 0)
+
+
+def is_name(text: str, chars_max: int) -> bool:
+    """Whether ``text`` is lower-case letters and digits in runs joined by single hyphens."""
+    return len(text) <= chars_max and _name.fullmatch(text) is not None
+
+
+def check_owner(text: str) -> str:
+    """Return ``text`` if it can be an owner's handle; raises RequestError ``invalid_name``."""
+    return _check(text, "An owner", OWNER_CHARS_MAX)
+
+
+def check_repo(text: str) -> str:
+    """Return ``text`` if it can be a repo's name; raises RequestError ``invalid_name``."""
+    return _check(text, "A repo name", REPO_CHARS_MAX)
+
+
+def check_new_owner(text: str) -> str:
+    """As ``check_owner``, and not reserved: raises RequestError ``name_reserved``."""
+    if check_owner(text) in RESERVED_OWNERS:
+        raise RequestError(
+            "name_reserved", f"The site uses {text!r} itself; choose another owner name."
+        )
+    return text
+
+
+def _check(text: str, what: str, chars_max: int) -> str:
+    if is_name(text, chars_max):
+        return text
+    lowered = text.lower()
+    if is_name(lowered, chars_max):
+        raise RequestError("invalid_name", f"Names are lower case: use {lowered!r}.")
+    raise RequestError(
+        "invalid_name",
+        f"{what} has 1 to {chars_max} characters: a-z, 0-9 and single hyphens between them.",
+    )

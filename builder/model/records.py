@@ -1,0 +1,374 @@
+"""The records: one definition of each gives validation, JSON and the OpenAPI schema.
+
+Three families. The *stored* ones are what the content tree holds and a person may write by hand,
+so their fields have defaults. The *public* ones are what the API answers, all keys always
+present, in the order given here. A *draft* is what a client sends to publish. Times are strings
+in RFC 3339 UTC, to the second, with ``Z``. Sizes are bytes. A count that was never measured is
+null.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from builder.model import names
+
+CONTENT_BYTES_MAX = 256 * 1024
+DAY_SECONDS = 86_400
+FRONT_MATTER_BYTES_MAX = 16 * 1024
+
+Time = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
+        description="RFC 3339 UTC, to the second",
+        examples=["2026-01-31T09:30:00Z"],
+    ),
+]
+Owner = Annotated[
+    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.OWNER_CHARS_MAX)
+]
+RepoName = Annotated[
+    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.REPO_CHARS_MAX)
+]
+RepoScope = Annotated[
+    str,
+    Meta(
+        pattern=f"^{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*)$",
+        max_length=names.OWNER_CHARS_MAX + 1 + names.REPO_CHARS_MAX,
+        description="OWNER/NAME, or OWNER/*",
+        examples=["ada/code-review"],
+    ),
+]
+TagName = Annotated[
+    str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.TAG_CHARS_MAX)
+]
+VersionName = Annotated[str, Meta(pattern=f"^{names.VERSION_PATTERN}$", examples=["1.2.0"])]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="of the prompt's bytes")]
+Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
+Title = Annotated[str, Meta(min_length=1, max_length=200)]
+Description = Annotated[str, Meta(max_length=2000)]
+Changelog = Annotated[str, Meta(max_length=8192)]
+License = Annotated[str, Meta(min_length=1, max_length=100)]
+WebUrl = Annotated[str, Meta(pattern="^https?://", max_length=500)]
+VariableName = Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+VariableType = Literal["string", "integer", "number", "boolean", "array", "object"]
+
+
+class Variable(Struct, forbid_unknown_fields=True):
+    """A ``{{name}}`` of a prompt. ``required`` defaults to: there is no default."""
+
+    name: VariableName
+    description: Annotated[str, Meta(max_length=2000)] = ""
+    type: VariableType = "string"
+    required: bool | UnsetType = UNSET
+    default: Any = None
+    example: Any = None
+    enum: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name.endswith("\n"):  # which a pattern's "$" admits
+            raise ValueError("a variable's name is letters, digits and underscores")
+        check_nesting([self.default, self.example, self.enum])
+        if self.required is UNSET:
+            self.required = self.default is None
+
+
+Variables = Annotated[list[Variable], Meta(max_length=200)]
+
+
+NESTING_MAX = 50
+
+
+def check_nesting(value: Any, levels: int = NESTING_MAX) -> None:
+    """Raises ValueError where data is so deep that writing it as JSON could fail."""
+    if isinstance(value, dict | list):
+        if not levels:
+            raise ValueError(f"data is nested in more than {NESTING_MAX} levels")
+        for item in value.values() if isinstance(value, dict) else value:
+            check_nesting(item, levels - 1)
+
+
+def check_time(text: str) -> str:
+    """Return ``text`` if it is a real moment in the form of Time; raises ValueError."""
+    if datetime.fromisoformat(text).isoformat() != text.removesuffix("Z") + "+00:00":
+        raise ValueError("a time is RFC 3339 UTC to the second: 2026-01-31T09:30:00Z")
+    return text
+
+
+def format_time(moment: datetime) -> str:
+    """An aware moment in the form of Time."""
+    # Not strftime, which writes the year 800 with three digits.
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+# Stored --------------------------------------------------------------------------------------
+
+
+class OwnerFile(Struct, forbid_unknown_fields=True):
+    """``content/{owner}/owner.json``."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    joined_at: Time
+    bio: Annotated[str, Meta(max_length=2000)] = ""
+    url: WebUrl | None = None
+
+    def __post_init__(self) -> None:
+        check_time(self.joined_at)
+
+
+class VersionFile(Struct, forbid_unknown_fields=True):
+    """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
+
+    ``front_matter_bytes``: how many bytes of the text are front matter; 0 where it has none.
+    Absent in what was published before this was recorded.
+    """
+
+    publisher: Owner
+    published_at: Time
+    sha256: Sha256
+    title: Title
+    front_matter_bytes: Annotated[int, Meta(ge=0, le=FRONT_MATTER_BYTES_MAX)] | UnsetType = UNSET
+    changelog: Changelog = ""
+    description: Description = ""
+    tags: Tags = []
+    license: License | None = None
+    variables: Variables = []
+    parameters: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        # A pattern's "$" admits a final newline, and lists have no pattern of their own.
+        check_time(self.published_at)
+        if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in self.tags):
+            raise ValueError("a tag is a-z, 0-9 and single hyphens between them")
+        if not names.is_name(self.publisher, names.OWNER_CHARS_MAX):
+            raise ValueError("publisher is an owner's handle")
+        if len(self.sha256) != 64:
+            raise ValueError("sha256 is 64 hexadecimal digits")
+        check_nesting(self.parameters)
+        if len(set(self.tags)) < len(self.tags):
+            raise ValueError("tags has the same tag twice")
+        if len({variable.name for variable in self.variables}) < len(self.variables):
+            raise ValueError("variables has the same name twice")
+        if not self.title.isprintable() or not self.title.strip():
+            raise ValueError("title is one line of printable text")
+
+
+# Sent ----------------------------------------------------------------------------------------
+
+
+class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a client sends to publish. Left out: front matter or the previous version decides.
+    A license of null is: none.
+    """
+
+    content: Annotated[
+        str, Meta(min_length=1, description=f"at most {CONTENT_BYTES_MAX} bytes as UTF-8")
+    ]
+    changelog: Changelog = ""
+    bump: Literal[names.BUMPS] = "patch"
+    title: Title | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    license: License | UnsetType | None = UNSET
+    variables: Variables | UnsetType = UNSET
+    parameters: dict[str, Any] | UnsetType = UNSET
+    base_version: VersionName | UnsetType = UNSET
+
+
+class TrustedExchange(Struct, forbid_unknown_fields=True):
+    """What a job of a CI sends to get a token: for a repo, or for all of an owner's that trust the
+    job (``OWNER/*``).
+    """
+
+    token: Annotated[
+        str, Meta(min_length=1, description="the ID token (a JWT) that the job's CI made for it")
+    ]
+    repo: RepoScope
+
+
+# Public --------------------------------------------------------------------------------------
+
+
+class RepoSummary(Struct):
+    """A repo in a list."""
+
+    owner: Owner
+    name: RepoName
+    title: str
+    description: str
+    tags: list[TagName]
+    latest_version: VersionName
+    versions_count: int
+    pulls: int | None
+    created_at: Time
+    updated_at: Time
+    url: str
+
+
+class Repo(RepoSummary):
+    """A repo on its own: the summary, and its latest version's content and metadata."""
+
+    content: str
+    body: Annotated[str, Meta(description="the content after its front matter")]
+    variables: list[Variable]
+    parameters: dict[str, Any]
+    license: str | None
+    sha256: Sha256
+    size: int
+    changelog: str
+    raw_url: str
+    versions_url: str
+
+
+class VersionEntry(Struct):
+    """A version in its repo's list."""
+
+    version: VersionName
+    previous: VersionName | None
+    changelog: str
+    publisher: Owner
+    published_at: Time
+    sha256: Sha256
+    size: int
+    raw_url: str
+    diff_url: str | None
+
+
+class Version(VersionEntry):
+    """A version on its own."""
+
+    owner: Owner
+    name: RepoName
+    content: str
+    body: Annotated[str, Meta(description="the content after its front matter")]
+    variables: list[Variable]
+    parameters: dict[str, Any]
+
+
+class Publication(Struct):
+    """What a publication came to. ``unchanged``: it is the latest version already. Lists have
+    it once ``serial`` in hub.json is as high as this one.
+    """
+
+    owner: Owner
+    name: RepoName
+    version: VersionName
+    previous_version: VersionName | None
+    changelog: str
+    sha256: Sha256
+    size: int
+    publisher: Owner
+    published_at: Time
+    url: str
+    raw_url: str
+    unchanged: bool
+    warnings: list[str]
+    serial: int
+
+
+class TrustedToken(Struct):
+    """A token for one job of a CI. ``repos`` are all that it is good for; none: all of the
+    owner's.
+    """
+
+    token: Annotated[str, Meta(description="shown this once; `hub_` and 38 letters and digits")]
+    owner: Owner
+    repos: list[RepoName]
+    expires_at: Time
+
+
+class Tag(Struct):
+    """A label and how many repos bear it."""
+
+    name: TagName
+    count: int
+
+
+class User(Struct):
+    """An owner's profile; ``repos`` has the latest updated first."""
+
+    handle: Owner
+    name: str
+    bio: str
+    url: str | None
+    joined_at: Time
+    repos_count: int
+    pulls: int | None
+    repos: list[RepoSummary]
+
+
+class Paths(Struct):
+    """Where things are below the base URL on any host, also one that ignores queries."""
+
+    list: str
+    tag_list: str
+    repo: str
+    versions: str
+    version: str
+    raw: str
+    version_raw: str
+    diff: str
+    tags: str
+    user: str
+    catalogue: str
+    openapi: str
+
+
+class Hub(Struct):
+    """What this service is. ``queries``: whether ``q`` and several tags at once are answered."""
+
+    name: str
+    base_url: str
+    api_version: str
+    publish_url: str
+    queries: bool
+    serial: int
+    repos_count: int
+    paths: Paths
+
+
+class CatalogueLine(Struct):
+    """One line of ``catalogue.jsonl``."""
+
+    owner: Owner
+    name: RepoName
+    title: str
+    description: str
+    tags: list[TagName]
+    latest_version: VersionName
+    sha256: Sha256
+
+
+class ListMeta(Struct):
+    """Which page this is, and the filters that were really applied (null: not applied)."""
+
+    page: int
+    pages: int
+    total: int
+    page_size: int
+    sort: Literal["top", "trending", "new"] | None
+    tag: str | None
+    q: str | None
+
+
+class ErrorDetail(Struct):
+    """One field that is not as it should be."""
+
+    field: str
+    message: str
+
+
+class ErrorBody(Struct, omit_defaults=True):
+    """What went wrong and what to do."""
+
+    code: str
+    message: str
+    details: list[ErrorDetail] | None = None
+
+
+class ErrorEnvelope(Struct):
+    """Every answer of the API with a status of 400 or more."""
+
+    error: ErrorBody

@@ -1,0 +1,364 @@
+"""The table: every URL, file, media type, cache rule and scope of the site, stated once.
+
+The builder, the embedded server, the OpenAPI document and the README's endpoint table read it;
+generated host configurations and the tool server's reader do the same.
+
+A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus
+an extension, and a query becomes path segments, so that a host that ignores queries serves all
+of it by path. Both directions come from one template: ``Route.url_for`` and ``Route.file_for``
+make paths from parameters, ``match_url`` and ``match_file`` find route and parameters again.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from builder import VERSION
+from builder.model import names
+
+SORTS = ("top", "trending", "new")
+PAGE_SIZE = 50
+# Of a list, for people: nobody turns more pages, one searches. Programs get them all.
+LIST_PAGES_MAX = 20
+QUERY_CHARS_MAX = 100
+# What means something in a URL's query, of a list or a raw text; each at most once.
+PARAMETERS = ("page", "sort", "tag", "q", "version")
+PARAMETERS_MAX = 50
+
+API = "/api/v1"
+# The shell client is released with the hub.
+CLIENT_VERSION = VERSION
+
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+CSS = "text/css; charset=utf-8"
+SCRIPT = "text/javascript; charset=utf-8"
+SVG = "image/svg+xml"
+XML = "application/xml; charset=utf-8"
+ATOM = "application/atom+xml; charset=utf-8"
+GZIP = "application/gzip"
+
+CACHE_CONTROL = {
+    "immutable": "public, max-age=604800, immutable",
+    "version": "public, max-age=300, stale-while-revalidate=3600, stale-if-error=86400",
+    "repo": "public, max-age=15, stale-while-revalidate=60, stale-if-error=86400",
+    "list": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
+    "query": "public, max-age=60",
+    "not_found": "public, max-age=10",
+    "none": "no-store",
+}
+
+# The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing but
+# the site's own files, and loads nothing from elsewhere.
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'self'"
+)
+
+# What a parameter of a template may be. A reader's value outside of its grammar never becomes
+# part of a path.
+GRAMMAR = {
+    "owner": names.NAME_PATTERN,
+    "name": names.NAME_PATTERN,
+    "tag": names.NAME_PATTERN,
+    "version": names.VERSION_PATTERN,
+    "sort": "|".join(SORTS),
+    "page": "[1-9][0-9]{0,8}",
+}
+# Where the grammar does not say how long it may be.
+CHARS_MAX = {
+    "owner": names.OWNER_CHARS_MAX,
+    "name": names.REPO_CHARS_MAX,
+    "tag": names.TAG_CHARS_MAX,
+}
+
+Scope = Literal["version", "repo", "owner", "tag", "list", "site"]
+
+
+class Route(NamedTuple):
+    """A row of the table.
+
+    ``scope`` names the one object that the file is rendered from, hence what a change touches.
+    ``query``: how the spec's URL says the same with a query, for the endpoints that have one.
+    ``summary`` describes a public endpoint; a route without one is not in the API document.
+    """
+
+    name: str
+    url: str
+    file: str
+    media: str
+    cache: str
+    scope: Scope
+    query: str = ""
+    summary: str = ""
+
+    def url_for(self, **params: object) -> str:
+        """The URL's path. ``params`` must have passed their grammar."""
+        return self.url.format_map(params)
+
+    def file_for(self, **params: object) -> str:
+        """The file's path relative to the site's folder."""
+        return self.file.format_map(params)
+
+    @property
+    def is_api(self) -> bool:
+        return self.url.startswith("/api/")
+
+    @property
+    def compressed(self) -> "Route | None":
+        """The row of the same file in compressed form, where there is one."""
+        return BY_NAME.get(f"{self.name}_gzip")
+
+
+_ROWS = (
+    # The API of the spec
+    Route(
+        "repos", f"{API}/repos", "api/v1/repos.json", JSON, "list", "list",
+        summary="Repos, a page at a time",
+    ),
+    Route(
+        "list", f"{API}/repos/_/{{sort}}/{{page}}", "api/v1/repos/_/{sort}/{page}.json",
+        JSON, "list", "list", query=f"{API}/repos?sort={{sort}}&page={{page}}",
+        summary="One page of all repos",
+    ),
+    Route(
+        "tag_list", f"{API}/tags/{{tag}}/{{sort}}/{{page}}", "api/v1/tags/{tag}/{sort}/{page}.json",
+        JSON, "list", "list", query=f"{API}/repos?tag={{tag}}&sort={{sort}}&page={{page}}",
+        summary="One page of the repos with a tag",
+    ),
+    Route(
+        "repo", f"{API}/repos/{{owner}}/{{name}}", "api/v1/repos/{owner}/{name}.json",
+        JSON, "repo", "repo", summary="A repo with its latest content, variables and parameters",
+    ),
+    Route(
+        "versions", f"{API}/repos/{{owner}}/{{name}}/versions",
+        "api/v1/repos/{owner}/{name}/versions.json", JSON, "repo", "repo",
+        summary="All versions of a repo, newest version first",
+    ),
+    Route(
+        "version", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}",
+        "api/v1/repos/{owner}/{name}/versions/{version}.json", JSON, "version", "version",
+        summary="One version with its content",
+    ),
+    Route(
+        "raw", f"{API}/repos/{{owner}}/{{name}}/raw", "api/v1/repos/{owner}/{name}/raw.txt",
+        TEXT, "repo", "repo", summary="The text of the latest version",
+    ),
+    Route(
+        "version_raw", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}.txt",
+        "api/v1/repos/{owner}/{name}/versions/{version}.txt", TEXT, "immutable", "version",
+        query=f"{API}/repos/{{owner}}/{{name}}/raw?version={{version}}",
+        summary="The text of one version; never changes",
+    ),
+    Route(
+        "diff", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/diff",
+        "api/v1/repos/{owner}/{name}/versions/{version}.diff", TEXT, "version", "version",
+        summary="Unified diff from the version before",
+    ),
+    Route(
+        "tags", f"{API}/tags", "api/v1/tags.json", JSON, "list", "tag",
+        summary="All tags with counts",
+    ),
+    Route(
+        "user", f"{API}/users/{{owner}}", "api/v1/users/{owner}.json", JSON, "list", "owner",
+        summary="A profile with the user's repos",
+    ),
+    Route(
+        "hub", f"{API}/hub.json", "api/v1/hub.json", JSON, "list", "site",
+        summary="What this service is and how far it has got",
+    ),
+    Route(
+        "catalogue", f"{API}/catalogue.jsonl", "api/v1/catalogue.jsonl", JSON_LINES, "list", "site",
+        summary="Every repo, a short line of JSON each",
+    ),
+    Route(
+        "openapi", f"{API}/openapi.json", "api/v1/openapi.json", JSON, "list", "site",
+        summary="This API as an OpenAPI 3.1 document",
+    ),
+    # Pages for people
+    Route("home", "/", "index.html", HTML, "list", "site"),
+    Route("list_page", "/{sort}", "{sort}.html", HTML, "list", "list"),
+    Route("list_pages", "/{sort}/{page}", "{sort}/{page}.html", HTML, "list", "list"),
+    Route("connect", "/connect", "connect.html", HTML, "list", "site"),
+    Route("tags_page", "/tags", "tags.html", HTML, "list", "tag"),
+    Route("tag_page", "/tags/{tag}", "tags/{tag}.html", HTML, "list", "list"),
+    Route("tag_sort_page", "/tags/{tag}/{sort}", "tags/{tag}/{sort}.html", HTML, "list", "list"),
+    Route(
+        "tag_pages", "/tags/{tag}/{sort}/{page}", "tags/{tag}/{sort}/{page}.html",
+        HTML, "list", "list",
+    ),
+    Route("owner_page", "/{owner}", "{owner}.html", HTML, "list", "owner"),
+    Route("repo_page", "/{owner}/{name}", "{owner}/{name}.html", HTML, "list", "repo"),
+    Route(
+        "version_page", "/{owner}/{name}/{version}", "{owner}/{name}/{version}.html",
+        HTML, "list", "version",
+    ),
+    Route("search_page", "/search", "search.html", HTML, "list", "site"),
+    Route("api_page", "/docs", "docs.html", HTML, "list", "site"),
+    Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
+    Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
+    Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
+    Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),
+    Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
+    Route("account_script", "/assets/account.js", "assets/account.js", SCRIPT, "list", "site"),
+    Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
+    # For programs that look for pages
+    Route("feed", "/feed.xml", "feed.xml", ATOM, "list", "list"),
+    Route("owner_feed", "/{owner}/feed.xml", "{owner}/feed.xml", ATOM, "list", "owner"),
+    Route(
+        "repo_feed", "/{owner}/{name}/feed.xml", "{owner}/{name}/feed.xml", ATOM, "list", "repo"
+    ),
+    Route("sitemap", "/sitemap.xml", "sitemap.xml", XML, "list", "site"),
+    Route("sitemap_part", "/sitemap-{page}.xml", "sitemap-{page}.xml", XML, "list", "site"),
+    Route("robots", "/robots.txt", "robots.txt", TEXT, "list", "site"),
+    Route("llms", "/llms.txt", "llms.txt", TEXT, "list", "site"),
+    Route("server_json", "/server.json", "server.json", JSON, "list", "site"),
+    # The shell client
+    Route("client", "/cli/hub", "cli/hub", TEXT, "list", "site"),
+    Route(
+        "client_release", f"/cli/releases/v{CLIENT_VERSION}/hub",
+        f"cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site",
+    ),
+    Route(
+        "client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256",
+        f"cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site",
+    ),
+)  # fmt: skip
+
+# Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
+_COMPRESSED = (
+    "home", "connect", "search_page", "api_page", "openapi", "catalogue", "stylesheet",
+    "site_script", "search_script", "prompt_script",
+)  # fmt: skip
+
+
+def _compressed(row: Route) -> Route:
+    file = f"{row.file}.gz"
+    return Route(f"{row.name}_gzip", f"/{file}", file, GZIP, row.cache, row.scope)
+
+
+ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRESSED)
+BY_NAME = {route.name: route for route in ROUTES}
+
+# What the publish service answers: POST to the one, GET to the other.
+PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
+# As a regular expression: whatever the names in it, the service tells what is wrong with them.
+PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
+HEALTH_URL = "/healthz"
+# Where a job of a CI gets a token by what its own issuer says of it; POST as well.
+TRUSTED_URL = f"{API}/trusted-publishing/token"
+# The account settings: pages of the publish service, at this URL and all below it.
+ACCOUNT_URL = "/account"
+ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
+# Where `hubctl serve` speaks MCP.
+MCP_URL = "/mcp"
+MCP_URLS = (MCP_URL, f"{MCP_URL}/")
+
+# What a host reads in the site's folder; `hubctl hosts` writes them, and no build touches them.
+HOST_FILES = frozenset({"_headers", "_redirects", ".nojekyll"})
+
+_max_age = re.compile(r"max-age=(\d+)")
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def max_age_seconds(cache: str) -> int:
+    """How long an answer of a cache class is fresh."""
+    found = _max_age.search(CACHE_CONTROL[cache])
+    return int(found[1]) if found else 0
+
+
+def is_publish_url(path: str) -> bool:
+    """Whether something can be published at a URL's path, whatever the names in it."""
+    return re.fullmatch(PUBLISH_PATTERN, path) is not None
+
+
+def is_account_url(path: str) -> bool:
+    """Whether a URL's path is one of the account settings, or would be."""
+    return f"{path}/".startswith(f"{ACCOUNT_URL}/")
+
+
+def list_api(tag: str | None, sort: str, page: int) -> "Match":
+    """The row of one page of a list as JSON; ``tag`` None for the list of all repos."""
+    name = "tag_list" if tag else "list"
+    return _match(name, tag=tag, sort=sort, page=page)
+
+
+def list_page(tag: str | None, sort: str, page: int) -> "Match":
+    """The row of one page of a list for people; first pages have the short URLs."""
+    if not tag:
+        return _match("list_page" if page == 1 else "list_pages", sort=sort, page=page)
+    if page > 1:
+        return _match("tag_pages", tag=tag, sort=sort, page=page)
+    return _match("tag_page" if sort == SORTS[0] else "tag_sort_page", tag=tag, sort=sort)
+
+
+def _match(name: str, **params: object) -> "Match":
+    return Match(BY_NAME[name], {key: str(value) for key, value in params.items() if value})
+
+
+class Match(NamedTuple):
+    """A row of the table, and the parameters that lead to it."""
+
+    route: Route
+    params: Mapping[str, str]
+
+    @property
+    def file(self) -> str:
+        return self.route.file_for(**self.params)
+
+    @property
+    def url(self) -> str:
+        return self.route.url_for(**self.params)
+
+
+class _Matcher:
+    """Finds the first row whose template a path fills, with every parameter in its grammar."""
+
+    def __init__(self, templates: list[tuple[str, Route]]) -> None:
+        self.templates = templates
+
+    @cached_property
+    def patterns(self) -> list[tuple[re.Pattern[str], Route]]:
+        return [
+            (re.compile(_FIELD.sub(r"(?P<\1>[^/]+)", re.escape(text).replace(r"\{", "{")
+                                   .replace(r"\}", "}"))), route)
+            for text, route in self.templates
+        ]  # fmt: skip
+
+    def match(self, path: str) -> Match | None:
+        for pattern, route in self.patterns:
+            found = pattern.fullmatch(path)
+            if found and all(_fits(key, value) for key, value in found.groupdict().items()):
+                if route.url.startswith(("/{owner}", f"{API}/users/")) and (
+                    found["owner"] in names.RESERVED_OWNERS
+                ):
+                    continue
+                return Match(route, found.groupdict())
+        return None
+
+
+_GRAMMAR = {key: re.compile(pattern) for key, pattern in GRAMMAR.items()}
+
+
+def _fits(key: str, value: str) -> bool:
+    return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
+
+
+_urls = _Matcher([(route.url, route) for route in ROUTES])
+_files = _Matcher([(route.file, route) for route in ROUTES])
+
+
+def match_url(path: str) -> Match | None:
+    """The row and parameters of a URL's path, or of a file's path as a URL; None if there is none.
+
+    Inverse of ``Route.url_for``.
+    """
+    return _urls.match(path) or _files.match(path.removeprefix("/"))
+
+
+def match_file(file: str) -> Match | None:
+    """The row and parameters of a file below the site's folder. Inverse of ``Route.file_for``."""
+    return _files.match(file)

@@ -1,0 +1,71 @@
+"""What an operator decides about a site; everything else follows from the content."""
+
+import os
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from builder.model.errors import OperatorError
+
+DEFAULT_BASE_URL = "http://127.0.0.1:8000"
+
+
+class Settings(NamedTuple):
+    """Folders as paths, and what the rendered files depend on beside the content.
+
+    ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
+    ``q``, several tags at once and MCP, which files alone cannot.
+    """
+
+    content: str = "content"
+    out: str = "site_out"
+    state: str = "var"
+    base_url: str = DEFAULT_BASE_URL
+    site_name: str = "Hub"
+    queries: bool = False
+
+    @property
+    def base_path(self) -> str:
+        """The path of the base URL: empty, or with a leading slash and none at its end."""
+        return urlsplit(self.base_url).path
+
+
+def parse_base_url(text: str) -> str:
+    """Check a base URL and drop a final slash. Raises OperatorError."""
+    url = text.rstrip("/")
+    try:
+        parts = urlsplit(url)
+        port_is_valid = parts.port is None or parts.port > 0
+    except ValueError:
+        port_is_valid = False
+    if (
+        not port_is_valid
+        or parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+        or not re.fullmatch(r"[A-Za-z0-9._~:/\[\]-]+", url)
+        or {".", ".."} & set(parts.path.split("/"))
+        or "//" in parts.path
+    ):
+        raise OperatorError(
+            f"{text!r} cannot be a base URL. Give the address of the site without query: "
+            "https://prompts.example.org or https://example.org/prompts."
+        )
+    return url
+
+
+def check_folders(settings: Settings) -> None:
+    """Refuse folders that would feed or publish each other. Raises OperatorError."""
+    folders = {
+        "--content": settings.content, "--out": settings.out, "--state": settings.state,
+    }  # fmt: skip
+    real = {option: os.path.realpath(path) for option, path in folders.items()}
+    for option, path in real.items():
+        for other, inside in real.items():
+            if option != other and os.path.commonpath([path, inside]) == path:
+                raise OperatorError(
+                    f"{other} {folders[other]} lies in {option} {folders[option]}: "
+                    "content, site and state must be three separate folders."
+                )

@@ -1,0 +1,1 @@
+"""What is stale, in which order it is built, and until when."""

@@ -1,0 +1,195 @@
+"""Renders repos, in several processes where there are enough of them to pay.
+
+Each worker process has a pipe of its own, so its death is an end of file at any moment.
+``concurrent.futures.ProcessPoolExecutor`` shares one pipe: it hangs for ever when a worker is
+killed halfway through an answer that is larger than the pipe's buffer, as these are.
+"""
+
+import contextlib
+import ctypes
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+
+from builder.model.errors import ContentError, Fault, OperatorError
+from builder.model.settings import Settings
+from builder.store.site import Site, Tally
+from builder.store.state import RepoRow, workers_lock
+from builder.write.repo import RepoRenderer, Task
+
+# Starting a process costs as much as rendering some hundred repos.
+REPOS_PER_PROCESS_MIN = 250
+REPOS_PER_BATCH = 50
+
+_PR_SET_PDEATHSIG = 1
+
+log = logging.getLogger("hub.build")
+
+Rendered = tuple[list[RepoRow], list[Fault]]
+Workers = dict[Connection, BaseProcess]
+
+
+def render_repos(tasks: list[Task], settings: Settings, site: Site) -> Iterator[RepoRow]:
+    """Write the files of these repos and yield their rows as they get done, in any order.
+
+    Raises ContentError with all faults found, once the faultless repos are done.
+    """
+    faults: list[Fault] = []
+    renderer = RepoRenderer(settings, site)
+    count = min(os.cpu_count() or 1, len(tasks) // REPOS_PER_PROCESS_MIN)
+    if count < 2:
+        results = (_render([task], renderer) for task in tasks)
+    else:
+        results = _render_in_workers(tasks, renderer, count)
+    for rows, batch_faults in results:
+        faults += batch_faults
+        yield from rows
+    if faults:
+        raise ContentError(sorted(faults))
+
+
+def _render(tasks: list[Task], renderer: RepoRenderer) -> Rendered:
+    rows, faults = [], []
+    for task in tasks:
+        try:
+            rows.append(renderer.render(task))
+        except ContentError as error:
+            faults += error.faults
+    return rows, faults
+
+
+def _render_in_workers(tasks: list[Task], renderer: RepoRenderer, count: int) -> Iterator[Rendered]:
+    """Yield the results of batches. What workers do not get done, this process does.
+
+    A worker gets a batch once it has answered the last one. So memory holds no more answers than
+    there are workers, and the two never wait for each other to read what both are sending.
+    """
+    batches = (
+        tasks[start : start + REPOS_PER_BATCH] for start in range(0, len(tasks), REPOS_PER_BATCH)
+    )
+    under_way: dict[Connection, list[Task]] = {}
+
+    def give(connection: Connection) -> None:
+        if batch := next(batches, None):
+            under_way[connection] = batch
+            with contextlib.suppress(OSError):  # it has ended, so no answer will come
+                connection.send(batch)
+
+    with _workers(renderer.settings, renderer.site, count) as workers:
+        for connection in workers:
+            give(connection)
+        while under_way:
+            for connection in wait([*under_way]):
+                batch = under_way.pop(connection)
+                try:
+                    answer = connection.recv()
+                except (EOFError, OSError):
+                    _note_lost(workers[connection], batch)
+                    yield _render(batch, renderer)
+                    continue
+                if isinstance(answer, OperatorError):
+                    raise answer
+                give(connection)
+                result, tally = answer
+                renderer.site.tally.add(tally)
+                yield result
+        for batch in batches:  # all workers are lost
+            yield _render(batch, renderer)
+
+
+def _note_lost(worker: BaseProcess, batch: list[Task]) -> None:
+    worker.kill()  # whatever it was, it must not write beside this process
+    worker.join()
+    log.warning(
+        "A worker process ended with exit code %s; -9 means killed, often for lack of memory. "
+        "The build renders its %d repos itself.",
+        worker.exitcode,
+        len(batch),
+    )
+
+
+@contextlib.contextmanager
+def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
+    """At most ``count`` processes, each by the connection that takes its batches."""
+    # A fork copies the warm interpreter, but only the thread that calls it.
+    method = "fork" if threading.active_count() == 1 and hasattr(os, "fork") else "spawn"
+    context = multiprocessing.get_context(method)
+    workers: Workers = {}
+    with contextlib.ExitStack() as stack:
+        lock = None
+        if not site.dry:
+            file = stack.enter_context(workers_lock(settings.state))
+            # A connection is a descriptor that spawned processes inherit, too.
+            lock = stack.enter_context(Connection(os.dup(file.fileno())))
+        try:
+            for _ in range(count):
+                try:
+                    connection, worker = _start(context, lock, settings, site)
+                except OSError as error:
+                    log.warning(
+                        "Cannot start more than %d worker processes: %s.", len(workers), error
+                    )
+                    break
+                workers[connection] = worker
+                if lock:
+                    with contextlib.suppress(OSError):  # a full disk fails the build elsewhere
+                        os.write(lock.fileno(), b"%d\n" % worker.pid)
+            yield workers
+        finally:
+            for connection, worker in workers.items():
+                worker.kill()
+                worker.join()
+                connection.close()
+
+
+def _start(context: BaseContext, *arguments: object) -> tuple[Connection, BaseProcess]:
+    ours, theirs = context.Pipe()
+    with theirs:
+        worker = context.Process(target=_work, args=(theirs, *arguments), daemon=True)
+        worker.start()
+    return ours, worker
+
+
+def _work(connection: Connection, lock: Connection | None, settings: Settings, site: Site) -> None:
+    """Render batches until the process that sends them is gone. ``lock`` is held, not used."""
+    _end_with_parent()
+    # Ctrl-C reaches all processes of a terminal; the build ends its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    renderer = RepoRenderer(settings, site)
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            batch = connection.recv()
+            site.tally = Tally()
+            try:
+                answer = _render(batch, renderer), site.tally
+            except OperatorError as error:
+                answer = error
+            connection.send(answer)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however that ended.
+
+    The site is safe without this: ``workers_lock`` holds up the next build until the last worker
+    is gone. This makes the wait short.
+    """
+    parent = multiprocessing.parent_process()
+    if sys.platform == "linux":
+        # Kills a stopped process, too. Sent when the thread that started this process ends: the
+        # one that runs ``render_repos``, which ends its workers itself before that.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL))
+    if os.getppid() != parent.pid:
+        os._exit(1)  # the parent had ended before prctl was called
+    threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: BaseProcess) -> None:
+    parent.join()  # by a pipe, so on every system
+    os._exit(1)

@@ -1,0 +1,254 @@
+"""Keeps the site up with the content while a service runs, in a thread of its own.
+
+One build at a time, for everything that has come up since the last one began: many
+publications at once share a build, as a database's group commit does. A build that fails is
+tried again until it succeeds, so nothing that is in the content is lost to readers for good.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from builder.model.errors import ContentError, HubError, RequestError
+from builder.model.records import format_time
+from builder.model.settings import Settings
+from builder.pipeline.build import Report, Visible, build
+from builder.stats.database import pulls_mark
+from builder.store.site import read_hub
+
+# How long a publisher waits to be told that its version can be seen.
+PATIENCE_SECONDS = 30.0
+# Lists are settled when nobody has published for so long; or in the end by any build.
+QUIET_SECONDS = 0.1
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
+# From then on, a look at everything that is due goes before what somebody waits for.
+LOOK_LATE_SECONDS = 10.0
+# How soon pulls that another process has counted are noticed.
+COUNTS_SECONDS = 5.0
+# How often the caches are looked at, at most, because a reader could not use them.
+DOUBT_SECONDS = 60.0
+
+# Without a name it is the owner's profile.
+Repo = tuple[str, str | None]
+Outcome = Report | Exception
+
+
+@dataclass
+class _Batch:
+    """What one build is to take in: repos with those who wait for them, or all there is."""
+
+    is_everything: bool = False
+    repos: dict[Repo, list[Future[int]]] = field(default_factory=dict)
+    # When the first of them was asked for, by monotonic time.
+    since: float | None = None
+
+
+class Rebuilder:
+    """While entered, builds what is asked for. ``tell`` gets each build's report, or its error."""
+
+    def __init__(self, settings: Settings, tell: Callable[[Outcome], None]) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._changed = threading.Condition()
+        self._next = _Batch()
+        # When to look at everything, when to settle what builds have left, and when to look whether
+        # pulls were counted; by monotonic time.
+        self._look_at = self._settle_at = math.inf
+        self._count_at = 0.0
+        self._doubt_at = 0.0
+        self._counts: tuple[int, ...] | None = None
+        self._is_stopping = False
+        self._failures = 0
+        self._behind_since: float | None = None
+        self._last_build: dict[str, Any] | None = None
+        self._last_error: dict[str, Any] | None = None
+        self._thread = threading.Thread(target=self._run, name="rebuild", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Build what is asked for already, then stop; lists may be left to the next start."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def request(self, changed: Iterable[Repo] | None) -> None:
+        """Have these repos built, or whatever has changed where that is not known (None)."""
+        with self._changed:
+            if changed is None:
+                self._look_at = time.monotonic()
+            else:
+                for repo in changed:
+                    self._next.repos.setdefault(repo, [])
+            self._note_request()
+
+    def doubt(self) -> None:
+        """Have the state and the search index looked at, and made anew if they are damaged: a
+        reader could not use them.
+        """
+        with self._changed:
+            now = time.monotonic()
+            if self._doubt_at <= now:
+                self._doubt_at = now + DOUBT_SECONDS
+                self._look_at = now
+                self._note_request()
+
+    def make_visible(self, owner: str, name: str | None) -> int:
+        """Wait until readers get what the content has of a repo now, by itself and first in lists;
+        or of an owner's profile, where the name is None.
+
+        Returns the serial: lists are complete once hub.json has it, or a higher one. Raises
+        RequestError ``unavailable`` where that takes too long or fails; it is tried again.
+        """
+        future: Future[int] = Future()
+        with self._changed:
+            if self._is_stopping:
+                raise _unavailable("the service is being stopped")
+            self._next.repos.setdefault((owner, name), []).append(future)
+            self._note_request()
+        try:
+            return future.result(PATIENCE_SECONDS)
+        except TimeoutError:
+            raise _unavailable("the site takes long to build") from None
+
+    def _note_request(self) -> None:
+        now = time.monotonic()
+        if self._next.repos:
+            self._next.since = self._next.since or now
+        self._behind_since = self._behind_since or now
+        self._changed.notify_all()
+
+    def health(self) -> dict[str, Any]:
+        """How the builds are doing, for people and monitors: no path, no text of a prompt.
+
+        ``status`` is ``ok``, ``behind`` (lists do not have all that is published) or
+        ``failing`` (the last build did not succeed; it is tried again). ``serial`` is what the
+        lists have; ``lag_seconds`` is the age of the oldest change that they do not have. Times
+        are RFC 3339, durations seconds.
+        """
+        with self._changed:
+            lag = time.monotonic() - self._behind_since if self._behind_since else 0.0
+            return {
+                "status": "failing" if self._last_error else "behind" if lag else "ok",
+                "serial": self._read_serial(),
+                "lag_seconds": round(lag, 3),
+                "waiting": len(self._next.repos),
+                "last_build": self._last_build,
+                "failures": self._failures,
+                "last_error": self._last_error,
+            }
+
+    def _read_serial(self) -> int | None:
+        # From the site itself: another process may have built it.
+        hub = read_hub(self._settings.out)
+        return hub.serial if hub else None
+
+    # The thread
+
+    def _run(self) -> None:
+        while batch := self._take():
+            self._build(batch)
+
+    def _take(self) -> _Batch | None:
+        """What to build next, once there is something; None at the end."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                if self._next.repos and now < self._look_at + LOOK_LATE_SECONDS:
+                    batch, self._next = self._next, _Batch()
+                    return batch
+                if self._is_stopping and not self._next.repos:
+                    return None
+                if self._settle_at <= now < self._look_at + LOOK_LATE_SECONDS:
+                    return _Batch()
+                if self._look_at <= now:
+                    # Apart from what somebody waits for: a fault elsewhere must not stop it.
+                    self._look_at = math.inf
+                    return _Batch(is_everything=True)
+                if self._count_at <= now:
+                    self._count_at = now + COUNTS_SECONDS
+                    counts, self._counts = self._counts, pulls_mark(self._settings.state)
+                    if counts != self._counts:
+                        return _Batch()
+                self._changed.wait(min(self._settle_at, self._look_at, self._count_at) - now)
+
+    def _build(self, batch: _Batch) -> None:
+        def on_visible(visible: Visible) -> None:
+            for (owner, name), futures in batch.repos.items():
+                is_faulty = f"{owner}/{name}" in visible.faulty
+                while futures:
+                    if is_faulty:
+                        told = _unavailable("there is a fault in the repo's files")
+                        futures.pop().set_exception(told)
+                    else:
+                        futures.pop().set_result(visible.serial)
+
+        def is_wanted() -> bool:
+            return bool(batch.repos or self._next.repos or self._is_stopping)
+
+        try:
+            report = build(
+                self._settings,
+                changed=None if batch.is_everything else batch.repos,
+                on_visible=on_visible,
+                is_wanted=is_wanted,
+            )
+        except Exception as error:
+            # The edge of the thread: whatever it was, it is told, and tried again.
+            self._note_failure(batch, error)
+            self._tell(error)
+        else:
+            self._note_success(batch, report)
+            self._tell(report)
+
+    def _note_success(self, batch: _Batch, report: Report) -> None:
+        with self._changed:
+            self._settle_at = math.inf if report.is_settled else time.monotonic() + QUIET_SECONDS
+            self._last_build = {
+                "ended_at": format_time(datetime.now(UTC)),
+                "seconds": round(report.seconds, 3),
+                "repos": report.rendered,
+                "files": report.written,
+            }
+            if batch.is_everything or self._look_at == math.inf:
+                self._failures, self._last_error = 0, None
+            if self._look_at == math.inf:
+                # What this build left is older than what has been asked for meanwhile.
+                left = time.monotonic() - report.behind_seconds
+                self._behind_since = self._next.since if report.is_settled else left
+
+    def _note_failure(self, batch: _Batch, error: Exception) -> None:
+        for futures in batch.repos.values():
+            while futures:
+                futures.pop().set_exception(_unavailable("the site could not be built"))
+        with self._changed:
+            # What this build was to take in, a later one finds by looking at everything.
+            self._failures += 1
+            wait = RETRY_SECONDS_MIN * 2 ** min(self._failures - 1, 10)
+            self._look_at = time.monotonic() + min(RETRY_SECONDS_MAX, wait)
+            self._settle_at = self._look_at
+            self._behind_since = self._behind_since or time.monotonic()
+            self._last_error = {
+                "at": format_time(datetime.now(UTC)),
+                "message": _public_message(error),
+            }
+
+
+def _public_message(error: Exception) -> str:
+    if isinstance(error, ContentError):
+        return str(error)  # its paths are those of the content tree, which readers know
+    if isinstance(error, HubError):
+        return "The site or the state cannot be used; the log has the cause."
+    return "The build failed; the log has the cause."
+
+
+def _unavailable(reason: str) -> RequestError:
+    return RequestError("unavailable", f"It cannot be seen on the site yet: {reason}.")

@@ -1,0 +1,1 @@
+"""Records to bytes: JSON, pages, feeds, the API document. Pure."""

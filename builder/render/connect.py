@@ -1,0 +1,107 @@
+"""What the site tells MCP clients: where its endpoint is, how each client adds it, ``server.json``.
+
+Pure functions of the settings. The forms are those of the clients' own documentation in
+November 2026; no site name or base URL that is allowed can break their quoting.
+"""
+
+import json
+import re
+import shlex
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from anyascii import anyascii
+
+from builder import VERSION
+from builder.model.routes import BY_NAME, MCP_URL
+from builder.model.settings import Settings
+
+NAMELESS = "hub"
+# With a tool's name and a prefix, a client must stay below 60 characters for some models.
+NAME_CHARS_MAX = 32
+
+REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+REGISTRY_NAME_CHARS_MAX = 200
+TITLE_CHARS_MAX = 100
+DESCRIPTION = "Search and read the prompts of this hub, with all their versions. Read-only, no key."
+
+
+class Snippets(NamedTuple):
+    """What to type or to paste, client by client. Commands are lines for a POSIX shell."""
+
+    claude_code: str
+    cursor: str
+    vscode_command: str
+    vscode: str
+    codex_command: str
+    codex: str
+    gemini_command: str
+    gemini: str
+
+
+def mcp_url(settings: Settings) -> str:
+    """The address of the MCP endpoint, if the host has one: see ``Settings.queries``."""
+    return settings.base_url + MCP_URL
+
+
+def client_name(settings: Settings) -> str:
+    """What clients call this hub: the site's name in words of a-z and 0-9 joined by hyphens.
+
+    At least two characters, which the registry asks for, and at most NAME_CHARS_MAX.
+    """
+    words = re.findall("[a-z0-9]+", anyascii(settings.site_name).lower())
+    name = "-".join(words)[:NAME_CHARS_MAX].rstrip("-")
+    return name if len(name) > 1 else NAMELESS
+
+
+def snippets(settings: Settings) -> Snippets:
+    """How each client adds the endpoint, under ``client_name``."""
+    name, url = client_name(settings), mcp_url(settings)
+    typed = {"type": "http", "url": url}
+    return Snippets(
+        claude_code=shlex.join(["claude", "mcp", "add", "--transport", "http", name, url]),
+        cursor=_json({"mcpServers": {name: {"url": url}}}),
+        vscode_command=shlex.join(["code", "--add-mcp", json.dumps({"name": name} | typed)]),
+        vscode=_json({"servers": {name: typed}}),
+        codex_command=shlex.join(["codex", "mcp", "add", name, "--url", url]),
+        # A base URL has no character that a string of TOML would escape.
+        codex=f'[mcp_servers.{name}]\nurl = "{url}"',
+        gemini_command=shlex.join(["gemini", "mcp", "add", "--transport", "http", name, url]),
+        gemini=_json({"mcpServers": {name: {"httpUrl": url}}}),
+    )
+
+
+def server_json(settings: Settings) -> bytes:
+    """The document by which the MCP registry lists this hub.
+
+    A host that has only the files has no endpoint, so its document names none.
+    """
+    document = {
+        "$schema": REGISTRY_SCHEMA,
+        "name": registry_name(settings),
+        "title": settings.site_name.strip()[:TITLE_CHARS_MAX].rstrip() or NAMELESS.capitalize(),
+        "description": DESCRIPTION,
+        "version": VERSION,
+        "websiteUrl": settings.base_url + BY_NAME["home"].url,
+    }
+    if settings.queries:
+        document["remotes"] = [{"type": "streamable-http", "url": mcp_url(settings)}]
+    return f"{_json(document)}\n".encode()
+
+
+def registry_name(settings: Settings) -> str:
+    """The hub's name in the registry, ``org.example.prompts/hub``: the host's labels from the
+    last to the first, then ``client_name``.
+
+    Of an address or of localhost it has the right form too; the registry lists no such host.
+    """
+    name = client_name(settings)
+    host = urlsplit(settings.base_url).hostname or ""
+    labels = re.findall("[a-z0-9]+(?:-+[a-z0-9]+)*", host)
+    namespace = ".".join(reversed(labels)) or "localhost"
+    # A name of the DNS is shorter; a base URL need not be one.
+    return f"{namespace[: REGISTRY_NAME_CHARS_MAX - len(name) - 1].rstrip('.-')}/{name}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,190 @@
+"""Computes the public records from the stored ones. Pure: no files, no clock.
+
+A repo *is* its versions: what it shows comes from the latest one.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from builder.model import records
+from builder.model.names import Version
+from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
+from builder.model.routes import BY_NAME, PUBLISH_URL
+from builder.model.settings import Settings
+
+PULL_WEIGHT = 1
+PUBLICATION_WEIGHT = 5
+HALF_LIFE_SECONDS = 7 * DAY_SECONDS
+
+
+class Links(NamedTuple):
+    """Makes the absolute URLs of records.
+
+    Links that programs follow name the file, with its extension, because that holds on every
+    host; ``page`` is for people.
+    """
+
+    base_url: str
+
+    def file(self, route: str, **params: object) -> str:
+        return f"{self.base_url}/{BY_NAME[route].file_for(**params)}"
+
+    def page(self, route: str, **params: object) -> str:
+        return self.base_url + BY_NAME[route].url_for(**params)
+
+
+class Stored(NamedTuple):
+    """One version as the content tree holds it."""
+
+    owner: str
+    name: str
+    version: Version
+    record: VersionFile
+    content: str
+    body: str
+
+
+def version_record(stored: Stored, previous: Version | None, links: Links) -> records.Version:
+    """The version on its own; ``previous`` is the one below it in version order."""
+    owner, name, version, record, content, body = stored
+    return records.Version(
+        version=str(version),
+        previous=str(previous) if previous else None,
+        changelog=record.changelog,
+        publisher=record.publisher,
+        published_at=record.published_at,
+        sha256=record.sha256,
+        size=len(content.encode()),
+        raw_url=links.file("version_raw", owner=owner, name=name, version=version),
+        diff_url=links.file("diff", owner=owner, name=name, version=version) if previous else None,
+        owner=owner,
+        name=name,
+        content=content,
+        body=body,
+        variables=record.variables,
+        parameters=record.parameters,
+    )
+
+
+def version_entry(version: records.Version) -> records.VersionEntry:
+    """The version in its repo's list."""
+    return records.VersionEntry(
+        *(getattr(version, field) for field in records.VersionEntry.__struct_fields__)
+    )
+
+
+def repo_record(
+    latest: Stored, entries: list[records.VersionEntry], pulls: int | None, links: Links
+) -> records.Repo:
+    """The repo on its own; ``entries`` are its versions, oldest first."""
+    owner, name, version, record, content, body = latest
+    return records.Repo(
+        owner=owner,
+        name=name,
+        title=record.title,
+        description=record.description,
+        tags=record.tags,
+        latest_version=str(version),
+        versions_count=len(entries),
+        pulls=pulls,
+        created_at=min(entry.published_at for entry in entries),
+        updated_at=record.published_at,
+        url=links.page("repo_page", owner=owner, name=name),
+        content=content,
+        body=body,
+        variables=record.variables,
+        parameters=record.parameters,
+        license=record.license,
+        sha256=record.sha256,
+        size=entries[-1].size,
+        changelog=record.changelog,
+        raw_url=links.file("raw", owner=owner, name=name),
+        versions_url=links.file("versions", owner=owner, name=name),
+    )
+
+
+def repo_summary(repo: records.Repo) -> records.RepoSummary:
+    """The repo in a list."""
+    return records.RepoSummary(
+        *(getattr(repo, field) for field in records.RepoSummary.__struct_fields__)
+    )
+
+
+def catalogue_line(repo: records.Repo) -> records.CatalogueLine:
+    """The repo in ``catalogue.jsonl``."""
+    return records.CatalogueLine(
+        *(getattr(repo, field) for field in records.CatalogueLine.__struct_fields__)
+    )
+
+
+def user_record(
+    handle: str,
+    profile: OwnerFile | None,
+    first_repo: int | None,
+    repos_count: int,
+    pulls: int | None,
+) -> records.User:
+    """An owner's profile, without the repos; ``pulls`` are those of all of them.
+
+    Where the owner has written none, the time of the first repo (epoch seconds) has to do.
+    """
+    if not profile:
+        joined = records.format_time(datetime.fromtimestamp(first_repo or 0, UTC))
+        profile = OwnerFile(name=handle, joined_at=joined)
+    return records.User(
+        handle=handle,
+        name=profile.name,
+        bio=profile.bio,
+        url=profile.url,
+        joined_at=profile.joined_at,
+        repos_count=repos_count,
+        pulls=pulls,
+        repos=[],
+    )
+
+
+def epoch_seconds(time: str) -> int:
+    """Seconds since 1970 of a record's time."""
+    return int(datetime.fromisoformat(time).timestamp())
+
+
+def trend(publications: Iterable[int], pulls: Iterable[tuple[int, int]] = ()) -> int:
+    """How active a repo is; higher is more.
+
+    ``publications``: their times in epoch seconds, at least one. ``pulls``: as
+    ``PullCounts.by_day``; they count at the start of their day. Each event's weight doubles with
+    every half-life since the epoch, instead of halving with its age: the order is the same at
+    any time of build, and changes only when something happened. The logarithm keeps it small; an
+    integer of millionths keeps it the same on every machine.
+    """
+    weights: Counter[int] = Counter()
+    for seconds in publications:
+        weights[seconds] += PUBLICATION_WEIGHT
+    for day, count in pulls:
+        weights[day * DAY_SECONDS] += count * PULL_WEIGHT
+    # By the newest event, so that no power is above one; fsum is exact in any order.
+    newest = max(weights)
+    total = math.fsum(
+        weight * 2.0 ** ((seconds - newest) / HALF_LIFE_SECONDS)
+        for seconds, weight in weights.items()
+    )
+    return round((newest / HALF_LIFE_SECONDS + math.log2(total)) * 1e6)
+
+
+def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub:
+    """What this service is; ``serial`` is the count of publications."""
+    return records.Hub(
+        name=settings.site_name,
+        base_url=settings.base_url,
+        api_version="v1",
+        publish_url=settings.base_url + PUBLISH_URL,
+        queries=settings.queries,
+        serial=serial,
+        repos_count=repos_count,
+        paths=records.Paths(
+            **{field: "/" + BY_NAME[field].file for field in records.Paths.__struct_fields__}
+        ),
+    )

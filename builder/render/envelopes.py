@@ -1,0 +1,58 @@
+"""Records as JSON, and the envelopes around them. Pure."""
+
+from typing import Any
+
+import msgspec
+
+from builder.model import records
+from builder.model.routes import PAGE_SIZE
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_bytes(value: Any) -> bytes:
+    """Compact JSON in UTF-8, keys in the record's order."""
+    return _encode(value)
+
+
+def single(data: bytes) -> bytes:
+    """The envelope of one object, around its JSON."""
+    return b'{"data":' + data + b"}"
+
+
+def envelope(rows: list[bytes], meta: records.ListMeta) -> bytes:
+    """The envelope of a list, around its rows' JSON."""
+    return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
+
+
+def whole_list(rows: list[bytes]) -> bytes:
+    """The envelope of a list that has all its rows on one page."""
+    return envelope(
+        rows,
+        records.ListMeta(
+            page=1, pages=1, total=len(rows), page_size=len(rows), sort=None, tag=None, q=None
+        ),
+    )
+
+
+def error_envelope(error: records.ErrorBody) -> bytes:
+    return _encode(records.ErrorEnvelope(error))
+
+
+def list_meta(
+    page: int, total: int, sort: str | None, tag: str | None = None, q: str | None = None
+) -> records.ListMeta:
+    """The meta of a paged list; an empty list has one empty page."""
+    return records.ListMeta(
+        page=page, pages=page_count(total), total=total, page_size=PAGE_SIZE,
+        sort=sort, tag=tag, q=q,
+    )  # fmt: skip
+
+
+def page_count(total: int) -> int:
+    return max(1, -(-total // PAGE_SIZE))
+
+
+def user_bytes(user: records.User, summaries: list[bytes]) -> bytes:
+    """A user record whose repos are joined in as the JSON that they already are."""
+    return _encode(user).removesuffix(b"[]}") + b"[" + b",".join(summaries) + b"]}"

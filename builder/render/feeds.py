@@ -1,0 +1,134 @@
+"""Atom feeds (RFC 4287): the newest repos of the catalogue and of an owner, a repo's versions.
+
+Pure: a feed is as old as its newest entry, so no clock has a part in it. A feed's id is its own
+URL and an entry's the URL of its page: each is there once, and stays.
+"""
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+import msgspec
+
+from builder.model import records
+from builder.model.records import RepoSummary
+from builder.model.settings import Settings
+from builder.render.derive import Links
+
+ENTRIES_MAX = 50
+# When a feed without entries was updated.
+EMPTY_UPDATED = "1970-01-01T00:00:00Z"
+
+# No escape makes these part of an XML 1.0 document.
+_forbidden = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
+_decode_summary = msgspec.json.Decoder(RepoSummary).decode
+
+
+def catalogue_feed(settings: Settings, summaries: list[bytes]) -> bytes:
+    """The feed of all repos, from the summaries of the newest, as JSON."""
+    links = Links(settings.base_url)
+    repos = [_decode_summary(summary) for summary in summaries[:ENTRIES_MAX]]
+    return _feed(
+        url=links.page("feed"),
+        page=links.page("list_page", sort="new"),
+        head=f"<title>{_text(settings.site_name) or 'Prompts'}: new prompts</title>\n",
+        updated=max((repo.updated_at for repo in repos), default=EMPTY_UPDATED),
+        entries=(_repo_entry(repo, links) for repo in repos),
+    )
+
+
+def owner_feed(settings: Settings, user: records.User, summaries: list[bytes]) -> bytes:
+    """The feed of an owner's repos, from their summaries as JSON, latest updated first."""
+    links = Links(settings.base_url)
+    repos = [_decode_summary(summary) for summary in summaries[:ENTRIES_MAX]]
+    return _feed(
+        url=links.page("owner_feed", owner=user.handle),
+        page=links.page("owner_page", owner=user.handle),
+        head=f"<title>Prompts of {_text(user.name) or user.handle}</title>\n"
+        f"{_optional('subtitle', user.bio)}{_author(user.handle, links)}",
+        updated=max((repo.updated_at for repo in repos), default=user.joined_at),
+        entries=(_repo_entry(repo, links) for repo in repos),
+    )
+
+
+def repo_feed(
+    settings: Settings, repo: records.Repo, newest_first: list[records.VersionEntry]
+) -> bytes:
+    """The feed of a repo's versions, with what changed in each."""
+    links = Links(settings.base_url)
+    at = {"owner": repo.owner, "name": repo.name}
+    shown = newest_first[:ENTRIES_MAX]
+    return _feed(
+        url=links.page("repo_feed", **at),
+        page=repo.url,
+        head=f"<title>{_text(repo.title) or repo.name}</title>\n"
+        f"{_optional('subtitle', repo.description)}{_author(repo.owner, links)}",
+        updated=max(version.published_at for version in shown),
+        entries=(_version_entry(repo, version, links) for version in shown),
+    )
+
+
+def _feed(url: str, page: str, head: str, updated: str, entries: Iterable[str]) -> bytes:
+    # URLs, names, versions and times have no character that XML would escape.
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        '<feed xmlns="http://www.w3.org/2005/Atom">\n'
+        f"<id>{url}</id>\n"
+        f"{head}"
+        f"<updated>{updated}</updated>\n"
+        f'<link rel="self" type="application/atom+xml" href="{url}"/>\n'
+        f'<link rel="alternate" type="text/html" href="{page}"/>\n'
+        f"{''.join(entries)}</feed>\n"
+    ).encode()
+
+
+def _repo_entry(repo: RepoSummary, links: Links) -> str:
+    tags = "".join(f'<category term="{tag}"/>\n' for tag in repo.tags)
+    return (
+        "<entry>\n"
+        f"<id>{repo.url}</id>\n"
+        f"<title>{_text(repo.title) or repo.name}</title>\n"
+        f"<published>{repo.created_at}</published>\n"
+        f"<updated>{repo.updated_at}</updated>\n"
+        f"{_author(repo.owner, links)}"
+        f'<link rel="alternate" type="text/html" href="{repo.url}"/>\n'
+        f"{tags}"
+        f"<summary>{_text(repo.description) or f'{repo.owner}/{repo.name}'}</summary>\n"
+        "</entry>\n"
+    )
+
+
+def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Links) -> str:
+    number = version.version
+    url = links.page("version_page", owner=repo.owner, name=repo.name, version=number)
+    # Whoever publishes for the owner need not have a page here.
+    author = (
+        "" if version.publisher == repo.owner
+        else f"<author><name>{version.publisher}</name></author>\n"
+    )  # fmt: skip
+    return (
+        "<entry>\n"
+        f"<id>{url}</id>\n"
+        # Not the repo's title, which a later version may change.
+        f"<title>{repo.owner}/{repo.name} {number}</title>\n"
+        f"<updated>{version.published_at}</updated>\n"
+        f"{author}"
+        f'<link rel="alternate" type="text/html" href="{url}"/>\n'
+        f"<summary>{_text(version.changelog) or f'Version {number}'}</summary>\n"
+        "</entry>\n"
+    )
+
+
+def _author(owner: str, links: Links) -> str:
+    uri = links.page("owner_page", owner=owner)
+    return f"<author><name>{owner}</name><uri>{uri}</uri></author>\n"
+
+
+def _optional(element: str, text: str) -> str:
+    shown = _text(text)
+    return f"<{element}>{shown}</{element}>\n" if shown else ""
+
+
+def _text(text: str) -> str:
+    """The content of an element of plain text; empty where nothing would show."""
+    return escape(_forbidden.sub("", text).strip(), quote=False)

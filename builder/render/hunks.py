@@ -1,0 +1,92 @@
+"""A difference as people read it: rows of lines, with the words that changed marked.
+
+How much is shown, and how long it takes to find, has a bound that no text can exceed.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Literal, NamedTuple
+
+from builder.text.line_diff import LineDiff, Steps
+from builder.text.word_diff import Segment, mark_words
+
+ROWS_MAX = 1_000
+# Of all the lines in a difference that replace others; beyond, they are shown as other lines.
+COMPARED_CHARS_MAX = 12_000
+WORD_STEPS_MAX = 50_000
+
+
+class Row(NamedTuple):
+    """A row of a readable difference.
+
+    A "gap" stands for ``left_out`` lines that are the same, a "rest" for that many lines that
+    changed and are more than one wants to see. Other rows are a line, with its number in the old
+    and in the new text, from 1. ``segments``, joined, are the line with its line feed;
+    ``is_unended``: it has none.
+    """
+
+    kind: Literal["same", "removed", "added", "gap", "rest"]
+    old_number: int | None = None
+    new_number: int | None = None
+    segments: list[Segment] | None = None
+    is_unended: bool = False
+    left_out: int = 0
+
+
+def hunks(diff: LineDiff) -> list[Row]:
+    """The rows that show a difference; none when the texts are equal."""
+    shown = list(islice(_rows(diff), ROWS_MAX))
+    rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
+    return [*shown, Row("rest", left_out=rest)] if rest else shown
+
+
+def _count_changed(diff: LineDiff) -> int:
+    return sum(
+        i2 - i1 + j2 - j1
+        for group in diff.groups
+        for tag, i1, i2, j1, j2 in group
+        if tag != "equal"
+    )
+
+
+def _rows(diff: LineDiff) -> Iterator[Row]:
+    chars_left = COMPARED_CHARS_MAX
+    steps = Steps(WORD_STEPS_MAX)
+    reached = 0
+    for group in diff.groups:
+        if group[0][1] > reached:
+            yield Row("gap", left_out=group[0][1] - reached)
+        for tag, i1, i2, j1, j2 in group:
+            old, new = diff.old[i1:i2], diff.new[j1:j2]
+            if tag == "equal":
+                for offset, line in enumerate(old, 1):
+                    yield Row("same", i1 + offset, j1 + offset, [(line, False)])
+                continue
+            chars = _chars_to_compare(old, new)
+            if 0 < chars <= chars_left:
+                chars_left -= chars
+                old_segments, new_segments = mark_words(old, new, steps)
+            else:
+                old_segments, new_segments = _unmarked(old), _unmarked(new)
+            for number, segments in enumerate(old_segments, i1 + 1):
+                yield Row("removed", number, None, segments, _is_unended(segments))
+            for number, segments in enumerate(new_segments, j1 + 1):
+                yield Row("added", None, number, segments, _is_unended(segments))
+        reached = group[-1][2]
+    if diff.groups and reached < len(diff.old):
+        yield Row("gap", left_out=len(diff.old) - reached)
+
+
+def _chars_to_compare(old: list[str], new: list[str]) -> int:
+    """0 where there is nothing to compare, or more than is shown."""
+    if not old or not new or len(old) + len(new) > ROWS_MAX:
+        return 0
+    return sum(map(len, old)) + sum(map(len, new))
+
+
+def _unmarked(lines: list[str]) -> Iterator[list[Segment]]:
+    return ([(line, False)] for line in lines)
+
+
+def _is_unended(segments: list[Segment]) -> bool:
+    return not segments[-1][0].endswith("\n")

@@ -1,0 +1,342 @@
+"""Answers lists by query: parses ``page``, ``sort``, ``tag`` and ``q``, the one place that does.
+
+What files can answer is a row of the table of routes. The rest (``q``, several tags at once,
+one owner's repos, what a wrong name may mean) is answered here from the state and the search
+index.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from builder.model import names
+from builder.model.errors import OperatorError, RequestError
+from builder.model.routes import (
+    PAGE_SIZE,
+    PARAMETERS,
+    PARAMETERS_MAX,
+    QUERY_CHARS_MAX,
+    SORTS,
+    Match,
+    list_api,
+)
+from builder.model.settings import Settings
+from builder.render.envelopes import envelope, list_meta, page_count
+from builder.search.engine import Searcher, parse_query
+from builder.store.state import State
+from builder.text import words
+from builder.text.likeness import COMPARED_MAX, alike
+from builder.text.words import Word
+
+PAGE_MAX = 999_999_999
+# From this likeness on, a name is taken for a misspelt one.
+MISSPELT_LIKENESS = 0.8
+# Words of a wrong name that are searched for.
+SIMILAR_WORDS_MAX = 3
+
+log = logging.getLogger("hub.queries")
+
+
+class ListQuery(NamedTuple):
+    """What a reader asks of a list. ``sort`` None: not given. ``tags``: all of them.
+
+    ``owner``: only this owner's repos; no URL's query says so.
+    """
+
+    page: int = 1
+    sort: str | None = None
+    tags: tuple[str, ...] = ()
+    q: str | None = None
+    owner: str | None = None
+
+    def match(self) -> Match | None:
+        """The row of the table that answers this; None where no file does."""
+        if self.q is not None or self.owner is not None or len(self.tags) > 1:
+            return None
+        return list_api(self.tags[0] if self.tags else None, self.sort or SORTS[0], self.page)
+
+
+class Found(NamedTuple):
+    """A part of a list: summaries as JSON, and how many repos the whole list has."""
+
+    rows: list[bytes]
+    total: int
+
+
+def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
+    """The parameters of a URL's query. Raises RequestError ``invalid_parameter``, also where one
+    of those that are known is given twice.
+    """
+    try:
+        pairs = parse_qsl(
+            query.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
+        )
+    except UnicodeDecodeError:
+        raise _invalid("The query is not UTF-8.") from None
+    except ValueError:
+        raise _invalid(f"A query has at most {PARAMETERS_MAX} parameters.") from None
+    keys = [key for key, _ in pairs]
+    for key in known:
+        if keys.count(key) > 1:
+            raise _invalid(f"{key} is given more than once.")
+    return dict(pairs)
+
+
+def parse_list_query(query: bytes) -> ListQuery:
+    """Read a list's query; parameters of other names are none of ours.
+
+    Raises RequestError ``invalid_parameter``.
+    """
+    parameters = parse_parameters(query)
+    return ListQuery(
+        page=_parse_page(parameters["page"]) if "page" in parameters else 1,
+        sort=_parse_sort(parameters["sort"]) if "sort" in parameters else None,
+        tags=parse_tags(parameters["tag"]) if "tag" in parameters else (),
+        q=_parse_q(parameters["q"]) if "q" in parameters else None,
+    )
+
+
+def _parse_page(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or text.startswith("0") or len(text) > 9:
+        raise _invalid(f"page is a whole number from 1 to {PAGE_MAX}, without leading zeros.")
+    return int(text)
+
+
+def _parse_sort(text: str) -> str:
+    if text not in SORTS:
+        raise _invalid(f"sort is one of {', '.join(SORTS)}.")
+    return text
+
+
+def parse_tags(text: str, parameter: str = "tag") -> tuple[str, ...]:
+    """The tags of a list with commas. Raises RequestError ``invalid_parameter``."""
+    tags = tuple(dict.fromkeys(text.split(",")))
+    if len(tags) > names.TAGS_PER_REPO_MAX or not all(
+        names.is_name(tag, names.TAG_CHARS_MAX) for tag in tags
+    ):
+        raise _invalid(
+            f"{parameter} is up to {names.TAGS_PER_REPO_MAX} tags with commas between them; a tag "
+            "is lower case: a-z, 0-9 and single hyphens between them."
+        )
+    return tags
+
+
+def _parse_q(text: str) -> str:
+    if len(text) > QUERY_CHARS_MAX:
+        raise _invalid(f"q has at most {QUERY_CHARS_MAX} characters.")
+    return text
+
+
+def _invalid(message: str) -> RequestError:
+    return RequestError("invalid_parameter", message)
+
+
+class Queries:
+    """Answers what no file does. Not for several threads at once.
+
+    Sees each build as soon as it has ended.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._state: State | None = None
+        self._searcher: Searcher | None = None
+        self._positions: dict[str | None, dict[str, int]] = {}
+        self._data_version = -1
+        self._state_inode: int | None = None
+
+    def close(self) -> None:
+        parts = self._searcher, self._state
+        self._searcher = self._state = None
+        self._data_version = -1
+        for part in parts:
+            if part:
+                part.close()
+
+    def answer(self, query: ListQuery) -> bytes:
+        """The page of summaries that was asked for, in its envelope.
+
+        Raises RequestError ``page_not_found``, or as ``find``.
+        """
+        found = self.find(query, (query.page - 1) * PAGE_SIZE, PAGE_SIZE)
+        pages = page_count(found.total)
+        if query.page > pages:
+            raise RequestError("page_not_found", f"The last page of this list is {pages}.")
+        sort = query.sort or (None if query.q is not None else SORTS[0])
+        tags = ",".join(query.tags) or None
+        return envelope(found.rows, list_meta(query.page, found.total, sort, tags, query.q))
+
+    def find(self, query: ListQuery, start: int, count: int) -> Found:
+        """``count`` rows of a list, at most PAGE_SIZE, from place ``start`` on, the first being 0.
+
+        The query's own page does not matter. Raises RequestError ``invalid_parameter``,
+        ``tag_not_found``, or ``unavailable`` before the first build has ended.
+        """
+        with self._reading() as state:
+            for tag in query.tags:
+                if not (_can_be_name(tag) and state.has_tag(tag)):
+                    raise RequestError("tag_not_found", f"No repo has the tag {tag!r}.")
+            ids = self._fitting(query, state)
+            return Found(state.summaries(ids[start : start + count]), len(ids))
+
+    def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
+        """Tags with their counts among the repos of an owner (None: of all) that have all of
+        ``tags``; most used first, then by name.
+
+        Raises RequestError ``unavailable`` before the first build has ended.
+        """
+        with self._reading() as state:
+            if owner is None and not tags:
+                return state.tags()
+            if not _can_be_name(owner or "", *tags):
+                return []
+            return state.tags_among(owner, tags)
+
+    def owners_beginning(self, prefix: str, count: int) -> list[str]:
+        """The first ``count`` handles that begin so, in order.
+
+        Raises RequestError ``unavailable`` before the first build has ended.
+        """
+        with self._reading() as state:
+            return state.owners_beginning(prefix, count) if _can_be_name(prefix) else []
+
+    def similar(self, name: str, count: int) -> list[str]:
+        """Ids of repos that may be meant by an owner/name or a name that there is not, best first.
+
+        For "did you mean", so never an error: what cannot be read gives none.
+        """
+        found: dict[str, None] = {}
+        # Not there yet, or not all of it: _reading has logged why.
+        with contextlib.suppress(RequestError), self._reading() as state:
+            for ids in self._nearest(name, count, state):
+                found.update(dict.fromkeys(ids))
+                if len(found) >= count:
+                    break
+        return list(found)[:count]
+
+    def _nearest(self, name: str, count: int, state: State) -> Iterator[Iterable[str]]:
+        """Where repos that may be meant are found, best first; each is asked only if need be."""
+        owner, repo = name.split("/", 1) if "/" in name else ("", name)
+        handle, slug = _as_name(owner), _as_name(repo)
+        prefix = f"{handle}/"
+        if handle:
+            near = state.ids_around(prefix, slug, COMPARED_MAX)
+            # Compared without their owner, which would make all of them alike.
+            close = alike(slug, [one.removeprefix(prefix) for one in near])
+            yield [prefix + one for one in close if close[one] >= MISSPELT_LIKENESS]
+        if slug:
+            yield state.ids_named(slug, count)
+        if handle:
+            yield state.ids_beginning(prefix + slug, count)
+            yield [prefix + one for one in close]
+        sought = words.query_words(repo)[:SIMILAR_WORDS_MAX]
+        while sought:
+            scores = self._search(sought, state)
+            if scores:
+                yield self._ranked(scores, state)
+                return
+            sought.pop()
+
+    def _fitting(self, query: ListQuery, state: State) -> list[str]:
+        """The ids of all repos that fit, in the order asked for."""
+        if query.q is None:
+            chosen, sort = self._chosen(query, state), query.sort or SORTS[0]
+            if chosen is None:
+                return list(self._positions_by(sort, state))
+            return self._in_order(chosen, sort, state)
+        scores = self._search(parse_query(query.q), state)
+        chosen = self._chosen(query, state)
+        if chosen is not None:
+            scores = {one: score for one, score in scores.items() if one in chosen}
+        if query.sort:
+            return self._in_order(scores, query.sort, state)
+        return self._ranked(scores, state)
+
+    @staticmethod
+    def _chosen(query: ListQuery, state: State) -> set[str] | None:
+        """The ids of the repos with the tags and of the owner asked for; None: of all repos."""
+        chosen = state.ids_with_tags(query.tags) if query.tags else None
+        if query.owner is not None:
+            owned = state.ids_beginning(f"{query.owner}/") if _can_be_name(query.owner) else []
+            chosen = set(owned) if chosen is None else chosen.intersection(owned)
+        return chosen
+
+    def _search(self, sought: list[Word], state: State) -> dict[str, float]:
+        beginnings = state.stems_of_words_beginning(sought[-1].surface)
+        return self._open_searcher().search(sought, beginnings)
+
+    def _ranked(self, scores: dict[str, float], state: State) -> list[str]:
+        positions = self._positions_by(None, state)
+        known = filter(positions.__contains__, scores)
+        return sorted(known, key=lambda one: (-scores[one], positions[one]))
+
+    def _in_order(self, ids: Iterable[str], sort: str, state: State) -> list[str]:
+        positions = self._positions_by(sort, state)
+        # The index may be a moment ahead of the state, or behind it.
+        return sorted(filter(positions.__contains__, ids), key=positions.__getitem__)
+
+    def _positions_by(self, sort: str | None, state: State) -> dict[str, int]:
+        """Each repo's place in an order; by owner/name where ``sort`` is None."""
+        version = state.data_version()
+        if version != self._data_version:
+            self._positions = {}
+            self._data_version = version
+        if sort not in self._positions:
+            ids = state.ordered_ids(sort)
+            self._positions[sort] = {one: position for position, one in enumerate(ids)}
+        return self._positions[sort]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[State]:
+        """The state of the last build; raises RequestError ``unavailable`` where none can be
+        read, or no index.
+        """
+        try:
+            yield self._open_state()
+        except RequestError:
+            raise
+        except Exception as error:
+            # Not built yet, or damaged, which shows as an error of any kind: a build makes it anew.
+            is_known = isinstance(error, sqlite3.DatabaseError | OperatorError)
+            log.warning("no searches: %s", error, exc_info=not is_known)
+            self.close()
+            raise RequestError(
+                "unavailable", "The catalogue is being built; try again in a moment."
+            ) from None
+
+    def _open_state(self) -> State:
+        inode = _inode(State.path_in(self._settings.state))
+        if inode != self._state_inode and inode is not None:
+            # Thrown away and made anew, as a cache may be.
+            self.close()
+        if self._state is None:
+            self._state = State(self._settings.state, read_only=True)
+            self._state_inode = inode
+        return self._state
+
+    def _open_searcher(self) -> Searcher:
+        if self._searcher is None:
+            self._searcher = Searcher(self._settings)
+        return self._searcher
+
+
+def _can_be_name(*texts: str) -> bool:
+    """Whether these may be names, or begin one: SQLite does not take every text that JSON does."""
+    return all(map(str.isascii, texts))
+
+
+def _as_name(text: str) -> str:
+    """What comes nearest to a text in the grammar of names; may be empty."""
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")[: names.REPO_CHARS_MAX]
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None

@@ -1,0 +1,93 @@
+"""One thread for the queries of all who ask: the reads, and whoever shares it with them.
+
+Knows how many may wait and what becomes of a caller that goes away; not what is asked.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from builder.model.errors import RequestError
+from builder.model.settings import Settings
+from builder.search.queries import Queries
+
+QUERIES_WAITING_MAX = 64
+
+T = TypeVar("T")
+
+log = logging.getLogger("hub.queries")
+
+
+class QueryThread:
+    """Owns a ``Queries``, and the only thread that runs it.
+
+    ``doubt`` is called where the state or the index cannot be used, and may be by a build.
+    """
+
+    def __init__(self, settings: Settings, doubt: Callable[[], None] = lambda: None) -> None:
+        self._queries = Queries(settings)
+        self._doubt = doubt
+        self._thread = ThreadPoolExecutor(1, "queries")
+        self._places = threading.BoundedSemaphore(QUERIES_WAITING_MAX)
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``.
+
+        Raises the RequestErrors that it raises, and ``unavailable`` where too many wait or it
+        fails in any other way.
+        """
+        if not self._places.acquire(blocking=False):
+            raise RequestError("unavailable", "Too many searches at once; try again in a moment.")
+        is_abandoned = threading.Event()
+        job = self._thread.submit(self._work, is_abandoned, function, args)
+        answer = asyncio.wrap_future(job)
+        try:
+            # Shielded, or a cancelled job would stay in the queue without a place in the count.
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            is_abandoned.set()
+            # Its error is nobody's any more; asyncio would complain that it was not looked at.
+            answer.add_done_callback(asyncio.Future.exception)
+            raise
+
+    def _work(
+        self, is_abandoned: threading.Event, function: Callable[..., T], args: tuple[Any, ...]
+    ) -> T | None:
+        try:
+            return None if is_abandoned.is_set() else self._ask(function, args)
+        finally:
+            self._places.release()
+
+    def _ask(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
+        try:
+            return self._ask_once(function, args)
+        except RequestError as error:
+            if error.code != "unavailable":
+                raise
+        # Once more, with files opened anew: a build may just have replaced those that were open.
+        try:
+            return self._ask_once(function, args)
+        except RequestError as error:
+            if error.code == "unavailable":
+                self._doubt()
+            raise
+
+    def _ask_once(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
+        try:
+            return function(self._queries, *args)
+        except RequestError:
+            raise
+        except Exception as error:
+            log.exception("a query failed")
+            self._queries.close()
+            raise RequestError(
+                "unavailable", "This cannot be answered now; try again in a moment."
+            ) from error
+
+    def close(self) -> None:
+        """End what is under way and what waits, then close the files."""
+        self._thread.submit(self._queries.close)
+        self._thread.shutdown()

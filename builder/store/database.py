@@ -1,0 +1,249 @@
+"""Caches in SQLite: opening one, the checksums that show damage; the tables of the state's.
+
+Everything in a cache can be made again, so a damaged file is thrown away, and nothing waits for
+the disk. Damage that SQLite does not notice shows in the checksums: each table has one over its
+rows, which triggers keep up to date.
+"""
+
+import contextlib
+import os
+import sqlite3
+import zlib
+from urllib.parse import quote
+
+import msgspec
+
+from builder.model.errors import OperatorError
+
+STATE_FILE = "build.sqlite3"
+# How long to wait for another program that has the file locked.
+LOCK_SECONDS = 5.0
+
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE repo (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,          -- owner/name
+    owner TEXT NOT NULL,
+    mark TEXT NOT NULL,               -- of its files; empty: look again
+    versions_count INTEGER NOT NULL,
+    pulls INTEGER NOT NULL,           -- 0 where nobody counts them, so that orders hold meanwhile
+    updated INTEGER NOT NULL,         -- epoch seconds
+    created INTEGER NOT NULL,
+    trend INTEGER NOT NULL,
+    tags TEXT NOT NULL,               -- joined by spaces
+    digest BLOB NOT NULL,             -- of summary and card
+    text_digest BLOB NOT NULL,        -- of all that search looks at
+    line BLOB NOT NULL,
+    summary BLOB NOT NULL,
+    card BLOB NOT NULL,
+    versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
+    checksum INTEGER NOT NULL         -- of all the above but the key
+);
+CREATE INDEX repo_mark ON repo (id, mark);
+CREATE INDEX repo_owner ON repo (owner);
+CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
+CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
+CREATE INDEX repo_new ON repo (created DESC, id, digest);
+CREATE TABLE tag (
+    name TEXT NOT NULL,
+    repo INTEGER NOT NULL,
+    -- As in its repo, so that the first page of a tag's list is found without reading the rest.
+    id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    pulls INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    trend INTEGER NOT NULL,
+    PRIMARY KEY (name, repo)
+) WITHOUT ROWID;
+CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
+CREATE INDEX tag_trending ON tag (name, trend DESC, id);
+CREATE INDEX tag_new ON tag (name, created DESC, id);
+-- How many repos have a tag, and, without a name, how many there are.
+CREATE TABLE total (
+    tag TEXT PRIMARY KEY, repos INTEGER NOT NULL, versions INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE owner (
+    handle TEXT PRIMARY KEY, mark TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE page (
+    tag TEXT NOT NULL,                -- empty: all repos
+    sort TEXT NOT NULL, number INTEGER NOT NULL,
+    digest BLOB NOT NULL,             -- empty: may be on the site, and with any rows
+    PRIMARY KEY (tag, sort, number)
+) WITHOUT ROWID;
+-- What is begun. Committed before the first file of it is touched, so a build that dies is
+-- taken up where it was.
+CREATE TABLE todo (
+    kind TEXT NOT NULL,               -- repo, owner, first page, list, pulls, site …
+    name TEXT NOT NULL,               -- a list's is its tag, empty for all repos
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+-- What may have lost its object; if it has, the build after the next removes it, or the next
+-- where it is due. Outlives the rest, or repeated full builds would remove nothing.
+CREATE TABLE IF NOT EXISTS orphan (
+    file TEXT PRIMARY KEY, is_due INTEGER NOT NULL
+) WITHOUT ROWID;
+-- What the search index holds. Outlives the rest: making the index again takes longest.
+CREATE TABLE IF NOT EXISTS indexed (
+    id TEXT PRIMARY KEY,
+    text_digest BLOB NOT NULL,
+    words BLOB NOT NULL               -- those that count in the table word, compressed
+) WITHOUT ROWID;
+-- Words and what they are found by, where the two differ, with the number of repos.
+CREATE TABLE IF NOT EXISTS word (
+    surface TEXT NOT NULL, stem TEXT NOT NULL, repos INTEGER NOT NULL,
+    PRIMARY KEY (surface, stem)
+) WITHOUT ROWID;
+"""
+
+# Tables that outlive a reset do so only as long as they are made like this.
+SCHEMA_VERSION = zlib.crc32(SCHEMA.encode()) >> 1
+
+
+# Errors that the machine or another process is to blame for. All others come from damage, or from
+# us; some have no code, such as that of a text that is not UTF-8.
+_TROUBLE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+}  # fmt: skip
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class DamageError(sqlite3.DatabaseError):
+    """A row that is not what was written."""
+
+
+def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
+    """Open the database, with explicit transactions. Raises OperatorError."""
+    # A reader's thread is not the one that opened it.
+    options = {"isolation_level": None, "check_same_thread": False, "timeout": LOCK_SECONDS}
+    try:
+        if read_only:
+            return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
+        db = sqlite3.connect(path, **options)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = OFF")
+        # Or the triggers would not see a row that is replaced.
+        db.execute("PRAGMA recursive_triggers = ON")
+        db.create_function("checksum", -1, checksum, deterministic=True)
+        return db
+    except sqlite3.Error as error:
+        if is_damaged(error):
+            raise
+        raise OperatorError(f"Cannot open the state {path}: {error}.") from None
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether an error can come from a damaged file; else from a full disk, a lock, a right."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return True
+    return code is None or code & 0xFF not in _TROUBLE
+
+
+def checksum(*values: int | str | bytes | None) -> int:
+    """Of a row's values."""
+    return zlib.crc32(_encode(values))
+
+
+def keep_checksums(db: sqlite3.Connection) -> None:
+    """Compute the checksum of each table, and keep it up to date from now on."""
+    stop_checksums(db)
+    db.execute("CREATE TABLE checksum (name TEXT PRIMARY KEY, value INTEGER NOT NULL)")
+    for table, columns in _tables(db).items():
+        old, new = (f"checksum({', '.join(f'{row}.{one}' for one in columns)})"
+                    for row in ("old", "new"))  # fmt: skip
+        db.execute("INSERT INTO checksum VALUES (?, ?)", (table, _sum(db, table, columns)))
+        changes = {"INSERT": f"+ {new}", "DELETE": f"- {old}", "UPDATE": f"+ {new} - {old}"}
+        for event, change in changes.items():
+            db.execute(
+                f"CREATE TRIGGER checksum_{table}_{event} AFTER {event} ON {table} BEGIN "
+                f"UPDATE checksum SET value = value {change} WHERE name = '{table}'; END"
+            )
+    db.execute("INSERT INTO checksum VALUES ('sqlite_master', ?)", (_sum_schema(db),))
+
+
+def stop_checksums(db: sqlite3.Connection) -> None:
+    """Keep none until ``keep_checksums``: a table that is filled anew is summed up faster then."""
+    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for (name,) in triggers:
+        db.execute(f"DROP TRIGGER {name}")
+    db.execute("DROP TABLE IF EXISTS checksum")
+
+
+def find_damage(path: str, version: int) -> str | None:
+    """What shows that a database is damaged; None for one that is sound, that is not there, or
+    whose tables have another ``user_version``. Reads all of it. Raises OperatorError.
+    """
+    try:
+        with open(path, "rb") as file:
+            formats = file.read(20)[18:]
+        if formats not in (b"", b"\1\1", b"\2\2"):
+            # SQLite would say that nobody may write to it.
+            return "its header has an unknown format"
+        with contextlib.closing(connect(path, read_only=False)) as db:
+            return _find_damage(db, version)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise OperatorError(f"Cannot read the state {path}: {error.strerror}.") from None
+    except (sqlite3.Error, UnicodeError) as error:
+        # The name of a table, too, can be no UTF-8 any more.
+        if isinstance(error, UnicodeError) or is_damaged(error):
+            return str(error)
+        raise OperatorError(f"Cannot read the state {path}: {error}.") from None
+
+
+def _find_damage(db: sqlite3.Connection, version: int) -> str | None:
+    ((found,),) = db.execute("PRAGMA integrity_check(1)")
+    if found != "ok":
+        return found
+    if db.execute("PRAGMA user_version").fetchone() != (version,):
+        return None
+    known = dict(db.execute("SELECT name, value FROM checksum"))
+    if known.get("sqlite_master") != _sum_schema(db):
+        return "the tables are not those that were made"
+    for table, columns in _tables(db).items():
+        if known.get(table) != _sum(db, table, columns):
+            return f"the rows of the table {table} are not those that were written"
+    return None
+
+
+def _tables(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """The names of all tables and of their columns."""
+    tables = db.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name != 'checksum' ORDER BY name"
+    ).fetchall()
+    return {
+        name: [column[1] for column in db.execute(f"PRAGMA table_info({name})")]
+        for (name,) in tables
+    }
+
+
+def _sum_schema(db: sqlite3.Connection) -> int:
+    return _sum(db, "sqlite_master", ["type", "name", "tbl_name", "rootpage", "sql"])
+
+
+def _sum(db: sqlite3.Connection, table: str, columns: list[str]) -> int:
+    rows = f"SELECT coalesce(sum(checksum({', '.join(columns)})), 0) FROM {table}"
+    return db.execute(rows).fetchone()[0]
+
+
+def remove(path: str) -> None:
+    """Throw the database away."""
+    for suffix in ("", "-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + suffix)
+
+
+def boot_id() -> str:
+    """Differs after each start of the machine, where the system tells."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return "unknown"

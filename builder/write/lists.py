@@ -1,0 +1,125 @@
+"""Renders and writes the pages of lists: all repos and each tag's, in each order.
+
+A page's digest is over its meta and its rows' digests. Pages whose digest is that of the last
+build are not looked at again, so a new version costs the pages between its repo's old place
+and its new one.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+from builder.model.routes import (
+    BY_NAME,
+    LIST_PAGES_MAX,
+    PAGE_SIZE,
+    SORTS,
+    list_api,
+    list_page,
+)
+from builder.render.envelopes import envelope, list_meta, page_count
+from builder.render.pages import Pages
+from builder.store.site import Site
+from builder.store.state import State
+
+PAGES_PER_STRETCH = 20
+
+
+class StalePage(NamedTuple):
+    """A page that has to be written; ``keys`` are its repos in the state."""
+
+    tag: str | None
+    sort: str
+    number: int
+    total: int
+    keys: list[int]
+    digest: bytes
+
+
+def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
+    """The first pages of a list that are not on the site as they should be, in all its orders.
+
+    ``tag`` None: all repos. The state takes note that they are about to be written. Costs the
+    same for a list of any length.
+    """
+    total, _ = state.totals(tag)
+    if not total and tag:
+        return []
+    pages = [
+        _make_page(tag, sort, 1, total, state.order(tag, sort, PAGE_SIZE)) for sort in SORTS
+    ]  # fmt: skip
+    return [page for page in pages if _note_stale(state, page, state.page(tag, page.sort, 1))]
+
+
+class Stretch(NamedTuple):
+    """Some pages of a list in one order. ``pages`` are the stale ones of them; ``gone`` are files
+    of pages past the list's end; ``following`` is the number of the page after these, or None.
+    """
+
+    pages: list[StalePage]
+    gone: list[str]
+    following: int | None
+
+
+def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
+    """As ``find_stale_first``, for a stretch of pages in one order, from page ``first`` on."""
+    total, _ = state.totals(tag)
+    last = page_count(total) if total or tag is None else 0
+    following = first + PAGES_PER_STRETCH
+    order = state.order(
+        tag, sort, PAGES_PER_STRETCH * PAGE_SIZE, offset=(first - 1) * PAGE_SIZE
+    )  # fmt: skip
+    known = state.pages(tag, sort, first)
+    stale = []
+    for number in range(first, min(last + 1, following)):
+        start = (number - first) * PAGE_SIZE
+        page = _make_page(tag, sort, number, total, order[start : start + PAGE_SIZE])
+        if _note_stale(state, page, known.get(number)):
+            stale.append(page)
+    if following <= last:
+        return Stretch(stale, [], following)
+    gone = [number for number in known if number > last]
+    state.drop_pages_after(tag, sort, last)
+    return Stretch(stale, [file for page in gone for file in _files(tag, sort, page)], None)
+
+
+def _files(tag: str | None, sort: str, number: int) -> list[str]:
+    files = [list_api(tag, sort, number).file]
+    if number <= LIST_PAGES_MAX:
+        files.append(list_page(tag, sort, number).file)
+    return files
+
+
+def _make_page(
+    tag: str | None, sort: str, number: int, total: int, rows: list[tuple[int, bytes]]
+) -> StalePage:
+    digest = _page_digest(number, total, [digest for _, digest in rows])
+    return StalePage(tag, sort, number, total, [key for key, _ in rows], digest)
+
+
+def _note_stale(state: State, page: StalePage, known: bytes | None) -> bool:
+    if known == page.digest:
+        return False
+    state.put_page(page.tag, page.sort, page.number, b"")
+    return True
+
+
+def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
+    hasher = hashlib.blake2b(b"%d/%d" % (number, total), digest_size=12)
+    hasher.update(b"".join(rows))
+    return hasher.digest()
+
+
+def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
+    """Write one page of a list, as JSON and, unless too deep, for people, and remember that."""
+    tag, sort, number = page.tag, page.sort, page.number
+    rows = state.rows(page.keys)
+    meta = list_meta(number, page.total, sort, tag)
+    data = envelope([summary for summary, _ in rows], meta)
+    site.write(list_api(tag, sort, number).file, data)
+    if (tag, sort, number) == (None, SORTS[0], 1):
+        site.write(BY_NAME["repos"].file, data)
+    if number <= LIST_PAGES_MAX:
+        is_cut = number == LIST_PAGES_MAX < meta.pages
+        html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)
+        site.write(list_page(tag, sort, number).file, html)
+    state.put_page(tag, sort, number, page.digest)

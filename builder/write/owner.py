@@ -1,0 +1,36 @@
+"""Renders and writes an owner's record, feed and page."""
+
+from builder.model.routes import BY_NAME
+from builder.model.settings import Settings
+from builder.render import derive, envelopes, feeds
+from builder.render.pages import pages_of
+from builder.store import content
+from builder.store.site import Site
+from builder.store.state import State
+from builder.write.orphans import files_of
+
+
+def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:
+    """Write an owner's files, and remember the profile that they were made of.
+
+    An owner with neither profile nor repos is forgotten instead. Raises ContentError.
+    """
+    mark = content.owner_mark(settings.content, owner)
+    profile = content.read_owner(settings.content, owner)
+    rows = state.owner_rows(owner)
+    if not profile and not rows:
+        state.remove_owner(owner)
+        state.add_orphans(files_of("owner", owner=owner))
+        return
+    user = derive.user_record(
+        owner, profile, state.joined_at(owner), len(rows), state.owner_pulls(owner)
+    )
+    summaries = [summary for summary, _ in rows]
+    data = envelopes.single(envelopes.user_bytes(user, summaries))
+    site.write(BY_NAME["user"].file_for(owner=owner), data)
+    feed = feeds.owner_feed(settings, user, summaries)
+    site.write(BY_NAME["owner_feed"].file_for(owner=owner), feed)
+    pages = pages_of(settings)
+    page = pages.render_list("owner.html", [card for _, card in rows], user=user)
+    site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
+    state.put_owner(owner, mark)

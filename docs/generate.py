@@ -1,0 +1,248 @@
+"""Writes the parts of the documents that follow from the code, between their markers.
+
+    python docs/generate.py            rewrite them
+    python docs/generate.py --check    exit status 1 if one is not as the code says
+
+A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from builder.model import errors, names, records
+from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
+from builder.model.routes import CACHE_CONTROL, GZIP, ROUTES
+from builder.render.shell_client import CLIENT
+from cli.hubctl import main as hubctl
+from mcp_app.schemas import describe, schema
+from mcp_app.tools import TOOLS, Tool
+from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
+from publisher.trusted.issuers import Kind
+from publisher.trusted.publishers import TrustedPublisher
+from publisher.web.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
+from publisher.web.idempotency import KEPT_SECONDS
+from publisher.web.incoming import BODY_BYTES_MAX
+from publisher.web.pages.snippets import workflow
+from publisher.write.fields import METADATA_FIELDS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    "README.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
+    "docs/use/read-api.md", "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
+    "docs/use/publish-from-ci.md",
+]  # fmt: skip
+
+
+def endpoints() -> str:
+    """The public rows of the table of routes."""
+    rows = ["| endpoint | file of the site | what it returns |", "|---|---|---|"]
+    for route in ROUTES:
+        if route.summary:
+            url = f"`{route.query or route.url}`"
+            rows.append(f"| {url} | `{route.file}` | {route.summary} |")
+    return "\n".join(rows)
+
+
+def caching() -> str:
+    """Which cache rule each public endpoint has."""
+    rows = ["| `Cache-Control` | endpoints |", "|---|---|"]
+    for cache, header in CACHE_CONTROL.items():
+        urls = [f"`{r.query or r.url}`" for r in ROUTES if r.summary and r.cache == cache]
+        if urls:
+            rows.append(f"| `{header}` | {', '.join(urls)} |")
+    return "\n".join(rows)
+
+
+def pages() -> str:
+    """The rows of the table that are pages for people."""
+    rows = ["| page | file of the site |", "|---|---|"]
+    rows += [f"| `{r.url}` | `{r.file}` |" for r in ROUTES if not r.is_api and r.media != GZIP]
+    return "\n".join(rows)
+
+
+def statuses() -> str:
+    """Every error code with its HTTP status."""
+    rows = ["| status | codes |", "|---|---|"]
+    for status in sorted(set(errors.STATUS.values())):
+        codes = [f"`{code}`" for code, of in errors.STATUS.items() if of == status]
+        rows.append(f"| {status} | {', '.join(codes)} |")
+    return "\n".join(rows)
+
+
+def reserved() -> str:
+    """The owners' names that the site uses itself."""
+    return ", ".join(f"`{name}`" for name in sorted(names.RESERVED_OWNERS))
+
+
+def publish_fields() -> str:
+    """What the body of a publication may have."""
+    schema = msgspec.json.schema(records.Draft)["$defs"]["Draft"]
+    rows = ["| field | value | left out |", "|---|---|---|"]
+    for field, of in schema["properties"].items():
+        if field in schema["required"]:
+            default = "**required**"
+        elif field in METADATA_FIELDS:
+            default = "front matter, else as before"
+        else:
+            default = f"`{json.dumps(of['default'])}`" if "default" in of else "nothing"
+        rows.append(f"| `{field}` | {_value(of)} | {default} |")
+    return "\n".join(rows)
+
+
+def _value(schema: dict[str, Any]) -> str:
+    """In a few words, what fits this JSON schema."""
+    if "anyOf" in schema:
+        return ", or ".join(_value(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2].lower()
+    if schema["type"] == "array":
+        return f"list of at most {schema['maxItems']}: {_value(schema['items'])}"
+    if schema["type"] != "string":
+        return schema["type"]
+    told = [schema["description"]] if "description" in schema else []
+    told += [f'as `"{example}"`' for example in schema.get("examples", ())]
+    if "maxLength" in schema:
+        least = f"{schema['minLength']} to" if "minLength" in schema else "at most"
+        told.append(f"{least} {schema['maxLength']:,} characters")
+    return ", ".join(["text", *told])
+
+
+def publish_limits() -> str:
+    """How much may be published, and how often."""
+    limits = [
+        ("publications a minute for each owner", PUBLISH_LIMIT),
+        ("requests a minute without a right token, for each address", FAILED_AUTH_LIMIT),
+        ("bytes of `content` as UTF-8", records.CONTENT_BYTES_MAX),
+        ("bytes of the request's body", BODY_BYTES_MAX),
+        ("versions of a repo", names.VERSIONS_PER_REPO_MAX),
+        ("levels of lists and objects in `parameters`", records.NESTING_MAX),
+        ("hours that an `Idempotency-Key` is known", KEPT_SECONDS // 3600),
+        ("warnings or `details` in an answer", MESSAGES_MAX),
+        ("characters of each of these", MESSAGE_CHARS_MAX),
+        ("days that a token is good, by default", EXPIRES_DAYS_DEFAULT),
+        ("days that a token is good, at most", EXPIRES_DAYS_MAX),
+    ]
+    rows = [f"| {what} | {limit:,} |" for what, limit in limits]
+    return "\n".join(["| limit | |", "|---|---|", *rows])
+
+
+def tools() -> str:
+    """The tools of the MCP server, with what they take and give."""
+    return "\n\n".join(_tool(tool) for tool in TOOLS.values())
+
+
+def _tool(tool: Tool) -> str:
+    takes, gives = schema(tool.takes), schema(tool.gives)
+    rows = ["| argument | value | meaning |", "|---|---|---|"]
+    for name, of in takes["properties"].items():
+        value = describe(of)
+        if "default" in of:
+            value += f"; default {of['default']}"
+        if name in takes["required"]:
+            value += "; **required**"
+        rows.append(f"| `{name}` | {value} | {of['description']} |")
+    parts = []
+    for name, of in gives["properties"].items():
+        of_items = of.get("items", {}).get("properties", ())
+        within = f" ({', '.join(f'`{item}`' for item in of_items)})" if of_items else ""
+        absent = "" if name in gives["required"] else "?"
+        parts.append(f"`{name}`{absent}{within}")
+    table = "\n".join(rows)
+    return f"### `{tool.name}`\n\n{tool.description}\n\n{table}\n\nGives {', '.join(parts)}."
+
+
+def commands() -> str:
+    """The help of every command, as it prints it."""
+    return "\n\n".join(_helps(hubctl, "hubctl", None))
+
+
+def client() -> str:
+    """The help of the shell client and of each of its commands, as it prints it."""
+    parts = []
+    for command in ("", "pull", "cat", "search", "versions", "push"):
+        told = subprocess.run(
+            ["sh", CLIENT, "help", *command.split()], capture_output=True, text=True, check=True,
+            env={"PATH": os.environ["PATH"]},
+        )  # fmt: skip
+        parts.append(f"### `hub {command}".rstrip() + f"`\n\n```text\n{told.stdout}```")
+    return "\n\n".join(parts)
+
+
+def trusted_github() -> str:
+    """The workflow of GitHub Actions that needs no stored token."""
+    return _trusted("github", "publish-prompts.yml", "hub")
+
+
+def trusted_gitlab() -> str:
+    """The job of GitLab that needs no stored token."""
+    return _trusted("gitlab", ".gitlab-ci.yml", "")
+
+
+def _trusted(kind: Kind, file: str, environment: str) -> str:
+    """As an owner sees it who publishes from the default branch, whatever its name."""
+    ada = TrustedPublisher(
+        id="", owner="ada", repo="", issuer="", project="", project_id="", workflow=file, branch="",
+        environment=environment, added_at=0, used_at=None,
+    )  # fmt: skip
+    return f"```yaml\n{workflow('https://prompts.example.org', kind, ada)}```"
+
+
+def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent,
+        max_content_width=90, terminal_width=90, help_option_names=["-h", "--help"],
+    )  # fmt: skip
+    yield f"## `{context.command_path}`\n\n```text\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            yield from _helps(command.get_command(context, each), each, context)
+
+
+PARTS = {
+    part.__name__: part
+    for part in (
+        endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
+        commands, client, trusted_github, trusted_gitlab,
+    )
+}  # fmt: skip
+
+
+def rewritten(text: str) -> str:
+    """``text`` with each part as the code says."""
+
+    def replace(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"<!-- begin {name} -->\n{PARTS[name]()}\n<!-- end {name} -->"
+
+    return re.sub(r"<!-- begin (\w+) -->.*?<!-- end \1 -->", replace, text, flags=re.DOTALL)
+
+
+def main() -> int:
+    is_check = "--check" in sys.argv[1:]
+    stale = []
+    for document in DOCUMENTS:
+        path = ROOT / document
+        text = path.read_text()
+        if rewritten(text) != text:
+            stale.append(document)
+            if not is_check:
+                path.write_text(rewritten(text))
+    if is_check and stale:
+        print(f"Not as the code says: {', '.join(stale)}. Run: python docs/generate.py")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""A prompt made ready to use: which one is meant, and its text with variables filled in."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, Self
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import Repo, Variable
+from builder.text.prompts import fill, filled_chars, variable_names
+from mcp_app.reader import Reader, not_whole
+
+FILLED_CHARS_MAX = 1_000_000
+NAMES_TOLD = 10
+
+
+class PromptId(NamedTuple):
+    """``owner/name``, or ``owner/name@x.y.z``."""
+
+    owner: str
+    name: str
+    version: Version | None
+
+    @classmethod
+    def checked(cls, owner: str, name: str, version: str | None) -> Self:
+        """From a caller's texts. Raises RequestError ``invalid_name`` or ``invalid_version``."""
+        return cls(
+            names.check_owner(owner),
+            names.check_repo(name),
+            None if version is None else Version.parse(version),
+        )
+
+    @property
+    def repo_id(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+
+class Prompt(NamedTuple):
+    """One version of a prompt, with its repo's latest metadata."""
+
+    repo: Repo
+    version: str
+    content: str
+    body: str
+    published_at: str
+    sha256: str
+    variables: list[Variable]
+    parameters: dict[str, Any]
+
+    @property
+    def repo_id(self) -> str:
+        return f"{self.repo.owner}/{self.repo.name}"
+
+
+def parse_id(text: str) -> PromptId:
+    """Read an id. Raises RequestError ``invalid_parameter``, ``invalid_name`` or
+    ``invalid_version``.
+    """
+    repo_id, at, version = text.strip().partition("@")
+    owner, slash, name = repo_id.partition("/")
+    if not slash:
+        raise RequestError(
+            "invalid_parameter",
+            "An id is owner/name, or owner/name@1.2.0 for one version; search_prompts gives ids.",
+        )
+    return PromptId.checked(owner, name, version if at else None)
+
+
+async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
+    """Raises RequestError ``repo_not_found`` that names the nearest ids."""
+    repo = await reader.repo(owner, name)
+    if repo is None:
+        similar = await reader.similar(f"{owner}/{name}")
+        advice = f"Similar ids: {', '.join(similar)}." if similar else "search_prompts gives ids."
+        raise RequestError("repo_not_found", f"There is no prompt {owner}/{name} here. {advice}")
+    return repo
+
+
+async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
+    """The version that is wanted, else the latest.
+
+    Raises RequestError ``repo_not_found`` or ``version_not_found``, saying which there are.
+    """
+    repo = await find_repo(reader, wanted.owner, wanted.name)
+    if wanted.version is None or str(wanted.version) == repo.latest_version:
+        return Prompt(
+            repo, repo.latest_version, repo.content, repo.body, repo.updated_at, repo.sha256,
+            repo.variables, repo.parameters,
+        )  # fmt: skip
+    version = await reader.version(wanted.owner, wanted.name, wanted.version)
+    if version is None:
+        newest = [entry.version for entry in await reader.versions(wanted.owner, wanted.name)]
+        if str(wanted.version) in newest:
+            raise not_whole()
+        raise RequestError(
+            "version_not_found",
+            f"{wanted.repo_id} has no version {wanted.version}. It has {told(newest)}; "
+            "list_versions gives all.",
+        )
+    return Prompt(
+        repo, version.version, version.content, version.body, version.published_at,
+        version.sha256, version.variables, version.parameters,
+    )  # fmt: skip
+
+
+class Filled(NamedTuple):
+    """A text, and the names of the variables that are left in it."""
+
+    text: str
+    missing: list[str]
+
+
+def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
+    """The text with what was given in the place of its variables, and defaults for the rest.
+
+    A variable that is neither given, nor has a default, nor may be left out, stays. Where
+    ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
+    that is none of the prompt's.
+    """
+    used = variable_names(prompt.body)
+    if arguments is None:
+        return Filled(prompt.body, used)
+    declared = {variable.name: variable for variable in prompt.variables}
+    known = dict.fromkeys([*declared, *used])
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if not given.keys() <= known.keys():
+        raise RequestError(
+            "invalid_parameter",
+            f"There is an unknown argument; this prompt takes {told(known) or 'none'}.",
+        )
+    values = {}
+    for name in known:
+        variable = declared.get(name)
+        if name in given:
+            if variable:
+                _check_value(variable, given[name])
+            values[name] = as_text(given[name])
+        elif variable and variable.default is not None:
+            values[name] = as_text(variable.default)
+        elif variable and not variable.required:
+            values[name] = ""
+    if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
+        raise RequestError(
+            "invalid_parameter",
+            f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters; give "
+            "shorter arguments.",
+        )
+    return Filled(fill(prompt.body, values), [name for name in used if name not in values])
+
+
+def told(names: Iterable[str]) -> str:
+    """Names as an error tells them: not all, where there are many."""
+    shown = list(islice(names, NAMES_TOLD + 1))
+    return ", ".join([*shown[:NAMES_TOLD], *(["…"] if len(shown) > NAMES_TOLD else [])])
+
+
+def as_text(value: Any) -> str:
+    """A value as it stands in a filled-in text: a text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check_value(variable: Variable, value: Any) -> None:
+    text = as_text(value)
+    if variable.enum and text not in map(as_text, variable.enum):
+        # The values themselves are a contributor's text, and have no place in an error.
+        raise RequestError(
+            "invalid_parameter",
+            f"{variable.name} must be one of the values in its enum; get_prompt without arguments "
+            "shows them in variables.",
+        )
+    if not _FITS[variable.type](value, text):
+        raise RequestError("invalid_parameter", f"{variable.name} must be of type {variable.type}.")
+
+
+_is_integer = re.compile(r"-?(0|[1-9][0-9]*)(\.0+)?").fullmatch
+_is_number = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
+
+# By type, whether a value is of it. Clients that have only texts to give may give it as one.
+_FITS = {
+    "string": lambda value, text: not isinstance(value, dict | list),
+    "integer": lambda value, text: _is_integer(text),
+    "number": lambda value, text: _is_number(text),
+    "boolean": lambda value, text: text in ("true", "false"),
+    "array": lambda value, text: isinstance(value, list | str),
+    "object": lambda value, text: isinstance(value, dict | str),
+}

@@ -1,0 +1,30 @@
+"""The top of the catalogue, for lists that a client takes whole before it does anything."""
+
+from typing import Any
+
+from builder.model.errors import RequestError
+from builder.model.records import RepoSummary
+from builder.model.routes import PAGE_SIZE
+from builder.search.queries import ListQuery
+from mcp_app.cursors import Offset, make_cursor, read_cursor
+from mcp_app.reader import Reader
+
+TOP_MAX = 200
+
+
+async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary], dict[str, Any]]:
+    """A page of the repos that are read most, and ``nextCursor`` if there is another.
+
+    Raises RequestError ``invalid_parameter`` for a cursor of another list.
+    """
+    start = read_cursor(cursor, Offset, "top", *reader.scope) if cursor else 0
+    try:
+        rows, total = await reader.find(ListQuery(), start, PAGE_SIZE)
+    except RequestError as error:
+        if error.code != "tag_not_found":
+            raise
+        rows, total = [], 0  # a scope that has lost its last repo
+    end = start + len(rows)
+    if rows and end < min(total, TOP_MAX):
+        return rows, {"nextCursor": make_cursor(end, "top", *reader.scope)}
+    return rows, {}

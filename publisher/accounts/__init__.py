@@ -1,0 +1,1 @@
+"""Owners, their tokens and how people sign in, in one database."""

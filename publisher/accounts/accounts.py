@@ -1,0 +1,384 @@
+"""Who may publish where: the tokens that publish in the name of an owner.
+
+Personal tokens are made by people and live for days; those of trusted publishers are made for one
+job of a CI, and live for minutes. A token's text is given once and never stored; what is stored is
+its SHA-256, which is enough for a secret of 190 bits. What is done to an account is noted in its
+log. Nothing is remembered between calls, so that a revocation holds at once in every process.
+Times are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
+RequestError ``storage_unavailable`` as the database does.
+"""
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from builder.model import names, records
+from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
+from publisher.accounts import clock
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.owners import Owners
+from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.tokens import is_token, make_token
+
+TOKEN_NAME_CHARS_MAX = 64
+EXPIRES_DAYS_DEFAULT = 90
+EXPIRES_DAYS_MAX = 365
+# Tokens that are revoked or expired are kept so long, and so many of an owner.
+ENDED_KEPT_DAYS = 365
+ENDED_KEPT_MAX = 1000
+TRUSTED_ONLY_MAX = 1000
+# A last use is written at most this often, or each publication would wait for it.
+USE_NOTED_EVERY_SECONDS = 60
+# How long a job of a trusted publisher has.
+TRUSTED_SECONDS = 15 * 60
+
+LOCKED = "The account is locked; ask whoever runs this hub."
+
+_DAY_SECONDS = 86_400
+_REPOS_SHOWN = 5
+
+
+class Token(NamedTuple):
+    """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
+    ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it was made for;
+    None for a personal token.
+    """
+
+    id: str
+    owner: str
+    name: str
+    repos: tuple[str, ...]
+    created_at: int
+    expires_at: int
+    last_used_at: int | None
+    revoked_at: int | None
+    trusted_publisher: str | None
+
+    def state(self, now: datetime | None = None) -> str:
+        """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if clock.seconds(now) >= self.expires_at else "active"
+
+    def scope(self) -> str:
+        """Where it may publish, for people: ``ann/*``, or some repos."""
+        return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
+
+
+_SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
+
+
+class Accounts(Owners):
+    """The owners of a database, and their tokens.
+
+    ``address``, where it is given: of whose request it is, for the account's log.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._events = Events(database)
+
+    def create_token(
+        self,
+        owner: str,
+        name: str,
+        repos: Sequence[str] = (),
+        expires_days: int = EXPIRES_DAYS_DEFAULT,
+        now: datetime | None = None,
+        *,
+        address: str = "",
+    ) -> tuple[str, Token]:
+        """A new personal token and its text, which nothing can tell again.
+
+        ``repos`` (``name`` or ``owner/name``) are all it is good for; none: all of the owner's.
+        Raises RequestError ``invalid_name``; OperatorError for an unknown owner, a name that
+        cannot be or is another token's, and an expiry that is not 1 to 365 days.
+        """
+        names.check_owner(owner)
+        _check_token_name(name)
+        if not 1 <= expires_days <= EXPIRES_DAYS_MAX:
+            raise OperatorError(
+                f"A token is good for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}."
+            )
+        with self._database.transaction():
+            self.check_known(owner)
+            self._check_unused(owner, name)
+            self._drop_ended(owner, now)
+            text, token = self._add_token(
+                owner, name, repos, expires_days * _DAY_SECONDS, None, now
+            )
+            self._events.note(
+                owner, "token_made", subject=token.id, address=address, note=name, now=now
+            )
+        return text, token
+
+    def create_trusted_token(
+        self, owner: str, repos: Sequence[str], trusted_publisher: str,
+        now: datetime | None = None,
+    ) -> tuple[str, Token]:  # fmt: skip
+        """A token for one job of a trusted publisher, for a quarter of an hour, and its text.
+
+        Raises RequestError ``insufficient_scope`` for an owner who is locked out.
+        """
+        with self._database.transaction():
+            if self.locked_at(owner) is not None:
+                raise RequestError("insufficient_scope", LOCKED)
+            # Of no use to anybody any more, and jobs make thousands.
+            self._database.execute(
+                "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
+                (clock.seconds(now) - _DAY_SECONDS,),
+            )
+            return self._add_token(owner, "", repos, TRUSTED_SECONDS, trusted_publisher, now)
+
+    def _add_token(
+        self, owner: str, name: str, repos: Sequence[str], seconds: int,
+        trusted_publisher: str | None, now: datetime | None,
+    ) -> tuple[str, Token]:  # fmt: skip
+        text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
+        token = Token(
+            id=token_id,
+            owner=owner,
+            # No two tokens of an owner have the same name.
+            name=name or f"job-{token_id}",
+            repos=tuple(dict.fromkeys(_repo_of(owner, repo) for repo in repos)),
+            created_at=created_at,
+            expires_at=created_at + seconds,
+            last_used_at=None,
+            revoked_at=None,
+            trusted_publisher=trusted_publisher,
+        )
+        self._database.execute(
+            f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
+            f"VALUES (?, {', '.join('?' * len(Token._fields))})",
+            (hash_secret(text), *token._replace(repos=" ".join(token.repos))),
+        )
+        return text, token
+
+    def tokens(self, owner: str | None = None) -> list[Token]:
+        """The personal tokens (of an owner), by owner and age: those that are active, and of those
+        that are revoked or expired the last year's, as far as there is room.
+
+        Raises RequestError ``invalid_name``; OperatorError for an unknown owner.
+        """
+        if owner is None:
+            return self._find("WHERE trusted_publisher IS NULL ORDER BY owner, created_at, name")
+        self.check_known(names.check_owner(owner))
+        return self._find(
+            "WHERE owner = ? AND trusted_publisher IS NULL ORDER BY created_at, name", owner
+        )
+
+    def revoke(
+        self, owner: str, name_or_id: str, now: datetime | None = None, *, address: str = ""
+    ) -> tuple[Token, bool]:
+        """Make a token invalid at once, for ever; tells whether it was not before.
+
+        Raises RequestError ``invalid_name``; OperatorError for an unknown owner or token.
+        """
+        names.check_owner(owner)
+        with self._database.transaction():
+            self.check_known(owner)
+            # Names can be used again, and look like ids; an id is always this one token's.
+            found = self._find(
+                "WHERE owner = ?1 AND (id = ?2 OR name = ?2) "
+                "ORDER BY id = ?2 DESC, revoked_at IS NULL DESC, revoked_at DESC LIMIT 1",
+                owner, name_or_id,
+            )  # fmt: skip
+            if not found:
+                raise OperatorError(
+                    f"{owner} has no token {name_or_id}; `hubctl token list {owner}` shows all."
+                )
+            (token,) = found
+            if token.revoked_at is not None:
+                return token, False
+            token = token._replace(revoked_at=clock.seconds(now))
+            self._database.execute(
+                "UPDATE token SET revoked_at = ? WHERE id = ?", (token.revoked_at, token.id)
+            )
+            self._drop_ended(owner, now)
+            self._events.note(
+                owner, "token_revoked", subject=token.id, address=address, note=token.name, now=now
+            )
+        return token, True
+
+    def authenticate(self, text: str | None, now: datetime | None = None) -> Token:
+        """The token with this text, if it is good at this moment.
+
+        Raises RequestError ``missing_token``, ``invalid_token``, ``token_expired``.
+        """
+        if not text:
+            raise RequestError(
+                "missing_token",
+                "Publishing needs a token: send it as `Authorization: Bearer hub_…`. "
+                "One makes it in the account settings, or whoever runs this hub with "
+                "`hubctl token create`.",
+            )
+        if not is_token(text):
+            raise RequestError(
+                "invalid_token",
+                "The token is cut off or mistyped: copy all of it again, hub_ and the 38 letters "
+                "and digits behind it.",
+            )
+        digest = hash_secret(text)
+        rows = self._database.execute(
+            f"SELECT hash, {', '.join(Token._fields)} FROM token WHERE hash = ?", (digest,)
+        )
+        found = [_token_of(row) for stored, *row in rows if hmac.compare_digest(stored, digest)]
+        if not found or found[0].revoked_at is not None:
+            raise RequestError(
+                "invalid_token",
+                "The token is not known here: it was revoked, or it is another hub's. "
+                "Make a new one in the account settings.",
+            )
+        (token,) = found
+        if self.locked_at(token.owner) is not None:
+            raise RequestError("invalid_token", LOCKED)
+        if token.state(now) == "expired":
+            raise RequestError(
+                "token_expired",
+                f"The token expired at {format_time(token.expires_at)}. Make a new one in the "
+                "account settings, or have whoever runs this hub make one.",
+            )
+        return token
+
+    def note_use(self, token: Token, now: datetime | None = None, *, address: str = "") -> None:
+        """Remember that a token was used, to the minute, and from which addresses.
+
+        Each job has another address, so those of trusted publishers' tokens tell nothing.
+        """
+        if address and token.trusted_publisher is None:
+            alike = {"subject": token.id, "address": address}
+            if not self._events.has(token.owner, "token_new_address", **alike):
+                self._events.note(
+                    token.owner, "token_new_address", **alike, note=token.name, now=now
+                )
+        seconds = clock.seconds(now)
+        stale = seconds - USE_NOTED_EVERY_SECONDS
+        if token.last_used_at is None or token.last_used_at <= stale:
+            # Another request may have noted it since the token was read.
+            self._database.execute(
+                "UPDATE token SET last_used_at = ? "
+                "WHERE id = ? AND (last_used_at IS NULL OR last_used_at <= ?)",
+                (seconds, token.id, stale),
+            )
+
+    def trusted_only(self, owner: str) -> set[str]:
+        """The repos of an owner that take publications from trusted publishers alone."""
+        rows = self._database.execute("SELECT repo FROM trusted_only WHERE owner = ?", (owner,))
+        return {repo for (repo,) in rows}
+
+    def set_trusted_only(
+        self, owner: str, repo: str, is_on: bool, now: datetime | None = None, *, address: str = ""
+    ) -> None:
+        """Let a repo, which need not exist, take publications from trusted publishers alone, or
+        from personal tokens as well.
+
+        Raises RequestError ``invalid_name``; ``validation_failed`` for one repo too many.
+        """
+        names.check_repo(repo)
+        with self._database.transaction():
+            now_on = self.trusted_only(owner)
+            if is_on == (repo in now_on):
+                return
+            if is_on and len(now_on) >= TRUSTED_ONLY_MAX:
+                told = (
+                    f"is one too many: an owner can set {TRUSTED_ONLY_MAX:,} repos to trusted "
+                    "publishers only. Allow tokens for one that is no more"
+                )
+                raise validation_failed(Detail("repo", told))
+            self._database.execute(
+                "INSERT INTO trusted_only VALUES (?, ?)"
+                if is_on
+                else "DELETE FROM trusted_only WHERE owner = ? AND repo = ?",
+                (owner, repo),
+            )
+            kind = "trusted_only_on" if is_on else "trusted_only_off"
+            self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
+
+    def check_may_publish(self, token: Token, owner: str, name: str) -> None:
+        """Whether a token that is good is good for this repo, which need not exist.
+
+        Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
+        """
+        # Capitals are told of where names are checked.
+        if owner.lower() != token.owner:
+            raise RequestError(
+                "not_owner",
+                f"This token publishes for {token.owner} and nobody else: publish to "
+                f"{token.owner}/NAME, or use a token of the owner you mean.",
+            )
+        repo = name.lower()
+        if token.repos and repo not in token.repos:
+            more = len(token.repos) - _REPOS_SHOWN
+            shown = ", ".join(token.repos[:_REPOS_SHOWN])
+            shown += f" and {more} more" if more > 0 else ""
+            raise RequestError(
+                "insufficient_scope",
+                f"This token is only for these repos of {token.owner}: {shown}. Use another "
+                "token; the account settings make one for all repos, or for some.",
+            )
+        if token.trusted_publisher is None and repo in self.trusted_only(token.owner):
+            raise RequestError(
+                "insufficient_scope",
+                f"{token.owner}/{repo} takes publications from its trusted publishers alone. "
+                "Publish from their CI, or allow tokens in the account settings.",
+            )
+
+    def _find(self, clauses: str, *args: str) -> list[Token]:
+        return [_token_of(row) for row in self._database.execute(f"{_SELECT} {clauses}", args)]
+
+    def _check_unused(self, owner: str, name: str) -> None:
+        for token in self._find("WHERE owner = ? AND name = ? AND revoked_at IS NULL", owner, name):
+            raise OperatorError(
+                f"{owner} has a token named {name} already; choose another name, or revoke it "
+                f"first: `hubctl token revoke {owner} {token.id}`."
+            )
+
+    def _drop_ended(self, owner: str, now: datetime | None) -> None:
+        ended_at = "min(coalesce(revoked_at, expires_at), expires_at)"
+        self._database.execute(
+            "DELETE FROM token WHERE id IN (SELECT id FROM ("
+            f"SELECT id, {ended_at} AS ended_at, row_number() OVER "
+            f"(ORDER BY {ended_at} DESC, created_at DESC, id) AS place FROM token "
+            "WHERE owner = ?1 AND trusted_publisher IS NULL "
+            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) "
+            "WHERE ended_at < ?2 - ?3 OR place > ?4)",
+            (owner, clock.seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
+        )
+
+    def _new_id(self) -> str:
+        while True:
+            token_id = secrets.token_hex(4)
+            if not self._find("WHERE id = ?", token_id):
+                return token_id
+
+
+def format_time(seconds: int) -> str:
+    """A time as it is shown: RFC 3339, UTC."""
+    return records.format_time(datetime.fromtimestamp(seconds, UTC))
+
+
+def _check_token_name(name: str) -> None:
+    is_fit = 1 <= len(name) <= TOKEN_NAME_CHARS_MAX and name.isprintable() and name == name.strip()
+    if not is_fit:
+        raise OperatorError(
+            f"A token's name has 1 to {TOKEN_NAME_CHARS_MAX} printable characters, and no space "
+            "at its ends: say what will use it, as `laptop` or `ci`."
+        )
+
+
+def _repo_of(owner: str, repo: str) -> str:
+    of, slash, name = repo.rpartition("/")
+    if slash and of != owner:
+        raise OperatorError(
+            f"{repo} is not a repo of {owner}, and a token publishes for one owner only; "
+            f"make another token: `hubctl token create OWNER --name NAME --repo {name}`."
+        )
+    return names.check_repo(name)
+
+
+def _token_of(row: tuple) -> Token:
+    token = Token(*row)
+    return token._replace(repos=tuple(token.repos.split()))

@@ -1,0 +1,93 @@
+"""Who signs in through which account at an OpenID provider.
+
+An identity is an issuer's URL and its own name of somebody (``iss`` and ``sub`` of an ID token
+that was verified); both compare to the letter. ``now`` is an aware datetime, by default the
+present. The methods raise RequestError ``storage_unavailable`` as the database does.
+"""
+
+from datetime import datetime
+
+from builder.model.errors import RequestError
+from publisher.accounts import clock
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.passwords import Passwords
+
+
+class Identities:
+    """The identities of a database. ``address``: of whose request it is, for the account's log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._events = Events(database)
+        self._accounts = Accounts(database)
+        self._passwords = Passwords(database)
+
+    def find(self, issuer: str, subject: str) -> str | None:
+        """Whom this identity lets in; None: nobody, or somebody who is locked out."""
+        owner = self._whose(issuer, subject)
+        return None if owner is None or self._accounts.locked_at(owner) is not None else owner
+
+    def add(
+        self, owner: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
+    ) -> None:
+        """Let an owner sign in with an identity; nothing is done if that is so already.
+
+        Raises RequestError ``validation_failed`` if it is another account's.
+        """
+        with self._database.transaction():
+            whose = self._whose(issuer, subject)
+            if whose == owner:
+                return
+            if whose is not None:
+                raise RequestError(
+                    "validation_failed",
+                    f"This identity at {issuer} signs in to another account already. Sign in with "
+                    "it and remove it there, or use another identity.",
+                )
+            self._database.execute(
+                "INSERT INTO identity (issuer, subject, owner, added_at) VALUES (?, ?, ?, ?)",
+                (issuer, subject, owner, clock.seconds(now)),
+            )
+            self._events.note(
+                owner, "identity_added", subject=subject, address=address, note=issuer, now=now
+            )
+
+    def of(self, owner: str) -> list[tuple[str, str, int]]:
+        """The identities of an owner as (issuer, subject, added_at in epoch seconds), by age."""
+        return self._database.execute(
+            "SELECT issuer, subject, added_at FROM identity WHERE owner = ? "
+            "ORDER BY added_at, issuer, subject",
+            (owner,),
+        )
+
+    def remove(self, owner: str, issuer: str, *, address: str, now: datetime | None = None) -> bool:
+        """End that an owner signs in through an issuer; tells whether it was so.
+
+        Raises RequestError ``validation_failed`` where the owner has no password: another
+        identity may be of a provider that this hub asks no more.
+        """
+        with self._database.transaction():
+            removed = self._database.execute(
+                "DELETE FROM identity WHERE owner = ? AND issuer = ? RETURNING subject",
+                (owner, issuer),
+            )
+            if removed and not self._passwords.has(owner):
+                raise RequestError(
+                    "validation_failed",
+                    "This is the only way that you can sign in. Set a password first, then "
+                    "remove it.",
+                )
+            for (subject,) in removed:
+                self._events.note(
+                    owner, "identity_removed", subject=subject, address=address, note=issuer,
+                    now=now,
+                )  # fmt: skip
+        return bool(removed)
+
+    def _whose(self, issuer: str, subject: str) -> str | None:
+        rows = self._database.execute(
+            "SELECT owner FROM identity WHERE issuer = ? AND subject = ?", (issuer, subject)
+        )
+        return rows[0][0] if rows else None

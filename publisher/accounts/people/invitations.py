@@ -1,0 +1,144 @@
+"""Links that let an owner in once, to set a password or link an OpenID identity.
+
+Whoever runs the hub makes one, for a new owner or for one who is locked out. A code is
+``HANDLE.SECRET``; it stands in the link's fragment, which no server, log or preview is ever sent.
+What is stored of it is its secret's SHA-256. ``now`` is an aware datetime, by default the present.
+The methods raise RequestError ``storage_unavailable`` as the database does.
+"""
+
+import hmac
+import re
+from datetime import datetime
+
+from builder.model import names
+from builder.model.errors import OperatorError, RequestError
+from builder.model.routes import ACCOUNT_URL
+from publisher.accounts import clock
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.passwords import Passwords, hash_new
+from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.secret_text import SECRET_CHARS, hash_secret, make_secret
+
+INVITATION_SECONDS = 86_400
+INVITATION_URL = f"{ACCOUNT_URL}/invitation"
+
+_code = re.compile(rf"({names.NAME_PATTERN})\.([0-9A-Za-z]{{{SECRET_CHARS}}})")
+
+
+def invitation_link(base_url: str, code: str) -> str:
+    """Where the owner opens an invitation, below the base URL of the site."""
+    return f"{base_url}{INVITATION_URL}#{code}"
+
+
+def parse_code(text: str) -> tuple[str, str]:
+    """Handle and secret of a code, or of a whole link with one, whatever space is around it.
+
+    Raises RequestError ``invalid_token``.
+    """
+    found = _code.fullmatch(text.strip().rpartition("#")[2])
+    if not found or len(found[1]) > names.OWNER_CHARS_MAX:
+        raise _refusal()
+    return found[1], found[2]
+
+
+class Invitations:
+    """The invitations of a database: at most one for each owner.
+
+    ``address``: of whose request it is, for the account's log.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._accounts = Accounts(database)
+        self._events = Events(database)
+        self._passwords = Passwords(database)
+        self._identities = Identities(database)
+        self._sessions = Sessions(database)
+
+    def invite(self, handle: str, now: datetime | None = None) -> str:
+        """The code of a new invitation, good for a day; the one before is good no more.
+
+        Adds the owner if there is none. Raises RequestError ``invalid_name``, ``name_reserved``;
+        OperatorError for an owner who is locked out.
+        """
+        names.check_owner(handle)
+        secret = make_secret()
+        with self._database.transaction():
+            if not self._accounts.is_known(handle):
+                self._accounts.add_owner(handle, now)
+            if self._accounts.locked_at(handle) is not None:
+                raise OperatorError(
+                    f"{handle} is locked, and no invitation lets somebody in who is: "
+                    f"`hubctl owner unlock {handle}` first."
+                )
+            self._database.execute(
+                "INSERT INTO invitation VALUES (?1, ?2, ?3) "
+                "ON CONFLICT (owner) DO UPDATE SET hash = ?2, expires_at = ?3",
+                (handle, hash_secret(secret), clock.seconds(now) + INVITATION_SECONDS),
+            )
+            self._events.note(handle, "invited", now=now)
+        return f"{handle}.{secret}"
+
+    def end(self, owner: str) -> None:
+        """Let nobody in by the owner's invitation, if there is one."""
+        self._database.execute("DELETE FROM invitation WHERE owner = ?", (owner,))
+
+    def look(self, code: str, now: datetime | None = None) -> str:
+        """The handle of whom a code invites, which stays good.
+
+        Raises RequestError ``invalid_token`` if it is not good, whatever the reason.
+        """
+        handle, secret = parse_code(code)
+        rows = self._database.execute(
+            "SELECT hash FROM invitation WHERE owner = ? AND expires_at > ?",
+            (handle, clock.seconds(now)),
+        )
+        if not any(hmac.compare_digest(stored, hash_secret(secret)) for (stored,) in rows):
+            raise _refusal()
+        return handle
+
+    def accept(self, code: str, password: str, *, address: str, now: datetime | None = None) -> str:
+        """Use an invitation up to set its owner's password, and end all the owner's sessions;
+        returns the handle.
+
+        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for a password
+        that is not good enough, after which the invitation is still good.
+        """
+        # Before the transaction, in which everybody else would wait for the hash.
+        password_hash = hash_new(self.look(code, now), password)
+        with self._database.transaction():
+            handle = self._use_up(code, now)
+            self._passwords.put_hash(handle, password_hash, now)
+            self._events.note(handle, "password_set", address=address, now=now)
+        return handle
+
+    def accept_identity(
+        self, code: str, issuer: str, subject: str, *, address: str, now: datetime | None = None
+    ) -> str:
+        """Use an invitation up to let its owner sign in with an OpenID identity, and end all the
+        owner's sessions; returns the handle.
+
+        Raises RequestError ``invalid_token`` as ``look``; ``validation_failed`` for an identity
+        of another account, after which the invitation is still good.
+        """
+        with self._database.transaction():
+            handle = self._use_up(code, now)
+            self._identities.add(handle, issuer, subject, address=address, now=now)
+        return handle
+
+    def _use_up(self, code: str, now: datetime | None) -> str:
+        handle = self.look(code, now)
+        self.end(handle)
+        self._sessions.end_all(handle)
+        return handle
+
+
+def _refusal() -> RequestError:
+    return RequestError(
+        "invalid_token",
+        "This invitation is not good: it was used, replaced or older than a day, or not all of "
+        "it was copied. Copy the whole link again, or ask whoever runs this hub for a new one.",
+    )

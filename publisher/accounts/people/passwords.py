@@ -1,0 +1,205 @@
+"""Passwords: which are good enough, and whose is right. They are stored as Argon2id hashes.
+
+No rules of composition: a password is long, and not among what breaches have taught guessers.
+All are NFKC-normalised first, so that the same keys give the same password on any device.
+``now`` is an aware datetime, by default the present. The methods raise RequestError
+``storage_unavailable`` as the database does.
+"""
+
+import contextlib
+import functools
+import secrets
+import threading
+import unicodedata
+from collections.abc import Iterator
+from datetime import datetime
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
+from zxcvbn import zxcvbn
+
+from builder.model import names
+from builder.model.answer_headers import RETRY_SECONDS
+from builder.model.errors import Detail, RequestError
+from publisher.accounts import clock
+from publisher.accounts.database import Database
+
+PASSWORD_CHARS_MIN = 12
+PASSWORD_CHARS_MAX = 256
+GUESSES_MIN = 10**9
+# The estimate of a hostile password takes half a second at this length, and three at 100. Forty
+# characters are enough to know a breached password by, or one that repeats itself.
+JUDGED_CHARS_MAX = 40
+
+# A hash takes 64 MiB and a tenth of a second, and anybody may ask for one. A few requests wait for
+# their turn; more are refused, or they would hold every thread of the account pages.
+HASHES_AT_ONCE = 2
+WAITING_MAX = 4
+_hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
+_places = threading.BoundedSemaphore(HASHES_AT_ONCE + WAITING_MAX)
+# The library keeps what is passed along in a table that all its callers share.
+_judging = threading.Lock()
+# The second recommendation of RFC 9106: Argon2id, 64 MiB, three passes.
+_hasher = PasswordHasher()
+
+
+def check_password(password: str, *about: str) -> None:
+    """Whether a new password is long enough and hard to guess, also for somebody who knows what
+    it is ``about``: the handle and such.
+
+    Raises RequestError ``validation_failed``, whose detail is of the field ``password``.
+    """
+    normal = _normal(password)
+    if len(normal) < PASSWORD_CHARS_MIN:
+        raise _refusal(
+            f"A password has at least {PASSWORD_CHARS_MIN} characters. Take a few words that do "
+            "not belong together, or let a password manager make one."
+        )
+    if len(normal) > PASSWORD_CHARS_MAX:
+        raise _refusal(f"A password has at most {PASSWORD_CHARS_MAX} characters: shorten it.")
+    with _judging:
+        guesses = zxcvbn(normal[:JUDGED_CHARS_MAX], user_inputs=list(about))["guesses"]
+    if guesses < GUESSES_MIN:
+        raise _refusal(
+            "This is close to a password that is known from breaches, to your handle, or to a "
+            "simple pattern, so it would be guessed soon. Take a few words that do not belong "
+            "together, or let a password manager make one."
+        )
+
+
+class Passwords:
+    """The passwords of a database.
+
+    A process hashes HASHES_AT_ONCE at a time and lets WAITING_MAX more requests wait. Beyond that,
+    ``put``, ``verify`` and ``hash_new`` raise RequestError ``unavailable``.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, owner: str, password: str, now: datetime | None = None) -> None:
+        """Check and set an owner's password, whether there was one or not.
+
+        Ends no session and notes no event. Not for use in a transaction, which would last as
+        long as the hash. Raises RequestError ``validation_failed`` as ``check_password``.
+        """
+        self.put_hash(owner, hash_new(owner, password), now)
+
+    def put_hash(self, owner: str, password_hash: str, now: datetime | None = None) -> None:
+        """Set an owner's password to what ``hash_new`` has made of it."""
+        self._database.execute(
+            "INSERT INTO password VALUES (?1, ?2, ?3) "
+            "ON CONFLICT (owner) DO UPDATE SET hash = ?2, changed_at = ?3",
+            (owner, password_hash, clock.seconds(now)),
+        )
+
+    def set_at(self, owner: str) -> int | None:
+        """When an owner's password was set, in epoch seconds; None where there is none."""
+        rows = self._database.execute("SELECT changed_at FROM password WHERE owner = ?", (owner,))
+        return rows[0][0] if rows else None
+
+    def has(self, owner: str) -> bool:
+        """Whether an owner has a password."""
+        return self.set_at(owner) is not None
+
+    def verify(self, handle: str, password: str) -> str | None:
+        """The stored hash of an owner's password, if this is it; None: it is not, or the owner is
+        locked out.
+
+        It takes long, and the password may be changed meanwhile: whoever acts on the answer asks
+        ``is_still`` in the same transaction. The same work is done for a handle that has no
+        password, is nobody's or cannot be one, so that the time tells nobody which there are.
+        """
+        normal = _normal(password)
+        if len(normal) > PASSWORD_CHARS_MAX:
+            return None
+        with _place():
+            return self._verify(handle, normal)
+
+    def _verify(self, handle: str, normal: str) -> str | None:
+        # A text that is no handle need not be one that a database takes.
+        is_name = names.is_name(handle, names.OWNER_CHARS_MAX)
+        rows = self._database.execute(
+            "SELECT hash FROM password JOIN owner ON handle = owner "
+            "WHERE owner = ? AND locked_at IS NULL",
+            (handle if is_name else "",),
+        )
+        dummy = _dummy()
+        stored = rows[0][0] if rows else dummy
+        if not _matches(stored, normal) or stored is dummy:
+            return None
+        if not _hasher.check_needs_rehash(stored):
+            return stored
+        renewed = _hash(normal)
+        is_done = self._database.execute(
+            "UPDATE password SET hash = ? WHERE owner = ? AND hash = ? RETURNING 1",
+            (renewed, handle, stored),
+        )
+        # Else it was changed meanwhile, or renewed by another sign-in.
+        return renewed if is_done else self._verify(handle, normal)
+
+    def is_still(self, owner: str, verified: str | None) -> bool:
+        """Whether an owner's password is the one that ``verify`` has seen; of None, whether there
+        is none.
+        """
+        rows = self._database.execute("SELECT hash FROM password WHERE owner = ?", (owner,))
+        return (rows[0][0] if rows else None) == verified
+
+
+def hash_new(owner: str, password: str) -> str:
+    """The hash of a new password for an owner, as PHC string.
+
+    Raises RequestError ``validation_failed`` as ``check_password``.
+    """
+    with _place():
+        check_password(password, owner)
+        return _hash(_normal(password))
+
+
+def _normal(password: str) -> str:
+    return unicodedata.normalize("NFKC", password)
+
+
+@contextlib.contextmanager
+def _place() -> Iterator[None]:
+    """Take one of the places for requests that hash a password. Raises RequestError
+    ``unavailable`` where all are taken, before it is known whose password it is.
+    """
+    if not _places.acquire(blocking=False):
+        raise RequestError(
+            "unavailable",
+            "This hub checks a few passwords at a time, and too many requests are waiting. Yours "
+            f"was not checked. Wait {RETRY_SECONDS} seconds, go back, and send the form again.",
+        )
+    try:
+        yield
+    finally:
+        _places.release()
+
+
+def _hash(normal: str) -> str:
+    with _hashing:
+        return _hasher.hash(_bytes(normal))
+
+
+def _matches(stored: str, normal: str) -> bool:
+    with _hashing:
+        try:
+            return _hasher.verify(stored, _bytes(normal))
+        except VerifyMismatchError:
+            return False
+
+
+def _bytes(normal: str) -> bytes:
+    # What is no text is a wrong password like any other.
+    return normal.encode(errors="surrogatepass")
+
+
+@functools.cache
+def _dummy() -> str:
+    """The hash of a password that nobody has, with the parameters of those of today."""
+    return _hash(secrets.token_urlsafe())
+
+
+def _refusal(message: str) -> RequestError:
+    return RequestError("validation_failed", message, [Detail("password", message)])

@@ -1,0 +1,135 @@
+"""Who is signed in. A session is known by a secret that its browser has; here is its SHA-256.
+
+The secret must have at least 128 bits of chance in it, and be a new one at each sign-in. Nothing
+is remembered between calls, so that the end of a session holds at once in every process. Times
+are epoch seconds; ``now`` is an aware datetime, by default the present. The methods raise
+RequestError ``storage_unavailable`` as the database does.
+"""
+
+import hmac
+from datetime import datetime
+from typing import NamedTuple
+
+from builder.model.errors import RequestError
+from publisher.accounts import clock
+from publisher.accounts.accounts import LOCKED, Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.secret_text import hash_secret
+
+# A session ends when it was not used for so long, and so long after it began in any case.
+IDLE_SECONDS = 14 * 86_400
+LIFE_SECONDS = 60 * 86_400
+# When it was used is written at most this often, or each page would wait for the disk.
+SEEN_NOTED_EVERY_SECONDS = 5 * 60
+# Of one owner; whoever signs in more often ends the session that was not used for longest.
+SESSIONS_MAX = 100
+AGENT_CHARS_MAX = 200
+
+
+class Session(NamedTuple):
+    """A session without its secret. ``id`` is public: the first 8 hexadecimal digits of the hash.
+    ``address``: where it began; ``agent``: the browser's name of itself.
+    """
+
+    id: str
+    owner: str
+    began_at: int
+    seen_at: int
+    address: str
+    agent: str
+
+
+_COLUMNS = "hash, owner, began_at, seen_at, address, agent"
+_IS_GOOD = f"seen_at > ? - {IDLE_SECONDS} AND began_at > ? - {LIFE_SECONDS}"
+
+
+class Sessions:
+    """The sessions of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._accounts = Accounts(database)
+        self._events = Events(database)
+
+    def begin(
+        self, owner: str, secret: str, *, address: str, agent: str, now: datetime | None = None
+    ) -> Session:
+        """Sign an owner in, on whoever has the secret. Removes the sessions that are over.
+
+        Raises RequestError ``insufficient_scope`` for an owner who is locked out.
+        """
+        at = clock.seconds(now)
+        agent = "".join(char for char in agent if char.isprintable())[:AGENT_CHARS_MAX]
+        row = (hash_secret(secret), owner, at, at, address, agent)
+        with self._database.transaction():
+            if self._accounts.locked_at(owner) is not None:
+                raise RequestError("insufficient_scope", LOCKED)
+            self._database.execute(f"DELETE FROM session WHERE NOT ({_IS_GOOD})", (at, at))
+            self._database.execute(
+                "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE owner = ? "
+                "ORDER BY seen_at DESC, began_at DESC LIMIT -1 OFFSET ?)",
+                (owner, SESSIONS_MAX - 1),
+            )
+            self._database.execute(
+                f"INSERT INTO session ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+            self._events.note(owner, "signed_in", address=address, note=agent, now=now)
+        return _session_of(row)
+
+    def find(self, secret: str, now: datetime | None = None) -> Session | None:
+        """The session with this secret, if it is good at this moment, and note its use."""
+        at, digest = clock.seconds(now), hash_secret(secret)
+        rows = self._database.execute(
+            f"SELECT {_COLUMNS} FROM session WHERE hash = ? AND {_IS_GOOD}", (digest, at, at)
+        )
+        found = [_session_of(row) for row in rows if hmac.compare_digest(row[0], digest)]
+        if not found:
+            return None
+        (session,) = found
+        stale = at - SEEN_NOTED_EVERY_SECONDS
+        if session.seen_at > stale:
+            return session
+        # Another request may have noted it since, or ended the session.
+        self._database.execute(
+            "UPDATE session SET seen_at = ? WHERE hash = ? AND seen_at <= ?", (at, digest, stale)
+        )
+        return session._replace(seen_at=at)
+
+    def end(self, secret: str) -> None:
+        """Sign out whoever has the secret. Without such a session nothing is done."""
+        self._database.execute("DELETE FROM session WHERE hash = ?", (hash_secret(secret),))
+
+    def end_all(
+        self, owner: str, *, but: str | None = None, address: str = "", note: bool = False,
+        now: datetime | None = None,
+    ) -> int:  # fmt: skip
+        """Sign an owner out everywhere, except on who has the secret ``but``; returns how many
+        sessions that ended.
+
+        ``note``: the owner asked for it, so it is noted in the account's log, even if there were
+        none. Where it follows from something else, as a new password, that is what is noted.
+        """
+        with self._database.transaction():
+            ended = self._database.execute(
+                "DELETE FROM session WHERE owner = ? AND hash IS NOT ? RETURNING 1",
+                (owner, None if but is None else hash_secret(but)),
+            )
+            if note:
+                self._events.note(owner, "signed_out_everywhere", address=address, now=now)
+        return len(ended)
+
+    def of(self, owner: str, now: datetime | None = None) -> list[Session]:
+        """The sessions of an owner that are good at this moment, the newest first."""
+        at = clock.seconds(now)
+        rows = self._database.execute(
+            f"SELECT {_COLUMNS} FROM session WHERE owner = ? AND {_IS_GOOD} "
+            "ORDER BY began_at DESC, seen_at DESC, hash",
+            (owner, at, at),
+        )
+        return [_session_of(row) for row in rows]
+
+
+def _session_of(row: tuple) -> Session:
+    digest, *rest = row
+    return Session(digest.hex()[:8], *rest)

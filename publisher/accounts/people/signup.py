@@ -1,0 +1,77 @@
+"""How somebody takes a free handle without an invitation, where the operator allows it.
+
+A handle is taken if it is an owner's here or has a folder in the content tree, whose prompts
+whoever takes it could change.
+"""
+
+from datetime import datetime
+
+from builder.model.errors import OperatorError, RequestError
+from builder.store.content import list_owners
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.handles import check_free_handle, skeleton
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.passwords import Passwords, hash_new
+
+
+def sign_up(
+    database: Database, content_root: str, handle: str, password: str, *, address: str,
+    now: datetime | None = None,
+) -> None:  # fmt: skip
+    """Add an owner who signs in with a password. ``address``: of whose request it is.
+
+    Raises RequestError ``invalid_name``, ``name_reserved``; ``validation_failed`` for a handle
+    or a password that cannot be taken; ``unavailable`` where the content tree has faults.
+    """
+    folders = _folders_like(content_root, handle)
+    # Before the transaction, in which everybody else would wait for the hash; yet not for a
+    # handle that is taken anyway.
+    _check_free(database, handle, folders)
+    password_hash = hash_new(handle, password)
+    with database.transaction():
+        _add(database, handle, folders, address, now)
+        Passwords(database).put_hash(handle, password_hash, now)
+
+
+def sign_up_identity(
+    database: Database, content_root: str, handle: str, issuer: str, subject: str, *, address: str,
+    now: datetime | None = None,
+) -> None:  # fmt: skip
+    """Add an owner who signs in with an OpenID identity. ``address``: of whose request it is.
+
+    Raises as ``sign_up``; ``validation_failed`` also for an identity of another account.
+    """
+    folders = _folders_like(content_root, handle)
+    with database.transaction():
+        _add(database, handle, folders, address, now)
+        Identities(database).add(handle, issuer, subject, address=address, now=now)
+
+
+def _folders_like(content_root: str, handle: str) -> list[str]:
+    """The owners of the content tree who look like a handle. To look at all of them takes long, so
+    it is done before any transaction.
+    """
+    look = skeleton(handle)
+    try:
+        return [owner for owner in list_owners(content_root) if skeleton(owner) == look]
+    except OperatorError as error:
+        # Which handles are taken is not known for sure.
+        raise RequestError(
+            "unavailable",
+            "Nobody can sign up until whoever runs this hub has mended its content "
+            "(`hubctl check` says what is wrong). Try again later.",
+        ) from error
+
+
+def _add(
+    database: Database, handle: str, folders: list[str], address: str, now: datetime | None
+) -> None:
+    _check_free(database, handle, folders)
+    Accounts(database).add_owner(handle, now)
+    Events(database).note(handle, "signed_up", address=address, now=now)
+
+
+def _check_free(database: Database, handle: str, folders: list[str]) -> None:
+    check_free_handle(handle, [*Accounts(database).look_like(handle), *folders])

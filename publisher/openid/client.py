@@ -1,0 +1,283 @@
+"""Signing in elsewhere: what is asked of an OpenID Connect provider, by way of Authlib.
+
+OpenID Connect Core 1.0: the authorization code flow with PKCE, state and nonce, of a client that
+has a secret. The scope is ``openid`` alone: who it is, in the provider's own words, and nothing
+else. No token is kept. Knows nothing of accounts and pages.
+"""
+
+import base64
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus
+
+import requests
+from authlib.integrations.base_client import BaseApp, OAuth2Mixin, OAuthError, OpenIDMixin
+from authlib.integrations.requests_client import OAuth2Session
+from joserfc.errors import JoseError
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.log import log_event
+from publisher.openid.provider import Provider
+from publisher.outside.fetch import FetchError, bounded, fetch_json
+from publisher.outside.private_way import is_private_way
+
+# What the provider has said of itself is asked for again after this time, and after a failure no
+# sooner than that: who waits for an answer holds a thread. So do those who wait for that one.
+FRESH_SECONDS = 3600
+PAUSE_SECONDS = 2
+WAIT_SECONDS = 1
+LEEWAY_SECONDS = 60
+# OpenID Connect Core 1.0, section 2.
+SUBJECT_CHARS_MAX = 255
+
+_DISCOVERY = "/.well-known/openid-configuration"
+_ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+# Never those with a shared secret (HS256 …), and never "none".
+_ALGORITHMS = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+    "Ed25519",
+)  # fmt: skip
+
+log = logging.getLogger("hub.openid")
+
+
+class Begun(NamedTuple):
+    """What has to be remembered of a sign-in until its visitor comes back."""
+
+    state: str
+    nonce: str
+    code_verifier: str
+
+
+class Identity(NamedTuple):
+    """Who somebody is: ``subject`` is the issuer's own name, never given to anybody else."""
+
+    issuer: str
+    subject: str
+
+
+class Client:
+    """Asks a provider. Thread-safe. ``callback_url`` is where visitors come back to, as the
+    provider knows it. ``clock`` gives seconds that never go back.
+
+    The provider's description of itself is fetched when it is first needed.
+    """
+
+    def __init__(
+        self, provider: Provider, callback_url: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._provider = provider
+        self._callback_url = callback_url
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._app: _App | None = None
+        self._ask_at = float("-inf")
+
+    def begin(self) -> tuple[str, Begun]:
+        """Where a visitor signs in, and what to remember of that.
+
+        Raises RequestError ``unavailable``; OperatorError if the provider is not the one that it
+        should be.
+        """
+        made = self._connect().create_authorization_url(self._callback_url)
+        return made["url"], Begun(made["state"], made["nonce"], made["code_verifier"])
+
+    def finish(self, begun: Begun, answer: Mapping[str, str]) -> Identity:
+        """Who came back with this answer, the query of the callback's URL. Whoever calls has
+        found what was begun by its state.
+
+        Raises RequestError ``invalid_parameter`` for an answer that is another provider's;
+        ``invalid_token`` if the provider, or what it says, does not let the visitor in;
+        ``unavailable``. OperatorError if it does not know this hub.
+        """
+        name = self._provider.name
+        issuer = answer.get("iss", self._provider.issuer)
+        # RFC 9207.
+        if issuer != self._provider.issuer:
+            raise RequestError(
+                "invalid_parameter", f"This answer is not of {name}, so it is refused. Begin again."
+            )
+        if "error" in answer:
+            raise self._refusal(answer["error"], answer.get("error_description", ""))
+        if not answer.get("code"):
+            raise RequestError("invalid_parameter", f"{name} gave no code. Begin again.")
+        app = self._connect()
+        try:
+            token = app.fetch_access_token(
+                self._callback_url, code=answer["code"], code_verifier=begun.code_verifier
+            )
+        except OAuthError as error:
+            raise self._refused_code(error) from error
+        except (requests.RequestException, ValueError) as error:
+            raise self._unreachable() from error
+        return self._verify(app, token, begun.nonce)
+
+    def _verify(self, app: "_App", token: Mapping[str, Any], nonce: str) -> Identity:
+        provider = self._provider
+        if not isinstance(token.get("id_token"), str):
+            raise self._untrusted("there is no ID token")
+        try:
+            claims = app.parse_id_token(
+                token,
+                nonce,
+                # Authlib itself looks at the issuer alone.
+                claims_options={
+                    "iss": {"essential": True, "value": provider.issuer},
+                    "aud": {"essential": True, "values": [provider.client_id]},
+                    "sub": {"essential": True},
+                },
+                leeway=LEEWAY_SECONDS,
+            )
+        except JoseError as error:
+            raise self._untrusted(_told(error)) from error
+        except requests.RequestException as error:
+            raise self._unreachable() from error
+        except (KeyError, TypeError, ValueError) as error:
+            # Neither library looks whether what it has got is what it should be.
+            raise self._untrusted(type(error).__name__) from error
+        if len(claims["sub"]) > SUBJECT_CHARS_MAX:
+            raise self._untrusted("the subject is too long")
+        return Identity(provider.issuer, claims["sub"])
+
+    def _connect(self) -> "_App":
+        app = self._app
+        if app is None or self._clock() >= self._ask_at:
+            # What it said before will do, while another thread asks.
+            if self._turn.acquire(timeout=0 if app else WAIT_SECONDS):
+                try:
+                    self._renew()
+                finally:
+                    self._turn.release()
+            app = self._app
+        if app is None:
+            raise self._unreachable()
+        return app
+
+    def _renew(self) -> None:
+        """Ask the provider, unless it was asked just now, by another thread maybe."""
+        if self._clock() < self._ask_at:
+            return
+        try:
+            self._app = self._discover()
+            self._ask_at = self._clock() + FRESH_SECONDS
+        except (RequestError, OperatorError) as error:
+            self._ask_at = self._clock() + PAUSE_SECONDS
+            if self._app is None:
+                raise
+            log_event(log, logging.WARNING, "openid", error, issuer=self._provider.issuer)
+
+    def _discover(self) -> "_App":
+        """What the provider says of itself (OpenID Connect Discovery 1.0)."""
+        provider = self._provider
+        url = provider.issuer.rstrip("/") + _DISCOVERY
+        try:
+            found = fetch_json(url)
+        except FetchError as error:
+            raise self._unreachable() from error
+        said = found.get("issuer")
+        if said != provider.issuer:
+            raise OperatorError(
+                f"The OpenID issuer is set to {provider.issuer!r}, but {url} is of {said!r}. Give "
+                "--openid-issuer as it is there, to the letter."
+            )
+        endpoints = {name: found.get(name) for name in _ENDPOINTS}
+        wrong = [name for name, url in endpoints.items() if not is_private_way(url)]
+        if wrong:
+            raise OperatorError(
+                f"The OpenID provider {provider.issuer} has no {wrong[0]} with https, so nobody "
+                "can sign in with it."
+            )
+        methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        is_basic = "client_secret_basic" in methods
+        return _App(
+            None,
+            "openid",
+            client_id=provider.client_id,
+            client_secret=provider.client_secret,
+            client_kwargs={
+                "scope": "openid",
+                "code_challenge_method": "S256",
+                # Nothing that is secret follows to another address.
+                "max_redirects": 0,
+            },
+            client_auth_methods=[("client_secret_basic", _authenticate)],
+            issuer=provider.issuer,
+            id_token_signing_alg_values_supported=_ALGORITHMS,
+            token_endpoint_auth_method="client_secret_basic" if is_basic else "client_secret_post",
+            **endpoints,
+        )
+
+    # What goes wrong
+
+    def _refusal(self, code: str, description: str) -> RequestError:
+        name = self._provider.name
+        if code in ("server_error", "temporarily_unavailable"):
+            return self._unreachable()
+        if code == "access_denied":
+            said = f": {description[:300]}" if description else ""
+            return RequestError(
+                "invalid_token", f"You were not signed in, as {name} did not confirm it{said}."
+            )
+        said = " ".join(filter(None, (code, description)))[:300]
+        return RequestError(
+            "invalid_token",
+            f"{name} did not sign you in: {said}. If that happens again, tell whoever runs this "
+            "hub.",
+        )
+
+    def _refused_code(self, error: OAuthError) -> Exception:
+        if error.error == "invalid_grant":
+            return RequestError(
+                "invalid_token", "This sign-in was used already, or took too long. Begin again."
+            )
+        return OperatorError(
+            f"The OpenID provider {self._provider.issuer} refuses this hub with {error.error!r}. "
+            "See that the client ID and the client secret are those that it has given, and that "
+            f"the callback URL {self._callback_url} is registered there."
+        )
+
+    def _untrusted(self, reason: str) -> RequestError:
+        log_event(log, logging.WARNING, "openid", reason=reason, issuer=self._provider.issuer)
+        return RequestError(
+            "invalid_token",
+            f"What {self._provider.name} says cannot be trusted, so nobody was signed in: "
+            f"{reason}. Begin again; if that happens again, tell whoever runs this hub.",
+        )
+
+    def _unreachable(self) -> RequestError:
+        return RequestError(
+            "unavailable",
+            f"{self._provider.name} cannot be reached at the moment. Sign in with your password, "
+            "if you have one, or try again in a minute.",
+        )
+
+
+class _Session(OAuth2Session):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        bounded(self)
+
+
+class _App(OAuth2Mixin, OpenIDMixin, BaseApp):
+    """Authlib's client without a framework: the state is kept by whoever calls."""
+
+    client_cls = _Session
+
+
+def _authenticate(
+    client: Any, method: str, url: str, headers: dict[str, str], body: str
+) -> tuple[str, dict[str, str], str]:
+    # RFC 6749, section 2.3.1: encoded like the fields of a form, which Authlib leaves out.
+    pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
+    headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    return url, headers, body
+
+
+def _told(error: JoseError) -> str:
+    """What is wrong with an ID token, without anything that is in it."""
+    reason = error.error or type(error).__name__
+    claim = getattr(error, "claim", None)
+    return f"{reason} ({claim})" if claim else reason

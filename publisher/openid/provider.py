@@ -1,0 +1,57 @@
+"""The OpenID Connect provider with which people may sign in, as whoever runs the hub sets it."""
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from builder.model.errors import OperatorError
+from publisher.outside.private_way import is_private_way
+
+# The one setting that is on no command line, where everybody on the machine could read it.
+SECRET_VARIABLE = "HUB_OPENID_CLIENT_SECRET"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider, and as whom it knows this hub. ``name`` is what people call it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    name: str
+
+
+def make_provider(
+    issuer: str | None, client_id: str | None, name: str | None, client_secret: str | None
+) -> Provider | None:
+    """The provider of these settings; None where there are none at all. Without a name it is
+    called by its host's.
+
+    Raises OperatorError if something is missing, or the issuer is no URL of https (http on this
+    machine itself).
+    """
+    if not (issuer or client_id or name or client_secret):
+        return None
+    missing = [
+        how
+        for how, value in (
+            ("the issuer (--openid-issuer)", issuer),
+            ("the client ID (--openid-client-id)", client_id),
+            (
+                f"the client secret (environment variable {SECRET_VARIABLE}, or a file that "
+                f"{SECRET_VARIABLE}_FILE names)",
+                client_secret,
+            ),
+        )
+        if not value
+    ]
+    if missing:
+        raise OperatorError(
+            f"To sign in with an OpenID provider, give also {', and '.join(missing)}. The provider "
+            "tells them when you register this hub there."
+        )
+    if not is_private_way(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
+        raise OperatorError(
+            f"{issuer!r} cannot be an OpenID issuer. Give its URL to the letter, which is https "
+            "(http only for this machine itself): https://login.example.org/realms/staff"
+        )
+    return Provider(issuer, client_id, client_secret, name or urlsplit(issuer).hostname)

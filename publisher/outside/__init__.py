@@ -1,0 +1,1 @@
+"""Asking other servers, which may be slow or hostile."""

@@ -1,0 +1,171 @@
+"""Asking other servers, which may be slow, or none of ours: no answer takes longer than
+``TIMEOUT_SECONDS`` from the first byte that is sent to the last that comes, or more than
+``DOCUMENT_BYTES_MAX`` bytes.
+
+The library's own timeouts are for each time that a socket is read. Who sends a byte now and then
+could hold a thread with them for as long as it likes, in the headers too.
+"""
+
+import http.client
+import io
+import json
+import socket
+import time
+from functools import partial
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from builder.model.errors import HubError
+
+TIMEOUT_SECONDS = 5
+DOCUMENT_BYTES_MAX = 1024 * 1024
+
+_PART_BYTES = 16 * 1024
+
+
+class FetchError(HubError):
+    """Why there is no document, as the end of a sentence."""
+
+
+def fetch_json(url: str) -> dict[str, Any]:
+    """The JSON object at a URL. Follows no redirect and sends no credentials.
+
+    Raises FetchError.
+    """
+    try:
+        with bounded(requests.Session()) as session:
+            answer = session.get(
+                url,
+                headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+                allow_redirects=False,
+                auth=_no_credentials,
+            )
+    except requests.Timeout as error:
+        raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
+    except TooLarge as error:
+        raise FetchError(f"its answer has more than {DOCUMENT_BYTES_MAX:,} bytes") from error
+    except requests.RequestException as error:
+        raise FetchError(f"no connection ({type(error).__name__})") from error
+    if answer.status_code != 200:
+        raise FetchError(f"it answers {url} with HTTP {answer.status_code}")
+    try:
+        document = json.loads(answer.content)
+    except (ValueError, RecursionError) as error:
+        raise FetchError(f"what it has at {url} is not JSON") from error
+    if not isinstance(document, dict):
+        raise FetchError(f"what it has at {url} is no JSON object")
+    return document
+
+
+def bounded(session: requests.Session) -> requests.Session:
+    """The same session, whose requests raise requests.Timeout or TooLarge from now on."""
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, _Bounded())
+    return session
+
+
+class TooLarge(requests.RequestException):
+    """The answer has more bytes than are read."""
+
+
+class _Bounded(HTTPAdapter):
+    """Makes a connection for each request, and reads the whole answer before it gives it back."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **options)
+        manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def send(
+        self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None,
+        *args: Any, **options: Any,
+    ) -> requests.Response:  # fmt: skip
+        response = super().send(request, True, TIMEOUT_SECONDS, *args, **options)
+        with response.raw as raw:
+            response.raw = io.BytesIO(_read(raw))
+        return response
+
+
+def _read(raw: Any) -> bytes:
+    body = bytearray()
+    try:
+        for part in raw.stream(_PART_BYTES, decode_content=True):
+            body += part
+            if len(body) > DOCUMENT_BYTES_MAX:
+                raise TooLarge
+    except ReadTimeoutError as error:
+        raise requests.ReadTimeout from error
+    except HTTPError as error:
+        raise requests.ConnectionError from error
+    return bytes(body)
+
+
+class _Timed:
+    """A connection whose answers end in time, counted from when it is made."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        end = time.monotonic() + TIMEOUT_SECONDS
+        self.response_class = partial(_TimedResponse, end=end)
+
+
+class _TimedHTTP(_Timed, HTTPConnection):
+    pass
+
+
+class _TimedHTTPS(_Timed, HTTPSConnection):
+    pass
+
+
+class _HTTPPool(HTTPConnectionPool):
+    ConnectionCls = _TimedHTTP
+
+
+class _HTTPSPool(HTTPSConnectionPool):
+    ConnectionCls = _TimedHTTPS
+
+
+_POOLS = {"http": _HTTPPool, "https": _HTTPSPool}
+
+
+class _TimedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, end: float, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp = io.BufferedReader(_TimedFile(self.fp.detach(), sock, end))
+
+
+class _TimedFile(io.RawIOBase):
+    """What comes from a socket until a moment of the monotonic clock; then TimeoutError."""
+
+    def __init__(self, file: io.RawIOBase, sock: socket.socket, end: float) -> None:
+        self._file = file
+        self._sock = sock
+        self._end = end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left_seconds = self._end - time.monotonic()
+        if left_seconds <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left_seconds)
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Sends none; without this, requests would look for some in ~/.netrc."""
+    return request

@@ -1,0 +1,1 @@
+"""Publishing and the account settings over HTTP, with Flask."""

@@ -1,0 +1,390 @@
+"""The publish service: a Flask application around ``publish``, for any WSGI server. The account
+settings are pages of it.
+
+Says who may publish, waits until readers can see what was published, and answers; every error
+in the envelope of the API. Writes one line of log for each request. Limits are counted in this
+process alone.
+"""
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
+
+import msgspec
+from flask import Flask, Response, g, request
+from flask_cors import CORS
+from flask_wtf.csrf import CSRFError
+from werkzeug.exceptions import (
+    ClientDisconnected,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
+
+from builder.model import answer_headers, names
+from builder.model.answer_headers import RETRY_SECONDS, WINDOW_SECONDS
+from builder.model.errors import OperatorError, RequestError
+from builder.model.records import Publication
+from builder.model.routes import (
+    API,
+    CACHE_CONTROL,
+    HEALTH_URL,
+    JSON,
+    PUBLISH_URL,
+    TRUSTED_URL,
+    is_account_url,
+)
+from builder.model.settings import Settings
+from builder.pipeline.rebuild import Rebuilder
+from builder.render.derive import Links
+from builder.render.envelopes import json_bytes, single
+from publisher.accounts.accounts import Accounts, Token
+from publisher.accounts.database import Database
+from publisher.log import log_event
+from publisher.openid.provider import Provider
+from publisher.trusted.claims import verify
+from publisher.trusted.exchange import exchange
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.keys import KeyRing
+from publisher.web.idempotency import KEPT_SECONDS, Answers, Keyed, TooManyKept, fingerprint
+from publisher.web.incoming import bearer_token, read_publication
+from publisher.web.pages import openid as openid_pages
+from publisher.web.pages import profile, publishers, security, sign_in, tokens
+from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
+from publisher.web.pages.frame import Frame
+from publisher.web.trusted_exchange import read_exchange, trusted_token
+from publisher.write.publish import Published, publish
+from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
+from server import answers
+from server.access import ANY, Access
+from server.throttle import Throttle, network
+
+PUBLISH_LIMIT = 30
+FAILED_AUTH_LIMIT = 20
+
+log = logging.getLogger("hub.publish")
+
+_request_id = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def create_app(
+    settings: Settings,
+    rebuilder: Rebuilder,
+    accounts: Accounts,
+    database: Database,
+    *,
+    publish_limit: int = PUBLISH_LIMIT,
+    failed_auth_limit: int = FAILED_AUTH_LIMIT,
+    quotas: Quotas = NO_QUOTAS,
+    open_signup: bool = False,
+    issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
+    openid: Provider | None = None,
+    origins: Sequence[str] = (),
+) -> Flask:
+    """The application, for requests whose path is relative to the base URL's.
+
+    ``publish_limit``: publications a minute and owner; ``failed_auth_limit``: wrong tokens a
+    minute and client address; 0 for none. ``quotas``: the most that an owner may have.
+    ``open_signup``: whether people may make accounts.
+    ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
+    ``origins``: other addresses of the account settings (see ``Access``), each by name.
+    """
+    service = _Service(
+        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, quotas
+    )
+    app = VisitorsFlask(__name__, static_folder=None)
+    app.session_interface = CookieSessions(settings)
+    app.url_map.merge_slashes = False  # a redirect is no answer to a POST
+    # What is registered first runs last: the log gets the answer as it is sent.
+    app.before_request(_begin)
+    app.after_request(_end)
+    _allow_other_origins(app)
+    access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
+    frame = Frame(
+        app, settings, accounts, database, issuers, access,
+        has_signup=open_signup, openid=openid and openid.name,
+    )  # fmt: skip
+    app.register_error_handler(Exception, partial(_answer_error, frame))
+    publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
+    app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
+    app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
+    app.add_url_rule(HEALTH_URL, "health", service.health)
+    sign_in.add_to(frame, open_signup=open_signup)
+    tokens.add_to(frame)
+    publishers.add_to(frame)
+    profile.add_to(frame, rebuilder)
+    security.add_to(frame)
+    openid_pages.add_to(frame, openid, open_signup=open_signup)
+    return app
+
+
+class _Service:
+    """The views."""
+
+    def __init__(
+        self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
+        issuers: Sequence[Issuer], publish_limit: int, failed_auth_limit: int,
+        quotas: Quotas,
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._links = Links(settings.base_url)
+        self._rebuilder = rebuilder
+        self._accounts = accounts
+        self._database = database
+        self._issuers = issuers
+        self._keys = KeyRing(issuers, before_asking=self._count_attempt)
+        # More than the limit lets anybody publish in the time that answers are kept. (A window
+        # that began before, and one that ends after, add one.)
+        windows = KEPT_SECONDS // WINDOW_SECONDS + 1
+        self._answers = Answers(database, publish_limit * windows)
+        self._quotas = QuotaKeeper(settings.content, quotas)
+        self._publications = Throttle(publish_limit, "publish") if publish_limit else None
+        self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
+
+    def health(self) -> Response:
+        return _json(200, json_bytes(self._rebuilder.health()))
+
+    def exchange(self) -> Response:
+        """A token for a CI job, for the word of its issuer."""
+        id_token, repo = read_exchange(request)
+        try:
+            job = verify(id_token, self._issuers, self._keys, self._settings.base_url)
+            g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
+            text, token = exchange(
+                self._database, self._accounts, job, repo, address=request.remote_addr or ""
+            )
+        except RequestError as error:
+            if error.status in (401, 403) and not g.is_counted:
+                self._count_failure()
+            raise
+        if g.is_counted and self._failures:
+            self._failures.give_back(_client())
+        g.fields |= {"owner": token.owner, "token": token.id}
+        return _json(200, single(json_bytes(trusted_token(text, token))))
+
+    def publish(self, owner: str, name: str) -> Response:
+        _note_repo(owner, name)
+        token = self._admit(owner, name)
+        names.check_new_owner(owner)
+        names.check_repo(name)
+        incoming = read_publication(request)
+        g.fields["bytes"] = len(incoming.body)
+        # What was revoked while the body came must not publish any more.
+        self._accounts.check_may_publish(self._authenticate(), owner, name)
+        memory = None
+        if incoming.key is not None:
+            mark = fingerprint(owner, name, incoming.if_match, incoming.body)
+            memory = self._answers.to(Keyed(token.owner, incoming.key, mark))
+        try:
+            done = publish(
+                self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+                memory=memory, quotas=self._quotas,
+            )  # fmt: skip
+        except TooManyKept as error:
+            g.headers["Retry-After"] = str(error.wait_seconds)
+            raise
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        return self._answer(done, self._make_visible(done))
+
+    def _admit(self, owner: str, name: str) -> Token:
+        """The token of somebody who may publish here now. Raises RequestError."""
+        try:
+            token = self._authenticate()
+        except RequestError as error:
+            if error.status == 401:
+                self._count_failure()
+            raise
+        g.fields["token"] = token.id
+        if self._publications:
+            g.headers["RateLimit-Policy"] = self._publications.policy
+        self._accounts.note_use(token, address=request.remote_addr or "")
+        self._accounts.check_may_publish(token, owner, name)
+        if self._publications:
+            # Not by token: an owner may have a hundred, and each job has its own.
+            wait_seconds = self._publications.hit(token.owner)
+            if wait_seconds:
+                g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
+                _refuse(wait_seconds, f"Too many publications of {token.owner}")
+        return token
+
+    def _authenticate(self) -> Token:
+        return self._accounts.authenticate(bearer_token(request.headers.get("Authorization")))
+
+    def _count_attempt(self) -> None:
+        """Count as a failure, until it is none, what makes this hub ask an issuer."""
+        self._count_failure()
+        g.is_counted = True
+
+    def _count_failure(self) -> None:
+        # Only failures are refused: a right token works, whoever else has the same address.
+        wait_seconds = self._failures.hit(_client()) if self._failures else 0
+        if wait_seconds:
+            _refuse(wait_seconds, "Too many requests without a right token from your address")
+
+    def _make_visible(self, done: Published) -> int:
+        try:
+            return self._rebuilder.make_visible(done.owner, done.name)
+        except RequestError as error:
+            raise RequestError(
+                error.code,
+                f"{done.owner}/{done.name} {done.version} is stored. {error} Send the same "
+                f"request again in {RETRY_SECONDS} seconds: nothing is stored twice.",
+            ) from error
+
+    def _answer(self, done: Published, serial: int) -> Response:
+        where = {"owner": done.owner, "name": done.name, "version": done.version}
+        publication = Publication(
+            **msgspec.structs.asdict(done),
+            url=self._links.page("version_page", **where),
+            raw_url=self._links.file("version_raw", **where),
+            serial=serial,
+        )
+        response = _json(200 if done.unchanged else 201, single(json_bytes(publication)))
+        if not done.unchanged:
+            response.headers["Location"] = self._links.page("version", **where)
+        return response
+
+
+def _note_repo(owner: str, name: str) -> None:
+    # A client may send anything as a name, a token too; the log gets what is one.
+    if names.is_name(owner, names.OWNER_CHARS_MAX) and names.is_name(name, names.REPO_CHARS_MAX):
+        g.fields |= {"owner": owner, "repo": name}
+
+
+def _client() -> str:
+    """Whose failures count together."""
+    return network(request.remote_addr or "")
+
+
+def _refuse(wait_seconds: int, reason: str) -> NoReturn:
+    g.headers["Retry-After"] = str(wait_seconds)
+    raise RequestError("rate_limited", f"{reason}; go on in {wait_seconds} s.")
+
+
+def _json(status: int, body: bytes) -> Response:
+    headers = {
+        "Cache-Control": CACHE_CONTROL["none"],
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Response(body, status, headers, content_type=JSON)
+
+
+# Around every request
+
+
+def _begin() -> None:
+    given = request.headers.get("X-Request-Id", "")
+    g.began = time.perf_counter()
+    g.request_id = given if _request_id.fullmatch(given) else uuid.uuid4().hex
+    g.headers = {"X-Request-Id": g.request_id}
+    g.fields = {}
+    g.failure = None
+    g.is_counted = False
+
+
+def _end(response: Response) -> Response:
+    response.headers.update(g.headers)
+    level = logging.ERROR if response.status_code >= 500 else logging.INFO
+    if request.endpoint == "health" and level == logging.INFO:
+        level = logging.DEBUG  # monitors ask all the time
+    log_event(
+        log,
+        level,
+        request.endpoint if request.endpoint in ("publish", "exchange") else "request",
+        g.failure,
+        request_id=g.request_id,
+        method=request.method,
+        status=response.status_code,
+        **g.fields,
+        address=request.remote_addr,
+        milliseconds=round((time.perf_counter() - g.began) * 1000, 1),
+    )
+    return response
+
+
+def _answer_error(frame: Frame, error: Exception) -> Response:
+    told = _tell(error)
+    response = frame.error(told) if is_account_url(request.path) else _envelope(told)
+    if told.status == 503:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    if isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    return response
+
+
+def _tell(error: Exception) -> RequestError:
+    """What to tell of whatever went wrong; the log gets the cause of what is not the client's."""
+    told = _as_request_error(error)
+    g.fields["code"] = told.code
+    if told.status >= 500:
+        g.failure = error
+    return told
+
+
+def _envelope(told: RequestError) -> Response:
+    answer = answers.error_answer(told)
+    # Headers are set without regard to case, so these replace those of the read server.
+    response = Response(answer.body, answer.status)
+    response.headers.update({key.decode(): value.decode() for key, value in answer.headers})
+    if told.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _as_request_error(error: Exception) -> RequestError:
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, CSRFError):
+        return RequestError(
+            "invalid_parameter",
+            "This form is no longer good, or was not sent from its page. Open the page again, with "
+            "cookies allowed, and send it once more.",
+        )
+    if isinstance(error, RequestEntityTooLarge):
+        return RequestError("content_too_large", "That is too much for a form; send less.")
+    if isinstance(error, ClientDisconnected):
+        return RequestError(
+            "invalid_parameter", "The form did not arrive whole: open the page and send it again."
+        )
+    if isinstance(error, OperatorError):
+        return RequestError(
+            "unavailable",
+            "The hub cannot do this before somebody mends it; the log tells whoever runs it what "
+            "is wrong. Try again later.",
+        )
+    if isinstance(error, NotFound) and is_account_url(request.path):
+        return RequestError("not_found", "There is no such page among the account settings.")
+    if isinstance(error, NotFound):
+        return RequestError(
+            "not_found",
+            f"There is nothing at this address; publish with POST {PUBLISH_URL}, and see "
+            f"{API}/openapi.json.",
+        )
+    if isinstance(error, MethodNotAllowed):
+        methods = " or ".join(sorted(error.valid_methods or ()))
+        return RequestError("method_not_allowed", f"Send {methods} to this address.")
+    return RequestError(
+        "internal_error", "The server failed; send the same request again in a moment."
+    )
+
+
+def _allow_other_origins(app: Flask) -> None:
+    """The CORS headers of the read server, for browsers that publish."""
+    said = {
+        key.decode(): value.decode()
+        for key, value in answer_headers.CORS + answer_headers.PREFLIGHT
+    }
+    CORS(
+        app,
+        resources=r"/api/.*",
+        origins=said["access-control-allow-origin"],
+        send_wildcard=True,
+        methods=said["access-control-allow-methods"].split(", "),
+        allow_headers=said["access-control-allow-headers"].split(", "),
+        expose_headers=said["access-control-expose-headers"].split(", "),
+        max_age=said["access-control-max-age"],
+    )

@@ -1,0 +1,120 @@
+"""What a publish request says, out of its headers and its body, and what is wrong with it.
+
+Looks at the request alone: who sends it and what is stored already are not known here. No more
+of a body is read than is looked at.
+"""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+from flask import Request
+from msgspec import UNSET
+
+from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.names import Version
+from builder.model.routes import JSON
+from publisher.write.drafts import Draft, parse_draft
+
+BODY_BYTES_MAX = 2 * 1024 * 1024
+
+_key = re.compile(r"[\x20-\x7e]{1,255}")
+_strong_tag = re.compile(r'"([^"]*)"')
+
+
+class Incoming(NamedTuple):
+    """A well-formed request to publish. ``body`` has its bytes as they were sent."""
+
+    draft: Draft
+    body: bytes
+    key: str | None
+    if_match: str | None
+
+
+def bearer_token(authorization: str | None) -> str | None:
+    """The token in an Authorization header, whatever it looks like; None if there is none."""
+    scheme, _, text = (authorization or "").strip().partition(" ")
+    return text.strip() or None if scheme.lower() == "bearer" else None
+
+
+def read_publication(request: Request) -> Incoming:
+    """Read and check a request to publish.
+
+    Raises RequestError ``unsupported_media_type``, ``content_too_large``, and what parse_draft
+    does, which for headers is ``validation_failed`` too.
+    """
+    body = read_json_body(request, BODY_BYTES_MAX, "publish less at once")
+    draft = parse_draft(body)
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not _key.fullmatch(key):
+        raise validation_failed(
+            Detail("Idempotency-Key", "has 1 to 255 printable ASCII characters")
+        )
+    if_match = request.headers.get("If-Match")
+    return Incoming(_with_condition(draft, if_match), body, key, if_match)
+
+
+def read_json_body(request: Request, bytes_max: int, advice: str) -> bytes:
+    """The body of a request that must be JSON; what is in it is not looked at.
+
+    ``advice``: what to do if there is more of it. Raises RequestError
+    ``unsupported_media_type``, ``content_too_large``, ``invalid_json``.
+    """
+    _check_media_type(request)
+    return _read_body(request, bytes_max, advice)
+
+
+def _check_media_type(request: Request) -> None:
+    charset = request.mimetype_params.get("charset", "utf-8")
+    if request.mimetype != JSON or charset.lower() not in ("utf-8", "utf8"):
+        raise RequestError(
+            "unsupported_media_type", f"Send JSON in UTF-8, with the header Content-Type: {JSON}."
+        )
+    if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("identity", ""):
+        raise RequestError(
+            "unsupported_media_type", "Send the body as it is, without Content-Encoding."
+        )
+
+
+def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
+    if (request.content_length or 0) > bytes_max:
+        raise _too_large(bytes_max, advice)
+    is_chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
+    # A server that takes chunks ends the stream after the last, whether it says so or not;
+    # Flask would see no body at all where it does not.
+    stream = request.environ["wsgi.input"] if is_chunked else request.stream
+    body = bytearray()
+    try:
+        while len(body) <= bytes_max:
+            part = stream.read(bytes_max + 1 - len(body))
+            if not part:
+                return bytes(body)
+            body += part
+    except Exception as error:
+        # Each server has errors of its own for chunks that are none and clients that are gone.
+        raise RequestError(
+            "invalid_json", "The body did not arrive whole: send the request again."
+        ) from error
+    raise _too_large(bytes_max, advice)
+
+
+def _too_large(bytes_max: int, advice: str) -> RequestError:
+    return RequestError(
+        "content_too_large", f"The request has more than {bytes_max:,} bytes; {advice}."
+    )
+
+
+def _with_condition(draft: Draft, if_match: str | None) -> Draft:
+    """The draft with the version of If-Match as its base version."""
+    if if_match is None:
+        return draft
+    found = _strong_tag.fullmatch(if_match.strip())
+    try:
+        base = str(Version.parse(found[1] if found else ""))
+    except RequestError:
+        told = 'is one version in quotes: "1.2.0"'
+        raise validation_failed(Detail("If-Match", told)) from None
+    if draft.base_version not in (UNSET, base):
+        told = f"says {base}, and base_version {draft.base_version}; send one of them"
+        raise validation_failed(Detail("If-Match", told))
+    return msgspec.structs.replace(draft, base_version=base)

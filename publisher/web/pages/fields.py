@@ -1,0 +1,26 @@
+"""Between forms and errors: what is wrong is shown where it was put in."""
+
+from flask_wtf import FlaskForm
+from wtforms import Field
+
+from builder.model.errors import RequestError
+
+
+def show_errors(form: FlaskForm, error: RequestError, otherwise: Field) -> None:
+    """Show an error at the fields that it names; at ``otherwise`` where it names none of these.
+
+    What is no fault of the form is raised again.
+    """
+    if error.status >= 500:
+        raise error
+    named = [detail for detail in error.details if detail.field in form]
+    for detail in named:
+        field = form[detail.field]
+        field.errors = [*field.errors, _sentence(detail.message)]
+    if not named:
+        otherwise.errors = [*otherwise.errors, str(error)]
+
+
+def _sentence(message: str) -> str:
+    """What is said of a field, for programs, as people read it; a sentence as it is."""
+    return message if message.endswith(".") else f"{message[:1].upper()}{message[1:]}."

@@ -1,0 +1,252 @@
+"""What all account pages have in common: who is signed in, safety, the look, errors.
+
+Nothing of these pages may be kept by caches, put into frames or read by other origins. A form is
+taken only with the token that the visitor got with the page (Flask-WTF).
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from flask import Flask, Response, abort, flash, g, get_flashed_messages, request, session
+from flask_wtf import FlaskForm
+from flask_wtf.csrf import CSRFProtect, generate_csrf
+from markupsafe import Markup
+
+from builder.model.answer_headers import PAGE_SAFETY, SAFETY
+from builder.model.errors import OperatorError, RequestError
+from builder.model.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, is_account_url
+from builder.model.settings import Settings
+from builder.render.pages import Pages
+from publisher.accounts.accounts import Accounts, format_time
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.attempts import Attempts
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Session, Sessions
+from publisher.outside.private_way import is_loopback, is_private_way
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
+from server.access import Access
+from server.bodies import VISITOR_BYTES_MAX
+from server.throttle import Throttle
+
+# Forms that an owner sends a minute: each may write to the disk, and build pages.
+CHANGE_LIMIT = 30
+# For the next page; those of pages that nobody looked at are dropped.
+MESSAGES_MAX = 5
+# The places of the account settings, in the order in which they are shown.
+PLACES = (
+    ("tokens", "Tokens"),
+    ("publishers", "Trusted publishers"),
+    ("profile", "Profile"),
+    ("security", "Security"),
+)
+LOGIN, START = "/login", f"/{PLACES[0][0]}"
+
+_HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
+    "Cache-Control": CACHE_CONTROL["none"],
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Also of this site's own pages: an address may name what is nobody else's business.
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
+
+View = Callable[..., Response]
+
+
+class Frame:
+    """Adds views to an application, holds what they work on, and renders their pages.
+
+    ``issuers``: whose word on CI jobs is believed. ``access`` says under which host names the pages
+    are served. ``options`` are what every template may want to
+    know of this hub, as whether it has sign-up.
+    """
+
+    def __init__(
+        self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
+        issuers: Sequence[Issuer], access: Access, **options: Any,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.accounts = accounts
+        self.database = database
+        self.events = Events(database)
+        self.sessions = Sessions(database)
+        self.passwords = Passwords(database)
+        self.invitations = Invitations(database)
+        self.identities = Identities(database)
+        self.trusted = TrustedPublishers(database)
+        self.issuers = {issuer.url: issuer for issuer in issuers}
+        self.attempts = Attempts()
+        self._changes = Throttle(CHANGE_LIMIT, "account")
+        self._access = access
+        self._app = app
+        self._pages = Pages(settings, f"{app.root_path}/pages/templates")
+        self._options = options
+        # A form is good as long as its visitor's secret. Where the page came from is not looked at,
+        # as browsers are told not to say it: the token tells.
+        app.config |= {
+            "WTF_CSRF_CHECK_DEFAULT": False,
+            "WTF_CSRF_TIME_LIMIT": None,
+            "WTF_CSRF_SSL_STRICT": False,
+        }
+        self._csrf = CSRFProtect(app)
+        app.before_request(self._check_host)
+        app.after_request(self._add_headers)
+
+    # Views
+
+    def add(self, path: str, view: View, *methods: str, is_open: bool = False) -> None:
+        """Answer requests to a path below the account settings with a view; by default GET.
+
+        It is called with this frame and the owner's handle by those who are signed in; others are
+        sent to sign in. One that ``is_open`` is for everybody, and gets no handle.
+        """
+
+        def guarded(**params: str) -> Response:
+            self._check_is_safe()
+            request.max_content_length = VISITOR_BYTES_MAX
+            self._csrf.protect()
+            if is_open:
+                return view(self, **params)
+            owner = self.signed_in()
+            if owner is None:
+                return self._send_to_login()
+            if request.method == "POST":
+                self.limit(self._changes.hit(owner), "Too many changes to this account")
+            return view(self, owner, **params)
+
+        rule, endpoint = ACCOUNT_URL + path, f"account {path}"
+        self._app.add_url_rule(rule, endpoint, guarded, methods=methods or ("GET",))
+
+    def signed_in(self) -> str | None:
+        """The handle of the owner who is signed in."""
+        found = self.session()
+        return found and found.owner
+
+    def session(self) -> Session | None:
+        """The visitor's session, if there is one; looked up once a request."""
+        if "account_session" not in g:
+            secret = session.sent_secret
+            g.account_session = self.sessions.find(secret) if secret else None
+            session.is_signed_in = g.account_session is not None
+        return g.account_session
+
+    def begin_session(self, owner: str) -> None:
+        """Sign a visitor in, with a secret that nobody has seen before."""
+        self._forget_session()
+        address, agent = request.remote_addr or "", request.headers.get("User-Agent", "")
+        self.sessions.begin(owner, session.renew(), address=address, agent=agent)
+        session.is_signed_in = True
+
+    def end_session(self) -> None:
+        """Sign the visitor out, if signed in."""
+        self._forget_session()
+        session.renew()
+
+    def _forget_session(self) -> None:
+        if session.sent_secret:
+            self.sessions.end(session.sent_secret)
+        g.account_session = None
+
+    def _check_host(self) -> None:
+        host = request.headers.get("Host", "").encode("latin-1", "replace")
+        if is_account_url(request.path) and not self._access.serves(host):
+            raise RequestError(
+                "insufficient_scope",
+                "The account settings are not served under this host name. Open "
+                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow another "
+                "name with --mcp-origin.",
+            )
+
+    def _check_is_safe(self) -> None:
+        base_url = self.settings.base_url
+        # With http, what is private is this machine's own: not what others send to it.
+        is_here = is_loopback(request.remote_addr or "")
+        if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
+            raise RequestError(
+                "insufficient_scope",
+                "The account settings are closed, because passwords would travel in clear text: "
+                f"this hub's address is {base_url}. Whoever runs it has to serve it "
+                "over https, and to give that address with --base-url.",
+            )
+
+    # Answers
+
+    def url(self, path: str = "") -> str:
+        """The URL, without host, of a path below the account settings."""
+        return self.settings.base_path + ACCOUNT_URL + path
+
+    def redirect(self, path: str, told: str = "") -> Response:
+        """To another page, which says what was done."""
+        if told:
+            flash(told)
+            session["_flashes"] = session["_flashes"][-MESSAGES_MAX:]
+        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": self.url(path)})
+
+    def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
+        """A page from a template of this package."""
+        return self._render(template, status, owner=self.signed_in(), **values)
+
+    def _render(self, template: str, status: int, **values: Any) -> Response:
+        body = self._pages.render(
+            template,
+            account=self.url,
+            places=PLACES,
+            place=request.path.removeprefix(ACCOUNT_URL).strip("/"),
+            told=get_flashed_messages(),
+            csrf=_csrf_field,
+            time=format_time,
+            **self._options,
+            **values,
+        )
+        return Response(body, status, content_type=HTML)
+
+    def status_of(self, form: FlaskForm) -> int:
+        """The status of a page with a form that was sent, or not yet."""
+        return HTTPStatus.UNPROCESSABLE_ENTITY if form.errors else HTTPStatus.OK
+
+    def limit(self, wait_seconds: int, reason: str) -> None:
+        """Answer those who have to wait with a page that says so; 0: nobody has to."""
+        if not wait_seconds:
+            return
+        minutes = -(-wait_seconds // 60)
+        wait = f"{minutes} minutes" if minutes > 1 else "a minute"
+        response = self.error(RequestError("rate_limited", f"{reason}. Try again in {wait}."))
+        response.headers["Retry-After"] = str(wait_seconds)
+        abort(response)
+
+    def error(self, error: RequestError) -> Response:
+        """The page that tells what went wrong."""
+        owner = None
+        # Whose session it is may be just what cannot be found out.
+        with contextlib.suppress(RequestError, OperatorError):
+            owner = self.signed_in()
+        title = HTTPStatus(error.status).phrase
+        return self._render(
+            "error.html", error.status, owner=owner, title=title, message=str(error)
+        )
+
+    def _send_to_login(self) -> Response:
+        after = request.path.removeprefix(ACCOUNT_URL)
+        is_default = after_login(after) == START
+        return self.redirect(LOGIN if is_default else f"{LOGIN}?next={after}")
+
+    def _add_headers(self, response: Response) -> Response:
+        if is_account_url(request.path):
+            response.headers.update(_HEADERS)
+        return response
+
+
+def after_login(path: str | None) -> str:
+    """Where to go on after a sign-in: one of our own places, whatever a link asks for."""
+    known = {f"/{place}" for place, _ in PLACES}
+    return path if path in known else START
+
+
+def _csrf_field() -> Markup:
+    """What every form has in it."""
+    return Markup('<input type="hidden" name="csrf_token" value="{}">').format(generate_csrf())

@@ -1,0 +1,70 @@
+"""The security log of an account in plain words. Pure; what it gives is text, not HTML."""
+
+import re
+
+from publisher.accounts.events import Event, Kind
+
+# {note} is what the event is about, as its module has noted it.
+_TEXTS: dict[Kind, str] = {
+    "signed_up": "The account was made.",
+    "invited": "An invitation was made, which lets its holder set a password.",
+    "signed_in": "Signed in, with {browser}.",
+    "sign_in_failed": "A wrong password was given.",
+    "signed_out_everywhere": "Signed out everywhere.",
+    "password_set": "A password was set.",
+    "password_changed": "The password was changed.",
+    "identity_added": "An account at {note} can sign in now.",
+    "identity_removed": "The account at {note} cannot sign in any more.",
+    "token_made": "Token made: {note}.",
+    "token_new_address": "Token used from an address for the first time: {note}.",
+    "token_revoked": "Token revoked: {note}.",
+    "publisher_added": "Trusted publisher added: {note}.",
+    "publisher_removed": "Trusted publisher removed: {note}.",
+    "publisher_used": "A trusted publisher's job got a token: {note}.",
+    "trusted_only_on": "Only trusted publishers can publish to {note} now.",
+    "trusted_only_off": "Tokens can publish to {note} too, again.",
+    "locked": "The account was locked.",
+    "unlocked": "The account was unlocked.",
+}
+
+# The first that fits: a browser names itself after those that it wants to be taken for.
+_BROWSERS = (
+    ("Edge", r"Edg(?:e|A|iOS)?/"),
+    ("Opera", r"OPR/|Opera"),
+    ("Samsung Internet", r"SamsungBrowser/"),
+    ("Firefox", r"Firefox/|FxiOS/"),
+    ("Chrome", r"Chrom(?:e|ium)/|CriOS/"),
+    ("Safari", r"Safari/"),
+)
+_SYSTEMS = (
+    ("Windows", r"Windows"),
+    ("Android", r"Android"),
+    ("iOS", r"iPhone|iPad|iPod"),
+    ("macOS", r"Mac OS X|Macintosh"),
+    ("ChromeOS", r"CrOS"),
+    ("Linux", r"Linux|X11"),
+)
+_AGENT_CHARS_SHOWN = 40
+
+
+def tell(event: Event) -> str:
+    """What happened, in a sentence."""
+    return _TEXTS[event.kind].format(note=event.note, browser=browser_name(event.note))
+
+
+def browser_name(agent: str) -> str:
+    """What a browser is, of its User-Agent: ``Firefox on Linux``; of another program its name."""
+    browser = _first(_BROWSERS, agent)
+    system = _first(_SYSTEMS, agent)
+    if browser:
+        return f"{browser} on {system}" if system else browser
+    program = " ".join(agent.split()).partition(" ")[0]
+    if not program:
+        return "a browser that does not say its name"
+    if len(program) > _AGENT_CHARS_SHOWN:
+        return f"{program[:_AGENT_CHARS_SHOWN]}…"
+    return program
+
+
+def _first(patterns: tuple[tuple[str, str], ...], agent: str) -> str | None:
+    return next((name for name, pattern in patterns if re.search(pattern, agent)), None)

@@ -1,0 +1,201 @@
+"""Signing in with an OpenID provider: buttons beside the password on the pages of ``sign_in``,
+and identities on the page Security.
+
+A form that leads to another site is refused by browsers, as our Content-Security-Policy has it,
+however many redirects are between. So what is sent with a form is answered by a page that goes on
+by itself; where there is nothing to send, a link will do.
+"""
+
+from http import HTTPStatus
+from typing import Literal
+
+import msgspec
+from flask import Response, request, session
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.routes import ACCOUNT_URL
+from publisher.accounts.people.invitations import parse_code
+from publisher.accounts.people.signup import sign_up_identity
+from publisher.openid.client import Begun, Client, Identity
+from publisher.openid.provider import Provider
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import LOGIN, START, Frame, after_login
+from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
+from server.throttle import Throttle, network
+
+CALLBACK = "/openid/callback"
+# Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
+# ask the provider.
+START_LIMIT = ANSWER_LIMIT = 30
+
+_SECURITY = "/security"
+_KEPT = "openid"
+
+
+class _Way(msgspec.Struct):
+    """What is kept in the visitor's cookie of a sign-in that is under way. It gives no rights:
+    ``given``, where to go on, the code of an invitation or the handle wanted, is looked at like
+    anything that a visitor sends.
+    """
+
+    begun: Begun
+    to: Literal["login", "connect", "invitation", "signup"]
+    given: str = ""
+
+
+def add_to(frame: Frame, provider: Provider | None, *, open_signup: bool) -> None:
+    """Add these pages; without a provider, only the one that removes what is left of another."""
+    frame.add("/openid/remove", remove, "POST")
+    if provider is None:
+        return
+    callback_url = frame.settings.base_url + ACCOUNT_URL + CALLBACK
+    views = _OpenID(provider, callback_url, open_signup=open_signup)
+    frame.add("/openid", views.start, is_open=True)
+    frame.add("/openid/connect", views.connect, "POST")
+    frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
+    frame.add(CALLBACK, views.callback, is_open=True)
+    if open_signup:
+        frame.add("/openid/signup", views.signup, "POST", is_open=True)
+
+
+def remove(frame: Frame, owner: str) -> Response:
+    issuer = request.form.get("issuer", "")
+    if not frame.identities.remove(owner, issuer, address=_address()):
+        raise RequestError(
+            "not_found", "You do not sign in that way. Open the page Security again."
+        )
+    return frame.redirect(_SECURITY, f"Removed: nobody signs in here with {issuer} as you.")
+
+
+class _OpenID:
+    """The views that ask a provider."""
+
+    def __init__(self, provider: Provider, callback_url: str, *, open_signup: bool) -> None:
+        self._name = provider.name
+        self._client = Client(provider, callback_url)
+        self._starts = Throttle(START_LIMIT, "openid")
+        self._answers = Throttle(ANSWER_LIMIT, "openid")
+        self._finishes = {
+            "login": self._finish_login,
+            "connect": self._finish_connect,
+            "invitation": self._finish_invitation,
+        }
+        if open_signup:
+            self._finishes["signup"] = self._finish_signup
+
+    # There
+
+    def start(self, frame: Frame) -> Response:
+        onwards = after_login(request.args.get("next"))
+        if frame.signed_in():
+            return frame.redirect(onwards)
+        self._limit(frame, self._starts)
+        there = self._begin("login", onwards)
+        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
+
+    def connect(self, frame: Frame, owner: str) -> Response:
+        return self._go_on(frame, "connect")
+
+    def invitation(self, frame: Frame) -> Response:
+        form = InvitationForm()
+        if form.code.validate(form):
+            try:
+                frame.invitations.look(form.code.data)
+            except RequestError as error:
+                show_errors(form, error, form.code)
+            else:
+                return self._go_on(frame, "invitation", ".".join(parse_code(form.code.data)))
+        return frame.render("invitation.html", frame.status_of(form), form=form)
+
+    def signup(self, frame: Frame) -> Response:
+        form = SignUpForm()
+        if form.handle.validate(form):
+            handle = form.handle.data.strip()
+            try:
+                names.check_new_owner(handle)
+            except RequestError as error:
+                show_errors(form, error, form.handle)
+            else:
+                return self._go_on(frame, "signup", handle)
+        return frame.render("signup.html", frame.status_of(form), form=form)
+
+    def _go_on(self, frame: Frame, to: str, given: str = "") -> Response:
+        self._limit(frame, self._starts)
+        return frame.render("openid_go.html", there=self._begin(to, given))
+
+    def _begin(self, to: str, given: str = "") -> str:
+        """Where the visitor signs in; what is needed afterwards is in the cookie then."""
+        url, begun = self._client.begin()
+        session[_KEPT] = msgspec.to_builtins(_Way(begun, to, given))
+        return url
+
+    def _limit(self, frame: Frame, counted: Throttle) -> None:
+        wait_seconds = counted.hit(network(_address()))
+        frame.limit(wait_seconds, f"Too many sign-ins with {self._name} from your address")
+
+    # And back
+
+    def callback(self, frame: Frame) -> Response:
+        way = _kept_way()
+        if way is None or way.to not in self._finishes:
+            raise RequestError(
+                "invalid_parameter",
+                f"This answers no sign-in with {self._name} that is under way in this browser: "
+                "each is good once, and a new one ends the one before. Begin again.",
+            )
+        self._limit(frame, self._answers)
+        identity = self._client.finish(way.begun, request.args)
+        return self._finishes[way.to](frame, identity, way.given)
+
+    def _finish_login(self, frame: Frame, identity: Identity, onwards: str) -> Response:
+        owner = frame.identities.find(*identity)
+        if owner is None:
+            return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
+        frame.begin_session(owner)
+        return frame.redirect(after_login(onwards))
+
+    def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
+        owner = frame.signed_in()
+        if owner is None:
+            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in, and begin again.")
+        frame.identities.add(owner, *identity, address=_address())
+        return frame.redirect(_SECURITY, f"From now on you can sign in with {self._name}, too.")
+
+    def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
+        owner = frame.invitations.accept_identity(code, *identity, address=_address())
+        frame.begin_session(owner)
+        told = f"Welcome, {owner}. You sign in with {self._name}."
+        return welcome_back(frame, owner, told, tuple(identity))
+
+    def _finish_signup(self, frame: Frame, identity: Identity, handle: str) -> Response:
+        address = _address()
+        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        try:
+            sign_up_identity(
+                frame.database, frame.settings.content, handle, *identity, address=address
+            )
+        except RequestError as error:
+            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            form = SignUpForm(handle=handle)
+            show_errors(form, error, form.handle)
+            return frame.render("signup.html", frame.status_of(form), form=form)
+        frame.begin_session(handle)
+        return frame.redirect(START, f"Welcome, {handle}. You sign in with {self._name}.")
+
+
+def _kept_way() -> _Way | None:
+    """The sign-in that this request answers, which is forgotten: an answer is good once."""
+    try:
+        way = msgspec.convert(session.get(_KEPT), _Way)
+    except msgspec.ValidationError:
+        return None  # none, or what a visitor has made up
+    # Somebody else's link must not end what the visitor has begun.
+    if request.args.get("state") != way.begun.state:
+        return None
+    del session[_KEPT]
+    return way
+
+
+def _address() -> str:
+    return request.remote_addr or ""

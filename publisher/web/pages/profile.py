@@ -1,0 +1,67 @@
+"""The page on which an owner writes the profile that everybody can read."""
+
+from functools import partial
+
+from flask import Response
+from flask_wtf import FlaskForm
+from wtforms import StringField, TextAreaField, URLField
+from wtforms.validators import DataRequired, Length
+
+from builder.model.errors import RequestError
+from builder.pipeline.rebuild import Rebuilder
+from publisher.accounts.accounts import format_time
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import Frame
+from publisher.web.pages.repos import repos_of
+from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
+
+
+class ProfileForm(FlaskForm):
+    name = StringField(
+        "Name", [DataRequired("Give a name; your handle will do."), Length(max=chars_max("name"))]
+    )
+    bio = TextAreaField(
+        "About you",
+        [Length(max=chars_max("bio"))],
+        # Browsers send line ends as CR LF.
+        filters=[lambda text: text and text.replace("\r\n", "\n")],
+        description=f"Up to {chars_max('bio'):,} characters of plain text.",
+    )
+    url = URLField(
+        "Link", [Length(max=chars_max("url"))], description="Begins with https:// or http://."
+    )
+
+
+def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
+    """Add this page."""
+    frame.add("/profile", partial(profile, rebuilder=rebuilder), "GET", "POST")
+
+
+def profile(frame: Frame, owner: str, rebuilder: Rebuilder) -> Response:
+    root = frame.settings.content
+    stored = read_profile(root, owner)
+    form = ProfileForm(obj=stored) if stored else ProfileForm(name=owner)
+    if form.validate_on_submit():
+        joined_at = stored.joined_at if stored else _began_at(frame, owner)
+        given = (form.name.data, form.bio.data or "", form.url.data or "")
+        try:
+            write_profile(root, owner, parse_profile(*given, joined_at))
+        except RequestError as error:
+            show_errors(form, error, form.name)
+        else:
+            return frame.redirect("/profile", _publish(rebuilder, owner))
+    has_page = stored is not None or repos_of(root, owner) != []
+    return frame.render("profile.html", frame.status_of(form), form=form, has_page=has_page)
+
+
+def _began_at(frame: Frame, owner: str) -> str:
+    return format_time(frame.accounts.created_at(owner))
+
+
+def _publish(rebuilder: Rebuilder, owner: str) -> str:
+    """Have everybody see the profile; returns what came of it, for its owner."""
+    try:
+        rebuilder.make_visible(owner, None)
+    except RequestError as error:
+        return f"Your profile is stored. {error} It will be, as soon as that can be done."
+    return "Your profile is stored, and everybody can see it."

@@ -1,0 +1,162 @@
+"""The page of an owner's trusted publishers, and of the repos that take nothing else."""
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import RadioField, SelectField, StringField
+from wtforms.fields.choices import SelectChoice
+from wtforms.validators import DataRequired, InputRequired
+
+from builder.model.errors import RequestError
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import (
+    ENVIRONMENT_CHARS_MAX,
+    GITLAB_WORKFLOW,
+    TrustedPublisher,
+)
+from publisher.web.pages import snippets
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import Frame
+from publisher.web.pages.repos import OFFERED_MAX, repos_of
+
+PROVIDERS = {"github": "GitHub Actions", "gitlab": "GitLab CI/CD"}
+ONLY, TOO = "only", "too"
+
+
+class PublisherForm(FlaskForm):
+    issuer = SelectField("Provider")
+    repo = StringField(
+        "Repo",
+        description="Which it may publish; it need not be there yet. Empty: all of yours.",
+    )
+    project = StringField(
+        "Project",
+        [DataRequired("Name the project.")],
+        description="As in its address: OWNER/REPOSITORY at GitHub, GROUP/PROJECT at GitLab.",
+    )
+    workflow = StringField(
+        "Workflow file",
+        description="At GitHub its name in .github/workflows, as publish.yml. At GitLab its path; "
+        f"empty: {GITLAB_WORKFLOW}.",
+    )
+    branch = StringField(
+        "Branch",
+        default="main",
+        description="Only jobs on this branch. Empty: any branch or tag – then whoever may push "
+        "any branch can publish.",
+    )
+    environment = StringField(
+        "Environment",
+        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: a job of any environment, "
+        "or of none.",
+    )
+    project_id = StringField(
+        "Number of the project",
+        description="Keeps a project out that gets the same name later. Empty: the first job that "
+        "publishes fixes it.",
+    )
+
+
+class OnlyForm(FlaskForm):
+    """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
+
+    repo = StringField(
+        "Another repo, which need not be there yet",
+        [DataRequired("Name the repo.")],
+        id="only-repo",
+    )
+    who = RadioField(validators=[InputRequired("Choose who may publish.")], choices=[ONLY, TOO])
+
+
+def add_to(frame: Frame) -> None:
+    """Add these pages."""
+    frame.add("/publishers", publishers, "GET", "POST")
+    frame.add("/publishers/<publisher_id>/remove", remove, "POST")
+    frame.add("/publishers/only", only, "POST")
+
+
+def publishers(frame: Frame, owner: str) -> Response:
+    form = _new_form(frame)
+    if form.validate_on_submit():
+        repo = (form.repo.data or "").strip().removeprefix(f"{owner}/")
+        try:
+            added = frame.trusted.add(
+                owner, repo, frame.issuers[form.issuer.data], form.project.data,
+                form.workflow.data or "", branch=form.branch.data or "",
+                environment=form.environment.data or "",
+                project_id=form.project_id.data or "", address=request.remote_addr or "",
+            )  # fmt: skip
+        except RequestError as error:
+            show_errors(form, error, form.project)
+        else:
+            told = f"{added.project} is trusted. Its workflow is below, ready to paste."
+            return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
+    return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
+
+
+def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
+    removed = frame.trusted.remove(owner, publisher_id, address=request.remote_addr or "")
+    told = f"{removed.project} is trusted no more for {removed.scope()}."
+    return frame.redirect("/publishers", told)
+
+
+def only(frame: Frame, owner: str) -> Response:
+    form = OnlyForm()
+    if form.validate_on_submit():
+        repo, is_on = form.repo.data.strip().removeprefix(f"{owner}/"), form.who.data == ONLY
+        try:
+            frame.accounts.set_trusted_only(owner, repo, is_on, address=request.remote_addr or "")
+        except RequestError as error:
+            show_errors(form, error, form.repo)
+        else:
+            told = "trusted publishers only" if is_on else "tokens as well"
+            return frame.redirect(
+                "/publishers#only", f"{owner}/{repo} takes publications from {told}."
+            )
+    form.repo.errors = [*form.repo.errors, *form.who.errors]
+    return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
+
+
+def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
+    listed = frame.trusted.of(owner)
+    mine = repos_of(frame.settings.content, owner)
+    tokens_refused = frame.accounts.trusted_only(owner)
+    covered = {publisher.repo for publisher in listed if publisher.repo}
+    offered = mine if mine and len(mine) <= OFFERED_MAX else []
+    covers_all = any(not publisher.repo for publisher in listed)
+    return frame.render(
+        "publishers.html",
+        status,
+        form=form,
+        only=only,
+        offered=offered,
+        is_readable=mine is not None,
+        publishers=[(one, _provider(frame, one), _file_of(frame, one)) for one in listed],
+        added=request.args.get("added"),
+        repos=[
+            (repo, repo in tokens_refused, covers_all or repo in covered)
+            for repo in sorted(covered.union(tokens_refused, offered))
+        ],
+    )
+
+
+def _provider(frame: Frame, publisher: TrustedPublisher) -> str:
+    issuer = frame.issuers.get(publisher.issuer)
+    return _shown(issuer) if issuer else publisher.issuer
+
+
+def _file_of(frame: Frame, publisher: TrustedPublisher) -> str | None:
+    """The workflow to paste; None where this hub believes its issuer no more."""
+    issuer = frame.issuers.get(publisher.issuer)
+    return issuer and snippets.workflow(frame.settings.base_url, issuer.kind, publisher)
+
+
+def _new_form(frame: Frame, **options: None) -> PublisherForm:
+    form = PublisherForm(**options)
+    form.issuer.choices = [
+        SelectChoice(issuer.url, _shown(issuer)) for issuer in frame.issuers.values()
+    ]
+    return form
+
+
+def _shown(issuer: Issuer) -> str:
+    return f"{PROVIDERS[issuer.kind]} ({issuer.url})"

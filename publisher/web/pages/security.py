@@ -1,0 +1,109 @@
+"""The page of who is signed in, and what was done to the account."""
+
+import re
+
+from flask import Response, request
+from flask import session as visitor
+from wtforms import PasswordField
+from wtforms.validators import InputRequired
+
+from builder.model.errors import RequestError
+from publisher.accounts.people.passwords import hash_new
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import LOGIN, Frame
+from publisher.web.pages.log_words import browser_name, tell
+from publisher.web.pages.sign_in import NewPasswordForm, verify
+
+EVENTS_SHOWN = 100
+
+_event_id = re.compile(r"[0-9]{1,18}")
+
+
+class ChangePasswordForm(NewPasswordForm):
+    current = PasswordField("Current password", [InputRequired("Give your current password.")])
+
+
+def add_to(frame: Frame) -> None:
+    """Add these pages."""
+    frame.add("/security", security)
+    frame.add("/password", password, "POST")
+    frame.add("/sign-out-everywhere", sign_out_everywhere, "POST")
+
+
+def security(frame: Frame, owner: str) -> Response:
+    given = request.args.get("before")
+    if given is not None and not _event_id.fullmatch(given):
+        raise RequestError(
+            "invalid_parameter", "There is no such part of the log. Open the page again."
+        )
+    before = None if given is None else int(given)
+    return _show(frame, owner, _new_form(frame, owner, formdata=None), 200, before)
+
+
+def password(frame: Frame, owner: str) -> Response:
+    form = _new_form(frame, owner)
+    if not form.validate_on_submit():
+        return _show(frame, owner, form, 422)
+    address, verified = request.remote_addr or "", None
+    had_one = isinstance(form, ChangePasswordForm)
+    if had_one:
+        verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
+        if not verified:
+            frame.events.note(owner, "sign_in_failed", address=address)
+            form.current.errors = ["This is not your password."]
+            return _show(frame, owner, form, 422)
+        frame.attempts.succeeded(owner, address)
+    try:
+        # Before the transaction, in which everybody else would wait for the hash.
+        password_hash = hash_new(owner, form.password.data)
+    except RequestError as error:
+        show_errors(form, error, form.password)
+        return _show(frame, owner, form, 422)
+    with frame.database.transaction():
+        # All of this took long: meanwhile the owner may have shut out whoever asks.
+        is_in = frame.sessions.find(visitor.sent_secret) is not None
+        if not is_in or not frame.passwords.is_still(owner, verified):
+            frame.end_session()
+            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in again.")
+        frame.passwords.put_hash(owner, password_hash)
+        frame.invitations.end(owner)
+        kind = "password_changed" if had_one else "password_set"
+        frame.events.note(owner, kind, address=address)
+        frame.sessions.end_all(owner)
+        frame.begin_session(owner)
+    told = "Your password is changed. Wherever else you were signed in, you are not any more."
+    return frame.redirect("/security", told)
+
+
+def sign_out_everywhere(frame: Frame, owner: str) -> Response:
+    with frame.database.transaction():
+        frame.invitations.end(owner)
+        frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
+    frame.end_session()
+    return frame.redirect(LOGIN, "You are signed out everywhere.")
+
+
+def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:
+    """Who signs in elsewhere, and has no password, needs none to set the first."""
+    return (ChangePasswordForm if frame.passwords.has(owner) else NewPasswordForm)(**options)
+
+
+def _show(
+    frame: Frame, owner: str, form: NewPasswordForm, status: int, before: int | None = None
+) -> Response:
+    session = frame.session()
+    lines, older = frame.events.page(owner, EVENTS_SHOWN, before)
+    return frame.render(
+        "security.html",
+        status,
+        form=form,
+        password_set_at=frame.passwords.set_at(owner),
+        identities=frame.identities.of(owner),
+        sessions=[
+            (one, browser_name(one.agent), session is not None and one.id == session.id)
+            for one in frame.sessions.of(owner)
+        ],
+        lines=[(line.event, tell(line.event), line.more) for line in lines],
+        before=before,
+        older=older,
+    )

@@ -1,0 +1,183 @@
+"""Signing in and out, signing up, and taking an invitation."""
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import PasswordField, StringField
+from wtforms.validators import EqualTo, InputRequired, Length
+
+from builder.model.errors import RequestError
+from builder.model.names import OWNER_CHARS_MAX
+from builder.model.routes import ACCOUNT_URL
+from publisher.accounts.people.invitations import INVITATION_URL
+from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
+from publisher.accounts.people.signup import sign_up
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import LOGIN, START, Frame, after_login
+
+WRONG = "The handle or the password is wrong."
+TOO_MANY_SIGNUPS = "Too many sign-ups from your address"
+
+
+class LoginForm(FlaskForm):
+    handle = StringField("Handle", [InputRequired("Give your handle.")])
+    password = PasswordField("Password", [InputRequired("Give your password.")])
+
+
+class NewPasswordForm(FlaskForm):
+    password = PasswordField(
+        "Password",
+        [InputRequired("Choose a password."), Length(max=PASSWORD_CHARS_MAX)],
+        description=f"{PASSWORD_CHARS_MIN} characters or more. A few unusual words do well; "
+        "a password manager does better.",
+    )
+    again = PasswordField(
+        "The same password again", [EqualTo("password", "These are not the same.")]
+    )
+
+
+class InvitationForm(NewPasswordForm):
+    code = StringField(
+        "Code of the invitation",
+        [InputRequired("Put in the code.")],
+        description="What follows # in the link that you were given; or the whole link.",
+    )
+
+
+class SignUpForm(NewPasswordForm):
+    handle = StringField(
+        "Handle",
+        [InputRequired("Choose a handle.")],
+        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens between "
+        "them. It stands before the names of your prompts, and cannot be changed.",
+    )
+
+
+def add_to(frame: Frame, *, open_signup: bool) -> None:
+    """Add these pages."""
+    frame.add("", account)
+    frame.add("/", with_slash, is_open=True)
+    frame.add(LOGIN, login, "GET", "POST", is_open=True)
+    frame.add("/logout", logout, "POST", is_open=True)
+    frame.add(INVITATION_URL.removeprefix(ACCOUNT_URL), invitation, "GET", "POST", is_open=True)
+    if open_signup:
+        frame.add("/signup", signup, "GET", "POST", is_open=True)
+
+
+def account(frame: Frame, owner: str) -> Response:
+    return frame.redirect(START)
+
+
+def with_slash(frame: Frame) -> Response:
+    return frame.redirect("")
+
+
+def login(frame: Frame) -> Response:
+    onwards = after_login(request.args.get("next"))
+    if request.method == "GET" and frame.signed_in():
+        return frame.redirect(onwards)
+    form = LoginForm()
+    if not form.validate_on_submit():
+        return frame.render("login.html", form=form, onwards=onwards)
+    # Handles have no capitals; phones begin with one.
+    handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
+    verified = verify(frame, handle, form.password.data, "Too many sign-ins that failed")
+    if verified and _begin_if_still(frame, handle, verified):
+        frame.attempts.succeeded(handle, address)
+        return frame.redirect(onwards)
+    form.password.errors = [WRONG]
+    response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
+    # Only known handles have a log: written before the answer, its time would tell of them.
+    response.call_on_close(lambda: _note_failure(frame, handle, address))
+    return response
+
+
+def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
+    """``Passwords.verify``, as one more attempt. ``reason`` goes to a client with too many.
+
+    Raises RequestError; an attempt that nobody looked at does not count.
+    """
+    address = request.remote_addr or ""
+    frame.limit(frame.attempts.take(handle, address), reason)
+    try:
+        return frame.passwords.verify(handle, password)
+    except RequestError:
+        frame.attempts.give_back(handle, address)
+        raise
+
+
+def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:
+    """Sign in, unless the password was changed while it was verified: that ends all sessions,
+    and this one would outlive it.
+    """
+    with frame.database.transaction():
+        is_still = frame.passwords.is_still(handle, verified)
+        if is_still:
+            frame.begin_session(handle)
+    return is_still
+
+
+def _note_failure(frame: Frame, handle: str, address: str) -> None:
+    if frame.accounts.is_known(handle):
+        frame.events.note(handle, "sign_in_failed", address=address)
+
+
+def logout(frame: Frame) -> Response:
+    frame.end_session()
+    return frame.redirect(LOGIN, "You are signed out.")
+
+
+def invitation(frame: Frame) -> Response:
+    form = InvitationForm()
+    if form.validate_on_submit():
+        address = request.remote_addr or ""
+        try:
+            owner = frame.invitations.accept(form.code.data, form.password.data, address=address)
+        except RequestError as error:
+            show_errors(form, error, form.code)
+        else:
+            frame.begin_session(owner)
+            return welcome_back(frame, owner, f"Welcome, {owner}. Your password is set.")
+    return frame.render("invitation.html", frame.status_of(form), form=form)
+
+
+def signup(frame: Frame) -> Response:
+    form = SignUpForm()
+    if form.validate_on_submit():
+        address = request.remote_addr or ""
+        handle = form.handle.data.strip()
+        frame.limit(frame.attempts.take_signup(address), TOO_MANY_SIGNUPS)
+        try:
+            sign_up(
+                frame.database, frame.settings.content, handle, form.password.data,
+                address=address,
+            )  # fmt: skip
+        except RequestError as error:
+            frame.limit(frame.attempts.signup_failed(address), TOO_MANY_SIGNUPS)
+            show_errors(form, error, form.handle)
+        else:
+            frame.begin_session(handle)
+            return frame.redirect(START, f"Welcome, {handle}.")
+    return frame.render("signup.html", frame.status_of(form), form=form)
+
+
+def welcome_back(
+    frame: Frame, owner: str, told: str, new: tuple[str, str] | None = None
+) -> Response:
+    """Where an invitation leads: one who gets back into an account looks through what an intruder
+    may have left there. ``new``: the identity (issuer, subject) that was added by it.
+    """
+    identities = frame.identities.of(owner)
+    active = [token for token in frame.accounts.tokens(owner) if token.state() == "active"]
+    left = (
+        ("tokens", active),
+        ("trusted publishers", frame.trusted.of(owner)),
+        ("accounts elsewhere that sign in here", [one for one in identities if one[:2] != new]),
+    )
+    counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
+    if not counts:
+        return frame.redirect(START, told)
+    return frame.redirect(
+        "/security#recovery",
+        f"{told} These are as good as before: {counts}. Look through them, and revoke or remove "
+        "what you do not know.",
+    )

@@ -1,0 +1,212 @@
+"""What to paste into a CI to publish from it: a step with a stored token, whole workflows without.
+
+Pure functions; nothing secret is in what they give. docs/generate.py writes the workflows into
+docs/use/publish-from-ci.md, which says why they are as they are.
+"""
+
+import json
+import re
+from textwrap import indent
+
+from builder.model.routes import BY_NAME, TRUSTED_URL
+from builder.model.settings import Settings
+from builder.render.derive import Links
+from publisher.trusted.issuers import Kind
+from publisher.trusted.publishers import TrustedPublisher
+
+# Stands for a repo's name where it is not known.
+ANY_NAME = "NAME"
+SECRET_COMMAND = "gh secret set HUB_TOKEN"
+
+# In these, <name> is a gap.
+_GITHUB = """\
+name: Publish prompts
+on:
+  push:
+    branches: [<pattern>]
+    paths: ['<files>']
+  workflow_dispatch:
+permissions:
+  contents: read
+  id-token: write
+concurrency:
+  group: publish-prompts
+  queue: max
+jobs:
+  publish:
+    if: github.ref == <ref>
+    runs-on: ubuntu-latest
+<environment>    steps:
+      - uses: actions/checkout@v4
+        with:
+          fetch-depth: 0
+      - name: Publish what has changed
+        env:
+          HUB_URL: <url>
+          HUB_OWNER: <owner>
+          BEFORE: ${{ github.event.before }}
+          AFTER: ${{ github.sha }}
+          BRANCH: ${{ github.ref_name }}
+        run: |
+<script>"""
+_GITLAB = """\
+workflow:
+  auto_cancel:
+    on_new_commit: none
+
+publish-prompts:
+  stage: deploy
+  image: alpine:3.22
+  id_tokens:
+    HUB_ID_TOKEN:
+      aud: <url>
+  rules:
+    - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "push"
+      changes: ['<files>']
+    - if: $CI_COMMIT_BRANCH == <branch> && $CI_PIPELINE_SOURCE == "web"
+  resource_group: publish-prompts
+  interruptible: false
+<environment>  variables:
+    HUB_URL: <url>
+    HUB_OWNER: <owner>
+    GIT_DEPTH: '0'
+    BEFORE: $CI_COMMIT_BEFORE_SHA
+    AFTER: $CI_COMMIT_SHA
+    BRANCH: $CI_COMMIT_BRANCH
+  before_script:
+    - apk add --no-cache curl git
+  script:
+    - |
+<script>"""
+_FETCH_CLIENT = """\
+set -eu
+export LC_ALL=C
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+(
+  cd "$work"
+  release=${HUB_URL%/}<release>
+  curl -fsS --retry 5 --retry-connrefused --remote-name-all "$release/hub" "$release/hub.sha256"
+  sha256sum -c hub.sha256
+)
+"""
+_EXCHANGE = r"""
+# The job has one ID token, which counts once: one token of the hub for all its files.
+answer=$(printf '{"token":"%s","repo":"%s/*"}' "$HUB_ID_TOKEN" "$HUB_OWNER" |
+  curl -sS --retry 5 --retry-connrefused -H 'Content-Type: application/json' \
+    --data-binary @- "${HUB_URL%/}<exchange>")
+unset HUB_ID_TOKEN
+token=$(printf '%s\n' "$answer" | sed -n 's/.*"token":"\([^"]*\)".*/\1/p')
+refusal=$(printf '%s\n' "$answer" | sed -n 's/.*"message":"\(.*\)".*/\1/p')
+: "${token:?${refusal:-That is no answer of a hub: is HUB_URL right?}}"
+"""
+_PUSH_FILES = r"""
+git fetch --quiet origin "$BRANCH"
+# Without a commit to compare with, as on a first push, every file counts as changed.
+before=$BEFORE
+git cat-file -e "$before^{commit}" 2>/dev/null || before=$(git hash-object -t tree /dev/null)
+git diff --name-only --diff-filter=d "$before" "$AFTER" -- ':(glob)<files>' >"$work/files"
+
+failed=0
+fail() {
+  printf '%s: %s\n' "$file" "$1"
+  failed=1
+}
+while IFS= read -r file; do
+  name=${file#prompts/} name=${name%.md}
+  case $name in
+    '' | *[!a-z0-9-]*) fail "Name the file as its repo: a-z, 0-9 and hyphens."; continue ;;
+  esac
+  if [ "$(git rev-parse -q --verify "FETCH_HEAD:$file")" != "$(git rev-parse "$AFTER:$file")" ]; then
+    printf '%s: %s\n' "$file" "a later push has changed it, whose job publishes it"
+    continue
+  fi
+  changelog=$(git log -1 --format=%s "$AFTER" -- "$file")
+  bump=$(git log -1 --format='%(trailers:key=Bump,valueonly)' "$AFTER" -- "$file")
+  # From git: a checkout may have other line ends.
+  git cat-file blob "$AFTER:$file" |
+    <push> "$HUB_OWNER/$name" - "$changelog" "$bump" ||
+    fail "not published"
+done <"$work/files"
+exit "$failed"
+"""  # noqa: E501
+
+
+def github_step(settings: Settings, owner: str, repo: str) -> str:
+    """A step of a GitHub Actions job that publishes a repo with a stored token."""
+    links = Links(settings.base_url)
+    urls = " ".join(links.file(route) for route in ("client_release", "client_checksum"))
+    # Each ends a job that it fails in.
+    install = f"curl -fsS --remote-name-all {urls}\nsha256sum -c hub.sha256\nchmod +x hub\n"
+    file = f"prompts/{repo}.md"
+    # An old job may be run again.
+    is_latest = (
+        'git fetch --quiet --depth 1 origin "$GITHUB_REF"\n'
+        f"git diff --quiet HEAD FETCH_HEAD -- {file} || exit 0  # a later push has changed it\n"
+    )
+    push = f'./hub push {owner}/{repo} {file} "$(git log -1 --format=%s)"'
+    secret = "${{ secrets.HUB_TOKEN }}"
+    script = indent(install + is_latest + push, "    ")
+    return f"- name: Publish\n  env:\n    HUB_TOKEN: {secret}\n  run: |\n{script}"
+
+
+def shell_line(owner: str, repo: str) -> str:
+    """How to publish a repo by hand; with a gap where the token goes."""
+    return f'HUB_TOKEN=… ./hub push {owner}/{repo} prompts/{repo}.md "What has changed"'
+
+
+def workflow(base_url: str, kind: Kind, publisher: TrustedPublisher) -> str:
+    """The whole file, as YAML, of which a trusted publisher trusts the jobs.
+
+    Where any branch is trusted, it publishes from the default one.
+    """
+    branch, environment = publisher.branch, publisher.environment
+    told = f"environment: {_scalar(environment)}\n" if environment else ""
+    gaps = {
+        "url": _scalar(base_url),
+        "owner": _scalar(publisher.owner),
+        "files": f"prompts/{publisher.repo or '*'}.md",
+    }
+    if kind == "github":
+        default = "format('refs/heads/{0}', github.event.repository.default_branch)"
+        script = _FETCH_CLIENT + _PUSH_FILES
+        push = 'sh "$work/hub" push --trusted'
+        template, script_by = _GITHUB, 10
+        gaps |= {
+            "pattern": _scalar(_as_pattern(branch or "main")),
+            "ref": _expression(f"refs/heads/{branch}") if branch else default,
+            "environment": indent(told, "    "),
+        }
+    else:
+        script = _FETCH_CLIENT + _EXCHANGE + _PUSH_FILES
+        push = 'HUB_TOKEN=$token sh "$work/hub" push'
+        template, script_by = _GITLAB, 6
+        gaps |= {
+            # Within quotes of such a rule nothing is special, and a branch has no such quotes.
+            "branch": f'"{branch}"' if branch else "$CI_DEFAULT_BRANCH",
+            "environment": indent(told, "  "),
+        }
+    folder = BY_NAME["client_release"].url.rpartition("/")[0]
+    lines = _fill(script, release=folder, exchange=TRUSTED_URL, push=push, files=gaps["files"])
+    return _fill(template, script=indent(lines, " " * script_by), **gaps)
+
+
+def _fill(text: str, **gaps: str) -> str:
+    return re.sub(r"<(\w+)>", lambda found: gaps[found[1]], text)
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML: plain where it can be nothing else, or a string of JSON, which is YAML."""
+    is_plain = re.fullmatch(r"[A-Za-z][\w./:-]*[\w/]", text, re.ASCII)
+    is_word = re.fullmatch(r"yes|no|on|off|true|false|null", text, re.IGNORECASE)
+    return text if is_plain and not is_word else json.dumps(text, ensure_ascii=False)
+
+
+def _expression(text: str) -> str:
+    """A text as a string of GitHub's expressions."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _as_pattern(branch: str) -> str:
+    """What matches this branch alone, of GitHub's patterns for branches."""
+    return re.sub(r"^!|\+", r"\\\g<0>", branch)

@@ -1,0 +1,167 @@
+"""The page of an owner's tokens: make one, see all, revoke."""
+
+import re
+from datetime import UTC, datetime
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import (
+    RadioField,
+    SelectField,
+    SelectMultipleField,
+    StringField,
+    ValidationError,
+    widgets,
+)
+from wtforms.fields.choices import SelectChoice
+from wtforms.validators import DataRequired, InputRequired, Length
+
+from builder.model import names
+from builder.model.errors import Detail, RequestError, validation_failed
+from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX, Token
+from publisher.accounts.tokens import find_token
+from publisher.web.pages import snippets
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import Frame
+from publisher.web.pages.repos import OFFERED_MAX, repos_of
+
+# Of one owner, that are active; and how many of the others are shown.
+ACTIVE_MAX, ENDED_SHOWN = 100, 100
+EXPIRES_DAYS = (7, 30, 90, 180, 365)
+ALL, SOME = "all", "some"
+
+
+class TokenForm(FlaskForm):
+    name = StringField(
+        "Name",
+        [DataRequired("Give the token a name."), Length(max=TOKEN_NAME_CHARS_MAX)],
+        filters=[lambda text: text and text.strip()],
+        description="What will use it, as laptop or ci: so you know later which one to revoke.",
+    )
+    scope = RadioField(
+        "Where it may publish",
+        # Left out, it would be the default, which is more than somebody may have meant.
+        [InputRequired("Choose one.")],
+        choices=[
+            SelectChoice(ALL, "All my repos, also those to come"),
+            SelectChoice(SOME, "Only these:"),
+        ],
+        default=ALL,
+    )
+    repos = SelectMultipleField(
+        "Repos",
+        choices=[],
+        widget=widgets.ListWidget(prefix_label=False),
+        option_widget=widgets.CheckboxInput(),
+    )
+    more = StringField(
+        "Names of repos",
+        description="With spaces or commas between them. A repo need not be there yet.",
+    )
+    expires = SelectField(
+        "Expires",
+        coerce=int,
+        choices=[SelectChoice(str(days), f"in {days} days") for days in EXPIRES_DAYS],
+        default=EXPIRES_DAYS_DEFAULT,
+    )
+
+    def validate_name(self, field: StringField) -> None:
+        if not field.data.isprintable():
+            raise ValidationError("Use characters that can be seen.")
+        if find_token(field.data):
+            raise ValidationError(
+                "This is a token, not a name for one. Whoever has seen it could publish: revoke it."
+            )
+
+
+def add_to(frame: Frame) -> None:
+    """Add these pages."""
+    frame.add("/tokens", tokens, "GET", "POST")
+    frame.add("/tokens/<token_id>/revoke", revoke, "POST")
+
+
+def tokens(frame: Frame, owner: str) -> Response:
+    mine = repos_of(frame.settings.content, owner)
+    form = TokenForm()
+    form.repos.choices = mine if mine and len(mine) <= OFFERED_MAX else []
+    if form.validate_on_submit():
+        try:
+            text, token = _create(frame, owner, form)
+        except RequestError as error:
+            show_errors(form, error, form.more)
+        else:
+            return _show(frame, text, token)
+    now, newest_first = datetime.now(UTC), frame.accounts.tokens(owner)[::-1]
+    active = [token for token in newest_first if token.state(now) == "active"]
+    ended = [token for token in newest_first if token.state(now) != "active"]
+    return frame.render(
+        "tokens.html", frame.status_of(form), form=form, mine=mine, active=active,
+        ended=ended[:ENDED_SHOWN], ended_count=len(ended),
+    )  # fmt: skip
+
+
+def revoke(frame: Frame, owner: str, token_id: str) -> Response:
+    # By its id alone: a name may be that of several, one after the other.
+    if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
+        raise RequestError("not_found", "You have no such token. Look at the list again.")
+    token, is_new = frame.accounts.revoke(owner, token_id, address=request.remote_addr or "")
+    told = "is revoked: it is good for nothing any more." if is_new else "was revoked before."
+    return frame.redirect("/tokens", f"The token {token.name} {told}")
+
+
+def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
+    """The token that a form asks for, and its text. Raises RequestError."""
+    name, address = form.name.data, request.remote_addr or ""
+    repos = _chosen(owner, form)
+    # One transaction, so that of two such forms at once one makes a token.
+    with frame.database.transaction():
+        tokens = frame.accounts.tokens(owner)
+        active = [token for token in tokens if token.state() == "active"]
+        if any(token.name == name for token in active):
+            told = (
+                "you have a token of this name, whose text cannot be shown again. Choose another "
+                "name, or revoke that one first"
+            )
+            raise validation_failed(Detail("name", told))
+        if len(active) >= ACTIVE_MAX:
+            told = f"you have {ACTIVE_MAX} tokens, which is the most. Revoke one that is not used"
+            raise validation_failed(Detail("name", told))
+        # One that is over keeps its name as long as it is not revoked.
+        for token in tokens:
+            if token.name == name and token.state() == "expired":
+                frame.accounts.revoke(owner, token.id, address=address)
+        return frame.accounts.create_token(owner, name, repos, form.expires.data, address=address)
+
+
+def _chosen(owner: str, form: TokenForm) -> list[str]:
+    """The repos that a form names; none for all. Raises RequestError ``validation_failed``."""
+    typed = [repo for repo in re.split(r"[\s,]+", form.more.data or "") if repo]
+    repos = [
+        *dict.fromkeys([*form.repos.data, *(name.removeprefix(f"{owner}/") for name in typed)])
+    ]
+    if form.scope.data == ALL and repos:
+        told = "you have named repos, but chosen all. Choose “Only these”, or name none"
+        raise validation_failed(Detail("scope", told))
+    if form.scope.data == SOME and not repos:
+        raise validation_failed(Detail("more", "name at least one repo"))
+    if len(repos) > OFFERED_MAX:
+        told = f"a token is for all repos, or for {OFFERED_MAX} at most; these are {len(repos):,}"
+        raise validation_failed(Detail("more", told))
+    for repo in repos:
+        try:
+            names.check_repo(repo)
+        except RequestError as error:
+            shown = repo[: names.REPO_CHARS_MAX]
+            told = f"{shown!r} cannot be a repo of yours. {error}".removesuffix(".")
+            raise validation_failed(Detail("more", told)) from None
+    return repos
+
+
+def _show(frame: Frame, text: str, token: Token) -> Response:
+    """The page that shows a new token, this once."""
+    repo = token.repos[0] if token.repos else snippets.ANY_NAME
+    return frame.render(
+        "token_made.html", 201, token=token, text=text, secret_command=snippets.SECRET_COMMAND,
+        step=snippets.github_step(frame.settings, token.owner, repo),
+        line=snippets.shell_line(token.owner, repo),
+    )  # fmt: skip

@@ -1,0 +1,97 @@
+"""What every durable write is made of: files and folders that are synced, locks, and the words for
+a disk that refuses.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+
+from builder.model.errors import RequestError
+
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Each failed attempt means that somebody else's came or went.
+_LOCK_ATTEMPTS = 1000
+
+_REMEDIES = {
+    errno.ENOSPC: "Free some space on its disk",
+    errno.EDQUOT: "Free some space on its disk, or raise the quota",
+    errno.EROFS: "Make its disk writable",
+    errno.EACCES: "Let this service write to it",
+    errno.EPERM: "Let this service write to it",
+    errno.ENOENT: "Make the content folder",
+}
+
+
+@contextlib.contextmanager
+def telling(then: str) -> Iterator[None]:
+    """Turn a failure of the disk into RequestError ``storage_unavailable``; ``then`` is what to do
+    when it is mended.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno, "Look after its disk")
+        raise RequestError(
+            "storage_unavailable",
+            f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "
+            f"{remedy}, or tell whoever runs this hub. Then {then}.",
+        ) from error
+
+
+def lock_folder(path: str, make: Callable[[], None]) -> int:
+    """The descriptor of a folder, locked until it is closed; waits for who has it.
+
+    ``make`` makes the folder, which may be there, or come and go meanwhile.
+    """
+    for _ in range(_LOCK_ATTEMPTS):
+        try:
+            descriptor = os.open(path, _FOLDER_FLAGS | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            make()
+            continue
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # While this waited, the holder may have failed and removed the folder.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    opened.pop_all()
+                    return descriptor
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, unless it is there."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path)
+
+
+def write_new(path: str, data: bytes, *, sync: bool = True) -> os.stat_result:
+    """Make a file that is not there yet, whole and on the disk; returns its state."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        if sync:
+            os.fsync(descriptor)
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: str) -> None:
+    """Make sure that the names in a folder outlast a power cut."""
+    descriptor = os.open(path, _FOLDER_FLAGS)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def unlink(path: str) -> None:
+    """Remove a file, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

@@ -1,0 +1,147 @@
+"""Puts a version on the disk so that it is there whole or not at all, whatever happens.
+
+The order, under the repo's lock: the owner's profile (on a first publication), the text, the
+record. Each goes to a temporary name in the repo's folder, is written and synced, and gets its
+name by an exclusive ``link``, so nothing published is ever overwritten. The record's link is
+the commit point; then the folder is synced. The folders above are synced before the first
+commit, so a committed version never hangs in a folder that a power cut can take away.
+
+What a crash can leave: a temporary file (its name starts with a dot, and the next publication
+removes it), a text without record (no version; replaced when its number is used), an empty
+folder. The lock is ``flock`` on the repo's folder itself: it needs no file of its own in the
+content, a crash releases it, and it holds between threads as between processes of one machine.
+Over NFS a folder cannot be locked so; publish on the machine that has the disk.
+
+The file system has to keep the order of a folder's changes, as all do that have a journal or a
+log (ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a
+record without its text, which stops the repo until somebody removes it; what was acknowledged
+is safe there too.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from builder.model.errors import RequestError
+from builder.store.content import OWNER_FILE, repo_path
+from publisher.write import disk
+
+_Made = tuple[str, os.stat_result]
+
+_TEMPORARY = ".publish.tmp"
+_THEN = "publish again; the same text is never stored twice"
+
+
+@contextlib.contextmanager
+def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
+    """Hold the only right to publish to a repo; waits for another publication to end.
+
+    Makes the repo's folder, and removes it if the work fails before a version is in it.
+    Raises RequestError ``storage_unavailable``.
+    """
+    with disk.telling(_THEN), contextlib.ExitStack() as held:
+        held.callback(os.close, _lock_folder(root, owner, name))
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.rmdir(repo_path(root, owner, name))
+                os.rmdir(f"{root}/{owner}")
+            raise
+
+
+def write_version(
+    root: str,
+    owner: str,
+    name: str,
+    version: str,
+    text: bytes,
+    record: bytes,
+    *,
+    profile: bytes | None = None,
+    sync: bool = True,
+) -> None:
+    """Store a new version, for good when this returns; the caller holds the repo's lock.
+
+    ``profile`` is given with a repo's first version, for an owner of whom there is nothing
+    yet. Without ``sync`` nothing waits for the disk: the caller calls ``os.sync()`` before it
+    tells anybody. Raises RequestError ``storage_unavailable``, ``version_conflict``.
+    """
+    folder = repo_path(root, owner, name)
+    text_path, record_path = f"{folder}/{version}.md", f"{folder}/{version}.json"
+    made: list[_Made] = []
+    with disk.telling(_THEN):
+        try:
+            if profile is not None:
+                if _is_alone(root, owner, name):
+                    _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
+                if sync:
+                    disk.sync_folder(f"{root}/{owner}")
+                    disk.sync_folder(root)
+            if not os.path.lexists(record_path):
+                disk.unlink(text_path)  # a crash's rest
+            _put(folder, text_path, text, made, sync)
+            _put(folder, record_path, record, [], sync)
+        except FileExistsError:
+            raise RequestError(
+                "version_conflict",
+                f"Somebody else wrote {owner}/{name} {version} meanwhile; publish again.",
+            ) from None
+        except BaseException:
+            # Only the record tells whether the version is there, even if link failed.
+            if not os.path.lexists(record_path):
+                with contextlib.suppress(OSError):
+                    for path, status in reversed(made):
+                        # Unless its owner has written another profile meanwhile.
+                        if os.path.samestat(status, os.stat(path)):
+                            os.unlink(path)
+            raise
+        if sync:
+            disk.sync_folder(folder)
+
+
+def sync_repo(root: str, owner: str, name: str) -> None:
+    """Make sure that the versions seen in a repo's folder outlast a power cut.
+
+    Who committed one may have died before it could. Raises RequestError
+    ``storage_unavailable``.
+    """
+    with disk.telling(_THEN):
+        disk.sync_folder(repo_path(root, owner, name))
+
+
+def _lock_folder(root: str, owner: str, name: str) -> int:
+    """The descriptor of the repo's folder, locked until it is closed."""
+    path = repo_path(root, owner, name)
+
+    def make() -> None:
+        disk.make_folder(f"{root}/{owner}")
+        # Not found: who made the owner's folder has failed, and removed it again.
+        with contextlib.suppress(FileNotFoundError):
+            disk.make_folder(path)
+
+    return disk.lock_folder(path, make)
+
+
+def _is_alone(root: str, owner: str, name: str) -> bool:
+    """Whether the owner has nothing but this repo.
+
+    Two first repos at once may each see the other; then the owner has no profile, and the
+    site shows what it would have said: the handle, and the time of the first repo.
+    """
+    return not any(
+        entry != name and not entry.startswith(".") for entry in os.listdir(f"{root}/{owner}")
+    )
+
+
+def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:
+    temporary = f"{folder}/{_TEMPORARY}"
+    # A crash may have left it as a second name of a published file: never write into it.
+    disk.unlink(temporary)
+    try:
+        status = disk.write_new(temporary, data, sync=sync)
+        os.link(temporary, target)
+        made.append((target, status))
+    finally:
+        with contextlib.suppress(OSError):  # the next publication removes it
+            os.unlink(temporary)

@@ -1,0 +1,157 @@
+"""One metadata field at a time: strictly for a publish body, loosely for front matter.
+
+Owns no limit: a value is right if it can be read back from a version's record. Pure.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from builder.model import names
+from builder.model.errors import MESSAGES_MAX, Detail, RequestError, cut, validation_failed
+from builder.model.records import VersionFile
+from builder.text.likeness import alike
+from builder.text.prompts import VARIABLE_NAME
+
+METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
+
+_SHOWN_CHARS_MAX = 80
+
+# A record that is right, to put one field into.
+_SAMPLE = {
+    "publisher": "nobody", "published_at": "2000-01-01T00:00:00Z", "sha256": "0" * 64,
+    "title": "Untitled",
+}  # fmt: skip
+_GRAMMAR = {
+    "tags": f"a tag is a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
+    "variables": f"a variable's name is letters, digits and _: {VARIABLE_NAME}",
+}
+_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+_decode = msgspec.json.Decoder(VersionFile).decode
+
+
+def parse_field(field: str, value: Any) -> Any:
+    """``value`` as a version's record holds it in ``field``.
+
+    Raises RequestError ``validation_failed`` with one detail, which names the place.
+    """
+    try:
+        return getattr(_decode(msgspec.json.encode({**_SAMPLE, field: value})), field)
+    except UnicodeEncodeError:
+        raise validation_failed(Detail(field, "has half of a surrogate pair")) from None
+    except (ValueError, RecursionError) as error:
+        message, _, path = str(error).partition(" - at `$.")
+        if "matching regex" in message:
+            message = _GRAMMAR.get(field, message)
+        raise validation_failed(Detail(path.rstrip("`") or field, message)) from None
+
+
+def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What is right among ``values`` that a person wrote in a file, by field.
+
+    The rest is left out, with a warning that says why; an empty value is no value. Tags may be
+    a string and have capitals and spaces, variables may be a mapping.
+    """
+    fields: dict[str, Any] = {}
+    warnings: list[str] = []
+    unknown: list[str] = []
+    for key, value in values.items():
+        if value is None:
+            continue
+        if key not in METADATA_FIELDS:
+            unknown.append(key)
+            continue
+        try:
+            tidy = _TIDY[key](value, warnings) if key in _TIDY else value
+            if tidy != [] or value == []:  # a list of which nothing is right says nothing
+                fields[key] = parse_field(key, tidy)
+        except RequestError as error:
+            place, message = error.details[0]
+            inside = "" if place == key else f"{place}: "
+            warnings.append(f"Key {key!r} is left out: {inside}{message}.")
+    if unknown:
+        told = ", ".join(
+            f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
+        )
+        more = len(unknown) - MESSAGES_MAX
+        told += f" and {more:,} more" if more > 0 else ""
+        warnings.append(f"Keys left out, which mean nothing here: {told}.")
+    return fields, warnings
+
+
+def split_tags(text: str) -> list[str]:
+    """The tags in a string: between commas or semicolons if it has any, else between spaces."""
+    return re.split("[,;]", text) if re.search("[,;]", text) else text.split()
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """What was probably meant by ``word``, to put behind it; often nothing."""
+    near = next(iter(alike(word, known)), None)
+    return f" (did you mean {near!r}?)" if near else ""
+
+
+def _shown(value: Any) -> str:
+    """A value as a message quotes it."""
+    return cut(repr(value), _SHOWN_CHARS_MAX)
+
+
+def _tidy_line(value: Any, _: list[str]) -> Any:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _tidy_text(value: Any, _: list[str]) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _tidy_tags(value: Any, warnings: list[str]) -> Any:
+    if isinstance(value, str):
+        value = split_tags(value)
+    if not isinstance(value, list):
+        return value
+    tags = []
+    for item in value:
+        # A number is a tag that YAML took for one.
+        word = str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
+        tag = re.sub(r"[\s_]+", "-", word.strip().lower())
+        if names.is_name(tag, names.TAG_CHARS_MAX):
+            tags.append(tag)
+        elif item != "":
+            warnings.append(f"Tag {_shown(item)} is left out: {_GRAMMAR['tags']}.")
+    tags = list(dict.fromkeys(tags))
+    for tag in tags[names.TAGS_PER_REPO_MAX :]:
+        warnings.append(f"Tag {tag!r} is left out: {names.TAGS_PER_REPO_MAX} tags at most.")
+    return tags[: names.TAGS_PER_REPO_MAX]
+
+
+def _tidy_variables(value: Any, warnings: list[str]) -> Any:
+    if isinstance(value, dict):
+        entries = [
+            {**spec, "name": name} if isinstance(spec, dict) else {"name": name, "default": spec}
+            for name, spec in value.items()
+        ]
+    elif isinstance(value, list):
+        entries = [{"name": item} if isinstance(item, str) else item for item in value]
+    else:
+        return value
+    variables = []
+    for entry in entries:
+        try:
+            if isinstance(entry, dict) and entry.get("default") is not None:
+                entry = {"type": _TYPES.get(type(entry["default"]), "string"), **entry}
+            variables += parse_field("variables", [entry])
+        except RequestError as error:
+            name = entry.get("name") if isinstance(entry, dict) else entry
+            warnings.append(f"Variable {_shown(name)} is left out: {error.details[0].message}.")
+    return variables
+
+
+_TIDY = {
+    "title": _tidy_line,
+    "description": _tidy_text,
+    "tags": _tidy_tags,
+    "license": _tidy_line,
+    "variables": _tidy_variables,
+}

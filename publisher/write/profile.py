@@ -1,0 +1,123 @@
+"""An owner's profile, ``content/{owner}/owner.json``: what its owner says there, durable.
+
+All of it is public. Knows nothing of HTTP or of who may change it; does not build the site.
+"""
+
+import contextlib
+import os
+import unicodedata
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from builder.model.errors import ContentError, Detail, RequestError, validation_failed
+from builder.model.records import OwnerFile
+from builder.store.content import OWNER_FILE, read_owner
+from publisher.accounts.tokens import find_token
+from publisher.write import disk
+
+# Its name starts with a dot, so it is nobody's business; the next one who writes removes it.
+_TEMPORARY = ".owner.tmp"
+
+# What overrides or isolates the direction of what follows (Unicode Bidirectional Algorithm).
+_TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+_decode = msgspec.json.Decoder(OwnerFile).decode
+
+
+def chars_max(field: str) -> int:
+    """How many characters a field of a profile may have."""
+    info = next(one for one in msgspec.inspect.type_info(OwnerFile).fields if one.name == field)
+    kinds = getattr(info.type, "types", (info.type,))
+    return next(kind.max_length for kind in kinds if isinstance(kind, msgspec.inspect.StrType))
+
+
+def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
+    """The profile with what somebody has written; an empty ``url`` is none.
+
+    Raises RequestError ``validation_failed`` and ``secret_detected``, whose details name these
+    parameters.
+    """
+    lines = bio.replace("\r\n", "\n").strip()  # as forms send them
+    given = {"name": " ".join(name.split()), "bio": lines, "url": url.strip()}
+    leaks = [
+        Detail(field, "has a token of the hub in it, and everybody could read it here; revoke it")
+        for field, text in given.items()
+        if find_token(text)
+    ]
+    if leaks:
+        raise RequestError("secret_detected", "A profile is public, and has a token in it.", leaks)
+    faults = [*_faults(**given)]
+    if faults:
+        raise validation_failed(*faults)
+    return OwnerFile(given["name"], joined_at, given["bio"], given["url"] or None)
+
+
+def read_profile(root: str, owner: str) -> OwnerFile | None:
+    """An owner's profile; None where there is none yet.
+
+    Raises RequestError ``unavailable`` where the file is not as it should be.
+    """
+    try:
+        return read_owner(root, owner)
+    except ContentError as error:
+        told = "; ".join(map(str, error.faults))
+        raise RequestError(
+            "unavailable",
+            f"The file of your profile has a fault, and is left as it is: {told}. Whoever runs "
+            "this hub has to mend it, or to remove it; then write your profile here.",
+        ) from error
+
+
+def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
+    """Put a profile in the place of the one before, for good when this returns.
+
+    Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
+    folder. Raises RequestError ``storage_unavailable``.
+    """
+    data = msgspec.json.format(msgspec.json.encode(profile), indent=2) + b"\n"
+    _decode(data)  # what could not be read again must not get there
+    folder = f"{root}/{owner}"
+    temporary = f"{folder}/{_TEMPORARY}"
+    with disk.telling("store the profile again"), contextlib.ExitStack() as held:
+        descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+        held.callback(os.close, descriptor)
+        disk.unlink(temporary)  # a crash's rest
+        held.callback(disk.unlink, temporary)
+        disk.write_new(temporary, data)
+        os.rename(temporary, f"{folder}/{OWNER_FILE}")
+        os.fsync(descriptor)
+        disk.sync_folder(root)  # the owner's folder may be new
+
+
+def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
+    for field, text in (("name", name), ("bio", bio)):
+        hidden = sorted({f"U+{ord(char):04X}" for char in text if _is_hostile(char)})
+        if hidden:
+            told = f"has characters that are no text, or turn its direction: {', '.join(hidden)}"
+            yield Detail(field, told)
+    if not (name and len(name) <= chars_max("name")):
+        yield Detail("name", f"is a line of 1 to {chars_max('name')} characters")
+    if len(bio) > chars_max("bio"):
+        yield Detail("bio", f"has {len(bio):,} characters; {chars_max('bio'):,} is the most")
+    if url and not (len(url) <= chars_max("url") and _is_web_address(url)):
+        told = f"begins with https:// or http://, and has at most {chars_max('url')} characters"
+        yield Detail("url", told)
+
+
+def _is_hostile(char: str) -> bool:
+    """Whether a character is for terminals, or makes a text look like another. Joiners are not:
+    Persian is written with them, and families of emoji.
+    """
+    is_control = unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"
+    return is_control or unicodedata.bidirectional(char) in _TURNS
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # half a bracket of an IPv6 address
+        return False
+    is_one_word = url.isprintable() and len(url.split()) == 1
+    return bool(host) and is_one_word and url.startswith(("https://", "http://"))

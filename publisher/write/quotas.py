@@ -1,0 +1,127 @@
+"""The most that an owner may have: repos, versions, and bytes of their texts and records.
+
+What an owner has is counted in the content and kept nowhere else, so it is right after imports,
+crashes and whatever else changes the tree. A repo's folder is listed again only when it has
+changed since: a check costs one ``stat`` for each repo of the owner, and the listing of those
+that have changed, as a publication lists its own repo anyway.
+
+From the check until its version is written, a publication holds the lock of its owner's folder.
+So the publications of one owner take turns, in all processes, and together stay below the quota.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from builder.model.errors import Detail, RequestError
+from builder.store import content
+from publisher.write import disk
+
+# Whose counts are kept in memory; beyond that all are counted anew.
+OWNERS_KEPT = 1000
+
+
+class Quotas(NamedTuple):
+    """Limits for each owner; 0: none. Also what an owner has."""
+
+    repos: int = 0
+    versions: int = 0
+    bytes: int = 0
+
+
+NO_QUOTAS = Quotas()
+# Where anybody can sign up, unless other quotas are set.
+OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
+
+# What tells that a folder has changed (inode, change time), and what is in it.
+_Counted = tuple[tuple[int, int], Quotas]
+
+
+def default_quotas(open_signup: bool) -> Quotas:
+    """The quotas where none are set."""
+    return OPEN_SIGNUP_QUOTAS if open_signup else NO_QUOTAS
+
+
+class QuotaKeeper:
+    """Holds the owners of a content folder to their quotas. For any number of threads."""
+
+    def __init__(self, content_root: str, quotas: Quotas) -> None:
+        self._root = content_root
+        self._quotas = quotas
+        self._counted: dict[str, dict[str, _Counted]] = {}
+
+    @contextlib.contextmanager
+    def room_for(self, owner: str, *, is_new_repo: bool, size: int) -> Iterator[None]:
+        """Enter with a version of ``size`` bytes (text and record); write it inside.
+
+        Holds the right to add to what the owner has; the owner's folder must exist. Raises
+        RequestError ``validation_failed``, whose details name each quota that is full; OSError.
+        """
+        if not any(self._quotas):
+            yield
+            return
+        folder = f"{self._root}/{owner}"
+        with contextlib.ExitStack() as held:
+            descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+            held.callback(os.close, descriptor)
+            self._check(owner, self._count(owner), Quotas(int(is_new_repo), 1, size))
+            yield
+
+    def _check(self, owner: str, has: Quotas, needs: Quotas) -> None:
+        details = [
+            Detail(f"quota_{what}", f"{max(0, limit - had):,} of {limit:,} left, {needed:,} needed")
+            for what, limit, had, needed in zip(
+                Quotas._fields, self._quotas, has, needs, strict=True
+            )
+            if limit and had + needed > limit
+        ]
+        if details:
+            told = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
+            is_new_repo_refused = details[0].field == "quota_repos"
+            advice = "Publish to a repo that exists" if is_new_repo_refused else "Publish less"
+            raise RequestError(
+                "validation_failed",
+                f"This version does not fit in the quota of {owner}: {told}. {advice}, or ask "
+                "whoever runs this hub for a larger quota.",
+                details,
+            )
+
+    def _count(self, owner: str) -> Quotas:
+        """What the owner has. The caller holds the lock of the owner's folder."""
+        before = self._counted.get(owner, {})
+        settled_ns = time.time_ns() - content.CLOCK_GRAIN_NS
+        kept: dict[str, _Counted] = {}
+        total = [0, 0, 0]
+        with os.scandir(f"{self._root}/{owner}") as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
+                    continue
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # a first publication has failed, and taken its folder away
+                mark = (status.st_ino, status.st_ctime_ns)
+                known_mark, has = before.get(entry.name, (None, NO_QUOTAS))
+                if mark != known_mark:
+                    has = _look(entry.path)
+                # A younger folder may change again and look the same.
+                if status.st_ctime_ns < settled_ns:
+                    kept[entry.name] = (mark, has)
+                total = [sum(pair) for pair in zip(total, has, strict=True)]
+        if len(self._counted) >= OWNERS_KEPT:
+            self._counted.clear()
+        self._counted[owner] = kept
+        return Quotas(*total)
+
+
+def _look(path: str) -> Quotas:
+    """What a repo's folder adds to what its owner has; nothing before its first version."""
+    versions = size = 0
+    with contextlib.suppress(FileNotFoundError), os.scandir(path) as entries:
+        for entry in entries:
+            if not entry.name.startswith(".") and entry.name.endswith((".md", ".json")):
+                versions += entry.name.endswith(".json")
+                size += entry.stat(follow_symlinks=False).st_size
+    return Quotas(min(versions, 1), versions, size)

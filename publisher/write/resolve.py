@@ -1,0 +1,109 @@
+"""Decides a new version's metadata: fields over front matter over the previous version. Pure."""
+
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from builder.model.errors import Detail, validation_failed
+from builder.model.records import Draft, Variable, Variables, VersionFile
+from builder.text.prompts import (
+    Document,
+    body_of,
+    first_sentence,
+    parse_document,
+    variable_names,
+)
+from publisher.write.fields import METADATA_FIELDS, parse_loosely
+
+VARIABLES_MAX = Variables.__metadata__[0].max_length
+
+
+class Metadata(NamedTuple):
+    """What a version's record says of the prompt: the fields of METADATA_FIELDS, and how many
+    bytes of the text are front matter.
+    """
+
+    title: str
+    description: str
+    tags: list[str]
+    license: str | None
+    variables: list[Variable]
+    parameters: dict[str, Any]
+    front_matter_bytes: int
+
+
+def resolve(
+    draft: Draft, name: str, previous: tuple[VersionFile, str] | None, *, front_matter: bool = True
+) -> tuple[Metadata, list[str]]:
+    """The metadata of the version that ``draft`` makes of repo ``name``, and warnings.
+
+    ``previous`` is the latest version's record and text. Without ``front_matter`` the block
+    in the text is left alone: the caller has read it. Raises RequestError
+    ``validation_failed`` where the text has more variables than a record can hold, or front
+    matter over the limits that the caller has not read.
+    """
+    document = parse_document(draft.content)
+    if document.over_limit and front_matter:
+        raise validation_failed(
+            Detail(
+                "content",
+                f"The front matter is too large: {document.over_limit}. Shorten it, or start the "
+                "content with an empty line to publish the front matter as text",
+            )
+        )
+    declared, warnings = _read_front(document) if front_matter else ({}, [])
+    for field in METADATA_FIELDS:
+        if getattr(draft, field) is not UNSET:
+            declared[field] = getattr(draft, field)
+
+    # As an example in the front matter, {{name}} is nothing that a reader fills in.
+    found = variable_names(document.body)
+    values = {
+        "title": name,
+        "description": first_sentence(document.body),
+        "tags": [],
+        "license": None,
+        "parameters": {},
+        **_inherit(previous),
+        **declared,
+    }
+    variables = declared.get("variables")
+    if variables is None:
+        inherited = previous[0].variables if previous else []
+        variables = [variable for variable in inherited if variable.name in found]
+    values["variables"], notes = _complete(variables, found)
+    size = len(draft.content.encode()) - len(document.body.encode())
+    return Metadata(**values, front_matter_bytes=size), warnings + notes
+
+
+def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
+    fields, notes = parse_loosely(document.front or {})
+    return fields, document.warnings + [f"Front matter: {note}" for note in notes]
+
+
+def _inherit(previous: tuple[VersionFile, str] | None) -> dict[str, Any]:
+    """What the previous version says on its own; its variables depend on the text."""
+    if not previous:
+        return {}
+    record, text = previous
+    fields = {field: getattr(record, field) for field in METADATA_FIELDS}
+    if record.description == first_sentence(body_of(text, record.front_matter_bytes)):
+        del fields["description"]  # nobody wrote it: the new text has its own first sentence
+    return fields
+
+
+def _complete(variables: list[Variable], found: list[str]) -> tuple[list[Variable], list[str]]:
+    """The declared variables and those that the text uses beside them."""
+    declared = {variable.name for variable in variables}
+    added = [Variable(variable) for variable in found if variable not in declared]
+    unused = [variable.name for variable in variables if variable.name not in found]
+    if len(found) > VARIABLES_MAX:
+        raise validation_failed(
+            Detail("content", f"uses {len(found)} variables; {VARIABLES_MAX} is the most")
+        )
+    if len(variables) + len(added) > VARIABLES_MAX:
+        variables = [variable for variable in variables if variable.name in found]
+        return variables + added, [f"Variables left out, not in the text: {', '.join(unused)}."]
+    if unused:
+        return variables + added, [f"Variables declared, not in the text: {', '.join(unused)}."]
+    return variables + added, []

@@ -1,0 +1,1 @@
+"""The embedded server: one process, one port. Imports the builder; never the publisher."""

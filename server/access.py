@@ -1,0 +1,96 @@
+"""Who may ask /mcp and /account: the Host and Origin of a request, against DNS rebinding.
+
+For MCP the transport's specification asks for it, though what is served there is public.
+"""
+
+import re
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from builder.model.errors import OperatorError
+
+ANY = "*"
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+HEADER_BYTES_MAX = 300
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# urlsplit is lenient: it finds a host in what a proxy reads otherwise.
+_is_authority = re.compile(
+    r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?:[1-9][0-9]{0,4})?)?"
+).fullmatch
+
+
+class Access:
+    """The hosts that are served, and the origins whose pages may ask.
+
+    These are the base URL's, this machine's own with any port, and those of ``origins``: each
+    like ``https://app.example.org``, or ``*`` for any.
+    """
+
+    def __init__(self, base_url: str, origins: tuple[str, ...] = ()) -> None:
+        self._is_open = ANY in origins
+        urls = [urlsplit(url) for url in (base_url, *origins) if url != ANY]
+        self._origins = {(url.scheme, url.hostname, _port(url)) for url in urls}
+        self._hosts = {(url.hostname, _port(url)) for url in urls}
+        # What is looked up is remembered, so it must have an end.
+        self._serves = lru_cache(maxsize=1000)(self._serves)
+        self._admits = lru_cache(maxsize=1000)(self._admits)
+
+    def serves(self, host: bytes | None) -> bool:
+        """Whether a request with this Host header is for us."""
+        return self._is_open or (len(host or b"") <= HEADER_BYTES_MAX and self._serves(host))
+
+    def admits(self, origin: bytes | None) -> bool:
+        """Whether a page of this origin may ask; who sends none is no page of another site."""
+        if self._is_open or origin is None:
+            return True
+        return len(origin) <= HEADER_BYTES_MAX and self._admits(origin)
+
+    def _serves(self, host: bytes | None) -> bool:
+        authority = (host or b"").decode("latin-1")
+        if not _is_authority(authority):
+            return False
+        try:
+            url = urlsplit(f"//{authority}")
+            port = url.port
+        except ValueError:
+            return False
+        if url.hostname in LOOPBACK:
+            return True
+        # Without the scheme, either default port may be meant.
+        ports = (port,) if port else _DEFAULT_PORTS.values()
+        return any((url.hostname, port) in self._hosts for port in ports)
+
+    def _admits(self, origin: bytes) -> bool:
+        text = origin.decode("latin-1")
+        if not _is_authority(text.partition("://")[2]):
+            return False
+        try:
+            url = urlsplit(text)
+            return url.hostname in LOOPBACK or (url.scheme, url.hostname, _port(url)) in (
+                self._origins
+            )
+        except ValueError:
+            return False
+
+
+def _port(url) -> int | None:
+    return url.port or _DEFAULT_PORTS.get(url.scheme)
+
+
+def parse_origin(text: str) -> str:
+    """Check an origin of an operator. Raises OperatorError."""
+    scheme, _, authority = text.partition("://")
+    try:
+        is_origin = (
+            scheme in _DEFAULT_PORTS
+            and _is_authority(authority) is not None
+            and urlsplit(text).port != 0
+        )
+    except ValueError:  # a port that is none
+        is_origin = False
+    if text != ANY and not is_origin:
+        raise OperatorError(
+            f"{text!r} is not an origin. Give scheme and host, as https://app.example.org, or * "
+            "for any."
+        )
+    return text

@@ -1,0 +1,205 @@
+"""The access log of the embedded server: a line for each request, in the combined format.
+
+    ADDRESS - - [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT"
+
+What a client sends is escaped as nginx does, so it cannot break a line or forge one. Requests
+never wait for the disk: their lines are gathered in memory and written by a thread of its own. A
+disk that is full stops nothing; it is told, and the lines wait as long as there is room for them.
+"""
+
+import contextlib
+import os
+import re
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Self
+
+from builder.model.errors import OperatorError
+from builder.model.routes import is_account_url
+
+FLUSH_SECONDS = 1.0
+# What may wait for a disk that takes nothing; lines that come then are lost.
+WAITING_BYTES_MAX = 16 * 1024 * 1024
+LINES_AT_ONCE = 1000
+
+# Addresses are personal data.
+_MODE = 0o640
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+_unsafe = re.compile(rb'[^\x20-\x7e]|["\\]')
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class AccessLog:
+    """A log file, as a context manager that writes what is left at its end.
+
+    A file that was moved away or deleted, as logrotate does, is made anew within ``FLUSH_SECONDS``.
+    Raises OperatorError where it cannot be opened at first.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._lines: deque[bytes] = deque()
+        # What is being written; after a disk took a part of it, the rest.
+        self._chunk = b""
+        self._is_failing = False
+        # Each is changed by one thread only: the server's, and the one that writes.
+        self._added_bytes = self._lost_lines = 0
+        self._done_bytes = self._told_lines = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._write_on, name="access-log")
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = os.open(self._path, _FLAGS, _MODE)
+        except OSError as error:
+            raise OperatorError(
+                f"Cannot write {self._path}: {error.strerror}. Choose another file with "
+                "--access-log, or let the user who runs this write to it."
+            ) from error
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._tell_lost_at_end()
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+
+    def add(self, line: bytes) -> None:
+        """Write a line, which ends with its newline, soon. For one thread."""
+        if self._added_bytes - self._done_bytes > WAITING_BYTES_MAX:
+            self._lost_lines += 1
+            return
+        self._added_bytes += len(line)
+        self._lines.append(line)
+
+    def _write_on(self) -> None:
+        while not self._ended.wait(FLUSH_SECONDS):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            self._reopen_if_moved()
+            while self._chunk or self._lines:
+                if not self._chunk:
+                    count = min(len(self._lines), LINES_AT_ONCE)
+                    self._chunk = b"".join([self._lines.popleft() for _ in range(count)])
+                done = os.write(self._file, self._chunk)
+                self._chunk = self._chunk[done:]
+                self._done_bytes += done
+        except OSError as error:
+            if not self._is_failing:
+                self._tell(f"{error.strerror}. Requests are answered; make room, or mend it.")
+            self._is_failing = True
+            return
+        lost = self._lost_lines - self._told_lines
+        if self._is_failing or lost:
+            self._tell(f"it is written again; {lost:,} lines are lost.")
+            self._is_failing = False
+            self._told_lines += lost
+
+    def _tell_lost_at_end(self) -> None:
+        waiting = len(self._lines) + self._chunk.count(b"\n")
+        lost = waiting + self._lost_lines - self._told_lines
+        if lost:
+            self._tell(f"{lost:,} lines are lost.")
+
+    def _reopen_if_moved(self) -> None:
+        try:
+            if os.path.samestat(os.stat(self._path), os.fstat(self._file)):
+                return
+        except FileNotFoundError:
+            pass
+        moved = self._file
+        self._file = os.open(self._path, _FLAGS, _MODE)
+        os.close(moved)
+
+    def _tell(self, what: str) -> None:
+        print(f"Access log {self._path}: {what}", file=sys.stderr, flush=True)
+
+
+class Logged:
+    """An ASGI application whose requests are logged, those of the account settings without their
+    queries, which may be secrets. ``root`` is the path of the base URL.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], log: AccessLog, root: str = "") -> None:
+        self._app = app
+        self._log = log
+        self._root = root
+        self._second = 0
+        self._time = b""
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # The server answers so itself where the application raises.
+        status = 500
+        size = 0
+
+        # A coroutine of its own would cost each message more than the rest of this does.
+        def noting(message: Message) -> Awaitable[None]:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                size += len(message.get("body", b""))
+            return send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            self._log.add(self._line(scope, status, size))
+
+    def _line(self, scope: Message, status: int, size: int) -> bytes:
+        referer = agent = b"-"
+        for name, value in scope["headers"]:
+            if name == b"user-agent":
+                agent = value
+            elif name == b"referer":
+                referer = value
+        target, query = scope["raw_path"], scope["query_string"]
+        if query and not is_account_url(scope["path"].removeprefix(self._root)):
+            target = b"%b?%b" % (target, query)
+        client = scope["client"]
+        return b'%b - - [%b] "%b %b HTTP/%b" %d %d "%b" "%b"\n' % (
+            # A proxy may have passed on as an address whatever it was sent.
+            _escaped(client[0].encode()).replace(b" ", b"\\x20") if client else b"-",
+            self._now(),
+            scope["method"].encode(),
+            _escaped(target),
+            scope["http_version"].encode(),
+            status,
+            size,
+            _escaped(referer),
+            _escaped(agent),
+        )
+
+    def _now(self) -> bytes:
+        second = int(time.time())
+        if second != self._second:
+            moment = time.gmtime(second)
+            # Not strftime, which writes the months of the locale.
+            self._time = b"%02d/%b/%d:%02d:%02d:%02d +0000" % (
+                moment.tm_mday, _MONTHS[moment.tm_mon - 1], moment.tm_year,
+                moment.tm_hour, moment.tm_min, moment.tm_sec,
+            )  # fmt: skip
+            self._second = second
+        return self._time
+
+
+def _escaped(data: bytes) -> bytes:
+    """Without quotes, backslashes and bytes that do not print, each as ``\\xHH``."""
+    if _unsafe.search(data):
+        return _unsafe.sub(lambda byte: b"\\x%02X" % byte[0][0], data)
+    return data

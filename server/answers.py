@@ -1,0 +1,275 @@
+"""What goes over the wire: bodies with their headers, from files or from memory.
+
+Owns the headers of every answer. Knows HTTP's conditions and encodings, not the catalogue.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from builder.model.answer_headers import (
+    CORS,
+    GZIP_BYTES_MIN,
+    PAGE_SAFETY,
+    READ_METHODS,
+    SAFETY,
+    Headers,
+)
+from builder.model.errors import RequestError
+from builder.model.records import ErrorBody, ErrorDetail
+from builder.model.routes import CACHE_CONTROL, HTML, JSON, TEXT
+from builder.render import envelopes
+from builder.store.site import GZIP_LEVEL, Mark, mark_of
+from server import conditions
+
+CACHE_BYTES_MAX = 128 * 1024 * 1024
+# Reading and compressing a file up to this size takes no noticeable time.
+QUICK_BYTES_MAX = 256 * 1024
+# A larger file is not kept in memory but sent from the disk in pieces, and not compressed.
+IN_MEMORY_BYTES_MAX = 1024 * 1024
+PIECE_BYTES = 64 * 1024
+# What an open file counts in the cache, which so holds at most 64 of them.
+OPEN_FILE_BYTES = CACHE_BYTES_MAX // 64
+
+
+class _OpenFile:
+    """A file descriptor, closed when nothing refers to this object any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self.descriptor)
+
+
+class FilePart:
+    """The bytes of an open file from ``start`` to ``stop``.
+
+    They stay the same when another file is moved to its path, and all answers from it share one
+    file descriptor.
+    """
+
+    __slots__ = ("_file", "_start", "_stop")
+
+    def __init__(self, file: _OpenFile, start: int, stop: int) -> None:
+        self._file = file
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __getitem__(self, part: slice) -> "FilePart":
+        start, stop, _ = part.indices(len(self))
+        return FilePart(self._file, self._start + start, self._start + stop)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in order, at most PIECE_BYTES at a time."""
+        at = self._start
+        while at < self._stop:
+            piece = os.pread(self._file.descriptor, min(PIECE_BYTES, self._stop - at), at)
+            if not piece:
+                return  # somebody has made the file shorter
+            at += len(piece)
+            yield piece
+
+
+class Answer(NamedTuple):
+    """A whole answer. A HEAD request gets it without the body."""
+
+    status: int
+    headers: Headers
+    body: bytes | FilePart
+
+
+class Body:
+    """A representation with its headers made, plain and, if it is in memory, compressed."""
+
+    __slots__ = (
+        "_not_modified", "etag", "gzip_etag", "gzipped", "headers", "is_ranged", "mark", "plain",
+        "size",
+    )  # fmt: skip
+
+    def __init__(self, data: bytes | FilePart, media: str, cache: str) -> None:
+        is_in_memory = isinstance(data, bytes)
+        # The tag follows from the bytes, so no clock can make a stale answer look fresh.
+        digest = _digest([data] if is_in_memory else data.pieces())
+        self.etag = f'"{digest}"'
+        self.gzip_etag = f'"{digest}-gzip"'
+        self.is_ranged = media == TEXT
+        self.headers = [
+            (b"cache-control", CACHE_CONTROL[cache].encode()),
+            *SAFETY,
+            *CORS,
+        ]
+        is_compressible = is_in_memory and len(data) >= GZIP_BYTES_MIN
+        if is_compressible:
+            self.headers.append((b"vary", b"Accept-Encoding"))
+        content_type = (b"content-type", media.encode())
+        fixed = [content_type, *self.headers]
+        if media == HTML:
+            fixed += PAGE_SAFETY
+        if self.is_ranged:
+            fixed.append((b"accept-ranges", b"bytes"))
+        self.plain = _full_answer(fixed, data, self.etag)
+        self.gzipped = None
+        if is_compressible:
+            # The time in gzip's header would make every copy different.
+            packed = gzip.compress(data, GZIP_LEVEL, mtime=0)
+            if len(packed) < len(data):
+                fixed.append((b"content-encoding", b"gzip"))
+                self.gzipped = _full_answer(fixed, packed, self.gzip_etag)
+        # By the header that a client sends who got one of them here.
+        self._not_modified = {
+            etag: Answer(304, [*self.headers, (b"etag", etag)], b"")
+            for etag in (self.etag.encode(), self.gzip_etag.encode())
+        }
+        # Bytes of the cache that it takes.
+        self.size = len(data) if is_in_memory else OPEN_FILE_BYTES
+        if self.gzipped:
+            self.size += len(self.gzipped.body)
+        self.mark: Mark | tuple[()] = ()
+
+    def answer(self, request: dict[bytes, bytes]) -> Answer:
+        """The answer to a GET with these headers. Raises RequestError for an empty range."""
+        if_none_match = request.get(b"if-none-match")
+        if if_none_match is not None:
+            not_modified = self._not_modified.get(if_none_match) or self._match(if_none_match)
+            if not_modified:
+                return not_modified
+        range_header = request.get(b"range")
+        if range_header is not None and self.is_ranged:
+            return self._ranged(range_header.decode("latin-1"), request.get(b"if-range"))
+        if self.gzipped:
+            accepted = request.get(b"accept-encoding")
+            if accepted is not None and conditions.accepts_gzip(accepted.decode("latin-1")):
+                return self.gzipped
+        return self.plain
+
+    def _match(self, if_none_match: bytes) -> Answer | None:
+        etags = (self.etag, self.gzip_etag)
+        etag = conditions.matches_none(if_none_match.decode("latin-1"), etags)
+        return self._not_modified[etag.encode()] if etag else None
+
+    def _ranged(self, range_header: str, if_range: bytes | None) -> Answer:
+        if if_range is not None and if_range.decode("latin-1") != self.etag:
+            return self.plain
+        whole = self.plain.body
+        try:
+            part = conditions.parse_range(range_header, len(whole))
+        except conditions.RangeNotSatisfiable:
+            error = RequestError(
+                "range_not_satisfiable", f"The text has {len(whole)} bytes; ask for less."
+            )
+            answer = error_answer(error)
+            answer.headers.append((b"content-range", b"bytes */%d" % len(whole)))
+            return answer
+        if part is None:
+            return self.plain
+        start, stop = part
+        headers = [(key, value) for key, value in self.plain.headers if key != b"content-length"]
+        headers += [
+            (b"content-range", b"bytes %d-%d/%d" % (start, stop - 1, len(whole))),
+            (b"content-length", b"%d" % (stop - start)),
+        ]
+        return Answer(206, headers, whole[start:stop])
+
+
+def _digest(pieces: Iterable[bytes]) -> str:
+    hashed = hashlib.blake2b(digest_size=12)
+    for piece in pieces:
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def _full_answer(headers: Headers, body: bytes | FilePart, etag: str) -> Answer:
+    length = (b"content-length", b"%d" % len(body))
+    return Answer(200, [*headers, (b"etag", etag.encode()), length], body)
+
+
+def error_answer(
+    error: RequestError, retry_after_seconds: int | None = None, allow: str = READ_METHODS
+) -> Answer:
+    """The envelope of an error, with its status and headers. ``allow`` goes with a 405."""
+    details = [ErrorDetail(*detail) for detail in error.details] or None
+    body = envelopes.error_envelope(ErrorBody(error.code, str(error), details))
+    cache = "not_found" if error.status == 404 else "none"
+    headers = [
+        (b"content-type", JSON.encode()),
+        (b"cache-control", CACHE_CONTROL[cache].encode()),
+        (b"content-length", b"%d" % len(body)),
+        *SAFETY,
+        *CORS,
+    ]
+    if error.status == 405:
+        headers.append((b"allow", allow.encode()))
+    if retry_after_seconds is not None:
+        headers.append((b"retry-after", b"%d" % retry_after_seconds))
+    return Answer(error.status, headers, body)
+
+
+class FileBodies:
+    """Bodies of the site's files, kept in memory as long as the file is the same."""
+
+    def __init__(self, root: str, bytes_max: int = CACHE_BYTES_MAX) -> None:
+        self._root = root
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._bodies: OrderedDict[str, Body] = OrderedDict()
+        self._reading: dict[tuple[str, Mark], asyncio.Future[Body | None]] = {}
+        self._lock = threading.Lock()
+
+    async def get(self, file: str, media: str, cache: str) -> Body | None:
+        """The body of a file relative to the site; None if there is no such file."""
+        try:
+            status = os.stat(f"{self._root}/{file}")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        mark = mark_of(status)
+        body = self._bodies.get(file)
+        if body is not None and body.mark == mark:
+            return body
+        if status.st_size <= QUICK_BYTES_MAX:
+            return self._read(file, media, cache)
+        # However many ask at once, it is read once.
+        reading = self._reading.get((file, mark))
+        if reading is None:
+            reading = asyncio.ensure_future(asyncio.to_thread(self._read, file, media, cache))
+            self._reading[file, mark] = reading
+            reading.add_done_callback(lambda _: self._reading.pop((file, mark)))
+        return await asyncio.shield(reading)
+
+    def _read(self, file: str, media: str, cache: str) -> Body | None:
+        try:
+            opened = _OpenFile(os.open(f"{self._root}/{file}", os.O_RDONLY | os.O_CLOEXEC))
+        except FileNotFoundError:
+            return None
+        # Of the file that was opened: it may have been replaced since.
+        status = os.fstat(opened.descriptor)
+        data = FilePart(opened, 0, status.st_size)
+        in_memory = b"".join(data.pieces()) if len(data) <= IN_MEMORY_BYTES_MAX else None
+        body = Body(data if in_memory is None else in_memory, media, cache)
+        body.mark = mark_of(status)
+        self._keep(file, body)
+        return body
+
+    def exists(self, file: str) -> bool:
+        return os.path.exists(f"{self._root}/{file}")
+
+    def _keep(self, file: str, body: Body) -> None:
+        with self._lock:
+            old = self._bodies.pop(file, None)
+            if old:
+                self._bytes -= old.size
+            if body.size > self._bytes_max // 4:
+                return
+            self._bodies[file] = body
+            self._bytes += body.size
+            while self._bytes > self._bytes_max:
+                _, oldest = self._bodies.popitem(last=False)
+                self._bytes -= oldest.size

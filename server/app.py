@@ -1,0 +1,242 @@
+"""The embedded read server, ASGI: every read from the table of routes and the site's files.
+
+Only ``q`` and several tags at once are computed, in the thread of queries. A path becomes a
+file only through the table, parameter by parameter, so no path leads out of the site.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from builder.model import names
+from builder.model.answer_headers import PREFLIGHT, READ_METHODS, RETRY_SECONDS
+from builder.model.errors import RequestError
+from builder.model.missing import reasons
+from builder.model.names import Version
+from builder.model.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
+from builder.model.settings import Settings
+from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
+from builder.search.query_thread import QueryThread
+from builder.store.site import is_built
+from server.answers import Answer, Body, FileBodies, FilePart, error_answer
+from server.throttle import Throttle, network
+
+RESOLVED_MAX = 50_000
+RESOLVED_QUERY_BYTES_MAX = 200
+
+log = logging.getLogger("hub.serve")
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class ReadApp:
+    """The ASGI application. ``throttle`` counts what each client reads; None for no limit.
+
+    Both it and ``queries`` may be shared with others. A thread of queries that is given is closed
+    by who made it; without one, there is one of its own.
+    """
+
+    def __init__(
+        self, settings: Settings, throttle: Throttle | None = None,
+        queries: QueryThread | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self._base_path = settings.base_path
+        self._files = FileBodies(settings.out)
+        self._throttle = throttle
+        self._policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
+        self._queries = queries or QueryThread(settings)
+        self._owns_queries = queries is None
+        self._resolved: dict[tuple[str, bytes], Match] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            is_api = self._is_api(scope["path"])
+            answer = await self._answer(scope, is_api)
+            headers = answer.headers + self._policy if is_api else answer.headers
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            if isinstance(answer.body, FilePart) and scope["method"] != "HEAD":
+                await _send_pieces(answer.body, receive, send)
+                return
+            body = b"" if scope["method"] == "HEAD" else answer.body
+            await send({"type": "http.response.body", "body": body})
+
+    def close(self) -> None:
+        """Answer the queries that are under way, and close what is open."""
+        if self._owns_queries:
+            self._queries.close()
+
+    def _is_api(self, path: str) -> bool:
+        return f"{path}/".startswith(f"{self._base_path}/api/")
+
+    def below_base(self, path: str) -> str | None:
+        """The path relative to the base URL; None for one that is not below it."""
+        if not f"{path}/".startswith(f"{self._base_path}/"):
+            return None
+        return path[len(self._base_path) :] or "/"
+
+    async def _answer(self, scope: Scope, is_api: bool) -> Answer:
+        path = scope["path"]
+        try:
+            if scope["method"] == "OPTIONS":
+                return _preflight()
+            if self._throttle and is_api:
+                client = scope["client"]
+                wait_seconds = self._throttle.hit(network(client[0]) if client else "")
+                if wait_seconds:
+                    return self._rate_limited(wait_seconds)
+            if scope["method"] not in ("GET", "HEAD"):
+                return self._not_allowed(path)
+            body = await self._find_body(path, scope["query_string"])
+            headers = dict(scope["headers"])
+            if scope["method"] == "HEAD":
+                headers.pop(b"range", None)  # only a GET has ranges
+            return body.answer(headers)
+        except RequestError as error:
+            if error.status == 404 and not is_api:
+                page = self._redirected(path) or await self._not_found_page()
+                return page or error_answer(error)
+            return error_answer(error, RETRY_SECONDS if error.status == 503 else None)
+        except Exception:
+            # The edge of the process: the log gets the cause, the client the envelope.
+            log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
+            return error_answer(
+                RequestError("internal_error", "The server failed; try again in a moment.")
+            )
+
+    async def _find_body(self, path: str, query: bytes) -> Body:
+        """The representation at a URL. Raises RequestError."""
+        found: Match | ListQuery | None = self._resolved.get((path, query))
+        if found is None:
+            found = self._resolve(path, query)
+            if isinstance(found, Match) and len(query) <= RESOLVED_QUERY_BYTES_MAX:
+                if len(self._resolved) >= RESOLVED_MAX:
+                    self._resolved.clear()
+                self._resolved[path, query] = found
+        if isinstance(found, ListQuery):
+            return await self._compute(found)
+        route, file = found.route, found.file
+        body = await self._files.get(file, route.media, route.cache)
+        if body is None:
+            raise self._missing(found)
+        return body
+
+    def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
+        """What a URL asks for, by its grammar alone. Raises RequestError."""
+        below = self.below_base(path)
+        if below is None:
+            raise RequestError("not_found", f"The site is at {self.settings.base_url}.")
+        path = below
+        found = match_url(path)
+        if found is None:
+            raise _unmatched(path)
+        if found.route.name == "repos" and path == found.route.url:
+            wanted = parse_list_query(query)
+            return wanted.match() or wanted
+        if found.route.name == "raw" and query and path == found.url:
+            version = parse_parameters(query).get("version")
+            if version is not None:
+                params = {**found.params, "version": str(Version.parse(version))}
+                return Match(BY_NAME["version_raw"], params)
+        return found
+
+    async def _compute(self, wanted: ListQuery) -> Body:
+        data = await self._queries.run(Queries.answer, wanted)
+        return Body(data, JSON, "query" if wanted.q is not None else "list")
+
+    def _missing(self, found: Match) -> RequestError:
+        """Why there is no file for a URL that the table knows."""
+        route, params = found
+        if not is_built(self.settings.out):
+            return RequestError("unavailable", "The site is not built yet; try again in a moment.")
+        reason = next(
+            one
+            for one in reasons(route)
+            if not one.witness or self._files.exists(one.witness.format_map(params))
+        )
+        return RequestError(reason.code, reason.message.format_map(params))
+
+    def _redirected(self, path: str) -> Answer | None:
+        """To the page without the slash at the end, if there is one."""
+        below = self.below_base(path)
+        if below is None or not below.endswith("/"):
+            return None
+        page = match_url(below.rstrip("/"))
+        if not page or not self._files.exists(page.file):
+            return None
+        location = (self._base_path + page.url).encode()
+        headers = Body(b"", HTML, page.route.cache).headers
+        return Answer(308, [*headers, (b"location", location), (b"content-length", b"0")], b"")
+
+    async def _not_found_page(self) -> Answer | None:
+        body = await self._files.get(BY_NAME["not_found_page"].file, HTML, "not_found")
+        return body and body.plain._replace(status=404)
+
+    def _not_allowed(self, path: str) -> Answer:
+        if is_publish_url(self.below_base(path) or ""):
+            error = RequestError(
+                "method_not_allowed", "Read this address (GET, HEAD), or publish to it (POST)."
+            )
+            return error_answer(error, allow=f"{READ_METHODS}, POST")
+        return error_answer(
+            RequestError("method_not_allowed", "This address can be read (GET, HEAD), not written.")
+        )
+
+    def _rate_limited(self, wait_seconds: int) -> Answer:
+        error = RequestError(
+            "rate_limited",
+            f"Too many reads from your address; go on in {wait_seconds} s, and keep answers as "
+            "long as Cache-Control says.",
+        )
+        answer = error_answer(error, wait_seconds)
+        answer.headers.append((b"ratelimit", self._throttle.exhausted(wait_seconds).encode()))
+        return answer
+
+
+def _unmatched(path: str) -> RequestError:
+    """Why a path fills no row of the table: a name out of its grammar, or nothing there."""
+    segments = path.split("/")[1:]
+    try:
+        if segments[:3] == ["api", "v1", "repos"] and len(segments) in (5, 6, 7, 8):
+            names.check_owner(segments[3])
+            names.check_repo(segments[4])
+            if len(segments) > 6 and segments[5] == "versions":
+                Version.parse(segments[6])
+        elif segments[:3] == ["api", "v1", "users"] and len(segments) == 4:
+            owner = names.check_owner(segments[3])
+            return RequestError("user_not_found", f"There is no user {owner!r}.")
+    except RequestError as error:
+        return error
+    return RequestError(
+        "not_found", f"There is nothing at this address; {API}/openapi.json lists the endpoints."
+    )
+
+
+async def _send_pieces(part: FilePart, receive: Receive, send: Send) -> None:
+    """Send a body as fast as its reader takes it; stop when the reader is gone."""
+    gone = asyncio.create_task(_wait_until_gone(receive))
+    try:
+        for piece in part.pieces():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # Without this a fast reader would hold up all others.
+            await asyncio.sleep(0)
+            if gone.done():
+                return
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _preflight() -> Answer:
+    body = Body(b"", JSON, "list")
+    headers = [*body.headers, *PREFLIGHT, (b"content-length", b"0")]
+    return Answer(204, headers, b"")

@@ -1,0 +1,115 @@
+"""Listening on a port and serving an ASGI application, the same for each command that does."""
+
+import contextlib
+import gc
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import click
+import uvicorn
+
+from builder.model.errors import OperatorError
+from builder.pipeline.rebuild import PATIENCE_SECONDS
+from server.access_log import AccessLog, Logged
+from server.connections import Connections, connections_max, raise_open_files_limit
+
+CONNECTIONS_WAITING_MAX = 2048
+# A publication that is under way is answered.
+GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
+
+
+def listening_options(port: int) -> Callable:
+    """Where to listen, whom to limit and where to log it, as ``host``, ``port``, ``rate_limit``,
+    ``trusted_proxies`` and ``access_log``.
+    """
+    options = (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
+            help="Port to listen on; 0 takes a free one.",
+        ),
+        click.option(
+            "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
+            help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
+        ),
+        click.option(
+            "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+            help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
+            "address. May be given several times.",
+        ),
+        click.option(
+            "--access-log", metavar="FILE", help="Write a line for each request, in the combined "
+            "format. A file that is moved away is made anew. [default: none]",
+        ),
+    )  # fmt: skip
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything else, so that a wrong one is told at once."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another with --port or "
+            "--host."
+        ) from None
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """The URL by which a browser on this machine finds the server."""
+    port = listener.getsockname()[1]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(
+    app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...],
+    access_log: str | None, root: str = "",
+) -> None:  # fmt: skip
+    """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
+    end the process as if it had failed. ``root`` is the path of the base URL.
+    """
+    with contextlib.ExitStack() as stack:
+        if access_log:
+            app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
+        _run(app, listener, told, trusted_proxies)
+
+
+def _run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
+    connections = Connections(connections_max(raise_open_files_limit()), trusted_proxies)
+    config = uvicorn.Config(
+        app,
+        loop="uvloop",
+        http=connections.protocol,
+        ws="none",
+        # Warnings are of requests that are no HTTP: strangers could fill a log with them.
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
+        backlog=CONNECTIONS_WAITING_MAX,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    # What is loaded by now stays: looking through it again would stop all answers for a moment.
+    gc.collect()
+    gc.freeze()
+    click.echo(f"{told} (stop with Ctrl-C)", err=True)
+    server.run(sockets=[listener])

@@ -1,0 +1,107 @@
+"""The whole hub as one ASGI application: who answers which request, and how it starts and ends."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from a2wsgi import WSGIMiddleware
+
+from builder.model.routes import (
+    HEALTH_URL,
+    MCP_URLS,
+    TRUSTED_URL,
+    is_account_url,
+    is_publish_url,
+)
+from server.app import ReadApp, Receive, Scope, Send
+from server.bodies import VISITOR_BYTES_MAX, in_time, read_ahead
+from server.lifespan import run_lifespan
+
+# How many requests are answered at once, each of which holds a thread; apart, so that none of
+# these has to wait for the others. A publisher waits until its version can be read.
+PUBLISHERS_AT_ONCE = 64
+VISITORS_AT_ONCE = 16
+JOBS_AT_ONCE = 16
+MONITORS_AT_ONCE = 2
+# How long the whole body of a request may take: a stranger's, and a publisher's, who has a token.
+VISITOR_SECONDS = 10
+PUBLISHER_SECONDS = 30
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class RunningApp(Protocol):
+    """An ASGI application that answers only inside ``running()``."""
+
+    def running(self) -> AbstractAsyncContextManager[Any]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+class Hub:
+    """Reads, and beside them the publish service, a WSGI application, and MCP where it is given.
+
+    The publish service gets the bodies of strangers whole, or not in time.
+    """
+
+    def __init__(
+        self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None
+    ) -> None:
+        self._reads = reads
+        self._mcp = mcp
+        self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
+        self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
+        self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
+        self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
+        self._root = reads.settings.base_path
+        # Looked up with each request, so by whole paths.
+        self._apps: dict[str, App] = {
+            self._root + HEALTH_URL: self._monitor,
+            self._root + TRUSTED_URL: self._exchange,
+        }
+        if mcp:
+            self._apps |= {self._root + url: mcp for url in MCP_URLS}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._app_for(scope)(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await run_lifespan(receive, send, self._running())
+
+    def _app_for(self, scope: Scope) -> App:
+        path = scope["path"]
+        app = self._apps.get(path)
+        if app:
+            return app
+        below = self._reads.below_base(path) or ""
+        if is_account_url(below):
+            return self._visit
+        if scope["method"] == "POST" and is_publish_url(below):
+            return self._publish
+        return self._reads
+
+    async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # It looks at who sends it before it reads.
+        receive = in_time(receive, PUBLISHER_SECONDS)
+        await self._publishers(self._below_root(scope), receive, send)
+
+    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
+        await self._visitors(self._below_root(scope), receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
+        await self._jobs(self._below_root(scope), receive, send)
+
+    async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._monitors(self._below_root(scope), receive, send)
+
+    def _below_root(self, scope: Scope) -> Scope:
+        return {**scope, "root_path": self._root}
+
+    @contextlib.asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        with contextlib.closing(self._reads):
+            async with self._mcp.running() if self._mcp else contextlib.nullcontext():
+                yield

@@ -1,0 +1,122 @@
+"""Limits on requests by client and time: the library ``limits``, on a storage of our own.
+
+The library's memory storage starts a thread that looks through all clients, a hundred times a
+second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
+"""
+
+import ipaddress
+import math
+import threading
+import time
+from functools import lru_cache
+
+from limits import RateLimitItemPerMinute
+from limits.storage import Storage
+from limits.strategies import FixedWindowRateLimiter
+
+from builder.model import answer_headers
+from builder.model.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
+
+_REMEMBERED = 4096
+
+
+class _WindowStorage(Storage):
+    """Counts by key, each for the window that its first hit began. For one thread at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._windows: dict[str, list[float]] = {}  # key: [count, end by the monotonic clock]
+        self._sweep_at = 0.0
+
+    base_exceptions = ()
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        now = time.monotonic()
+        window = self._windows.get(key)
+        if window is None or window[1] <= now:
+            if now >= self._sweep_at:
+                self._windows = {k: w for k, w in self._windows.items() if w[1] > now}
+                self._sweep_at = now + WINDOW_SECONDS
+            self._windows[key] = window = [0, now + expiry]
+        window[0] += amount
+        return int(window[0])
+
+    def get(self, key: str) -> int:
+        window = self._windows.get(key)
+        return int(window[0]) if window and window[1] > time.monotonic() else 0
+
+    def get_expiry(self, key: str) -> float:
+        window = self._windows.get(key)
+        return window[1] if window else time.monotonic()
+
+    def check(self) -> bool:
+        return True
+
+    def reset(self) -> int:
+        count = len(self._windows)
+        self._windows.clear()
+        return count
+
+    def clear(self, key: str) -> None:
+        self._windows.pop(key, None)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def network(address: str) -> str:
+    """The key under which requests from an address are counted: the /64 of an IPv6 address, or an
+    IPv4 address, also where it is written as ``::ffff:192.0.2.7``. Other text stays unchanged.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # clients of a Unix socket have no address
+        return address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
+
+
+class Throttle:
+    """Counts the requests of each client; those that it refuses do not count.
+
+    ``limit``, at least 1, is how many a client has in ``minutes``, from its first one on; ``name``
+    is what the headers call it.
+    """
+
+    def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
+        self.policy = answer_headers.policy(limit, name, minutes)
+        self._name = name
+        self._item = RateLimitItemPerMinute(limit, minutes)
+        self._storage = _WindowStorage()
+        self._limiter = FixedWindowRateLimiter(self._storage)
+        self._turn = threading.Lock()
+
+    def hit(self, client: str) -> int:
+        """Count a request. 0: go on; else the whole seconds until the client may try again."""
+        with self._turn:
+            if self._limiter.hit(self._item, client):
+                return 0
+            end = self._limiter.get_window_stats(self._item, client).reset_time
+            self._uncount(client)
+        return max(1, math.ceil(end - time.monotonic()))
+
+    def give_back(self, client: str) -> None:
+        """Count a request no more that ``hit`` has let go on."""
+        with self._turn:
+            self._uncount(client)
+
+    def forget(self, client: str) -> None:
+        """Count none of the client's requests until now any more."""
+        with self._turn:
+            self._limiter.clear(self._item, client)
+
+    def exhausted(self, wait_seconds: int) -> str:
+        """The RateLimit header for a client who is told to wait so long."""
+        return answer_headers.exhausted(wait_seconds, self._name)
+
+    def _uncount(self, client: str) -> None:
+        key = self._item.key_for(client)
+        # What was counted in a window that is over is of no account in the next.
+        if self._storage.get(key):
+            self._storage.incr(key, self._item.get_expiry(), -1)

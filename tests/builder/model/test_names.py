@@ -1,0 +1,144 @@
+"""Grammar and limits of names, versions and bumps."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import RESERVED_OWNERS, Version
+from builder.model.routes import PUBLISH_URL, ROUTES, SORTS
+
+CONTRACT_RESERVED = """
+    api cli mcp tags users assets docs feed search settings top new trending static admin about
+    login logout healthz log
+""".split()
+
+parts = st.integers(0, names.VERSION_PART_MAX)
+versions = st.builds(Version, parts, parts, parts)
+bumps = st.sampled_from(names.BUMPS)
+
+
+def code_of(function, *args) -> str:
+    with pytest.raises(RequestError) as caught:
+        function(*args)
+    return caught.value.code
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a-b", "a1-2b-c", "0", "a" * 39])
+def test_a_good_name_is_returned(name):
+    assert names.check_owner(name) == name
+    assert names.check_repo(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "-", "-a", "a-", "a--b", "a_b", "a.b", "a b", " a", "a\n", "a\0", "a/b", "..", "é",
+     "٣", "a" * 65],
+)  # fmt: skip
+def test_a_bad_name_is_refused(name):
+    assert code_of(names.check_owner, name) == "invalid_name"
+    assert code_of(names.check_repo, name) == "invalid_name"
+
+
+def test_each_kind_of_name_has_its_length():
+    assert (names.OWNER_CHARS_MAX, names.REPO_CHARS_MAX, names.TAG_CHARS_MAX) == (39, 64, 48)
+    assert code_of(names.check_owner, "a" * 40) == "invalid_name"
+    assert names.check_repo("a" * 64)
+    assert code_of(names.check_repo, "a" * 65) == "invalid_name"
+
+
+@given(st.text(max_size=70))
+def test_names_are_as_the_contract_says(text):
+    expected = re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) is not None and len(text) <= 39
+    assert names.is_name(text, 39) is expected
+
+
+@given(st.from_regex(r"[A-Za-z0-9]+(-[A-Za-z0-9]+){0,3}", fullmatch=True))
+def test_upper_case_is_told_the_lower_case_spelling(text):
+    text = text[:39].rstrip("-")
+    if text == text.lower():
+        assert names.check_owner(text) == text
+        return
+    with pytest.raises(RequestError, match=f"'{text.lower()}'") as caught:
+        names.check_owner(text)
+    assert (caught.value.code, caught.value.status) == ("invalid_name", 400)
+
+
+def test_a_reserved_owner_is_a_name_but_not_for_a_new_one():
+    assert names.check_owner("api") == "api"
+    with pytest.raises(RequestError) as caught:
+        names.check_new_owner("api")
+    assert (caught.value.code, caught.value.status) == ("name_reserved", 422)
+    assert code_of(names.check_new_owner, "Api") == "invalid_name"
+    assert names.check_new_owner("ann") == "ann"
+
+
+def first_segments() -> set[str]:
+    """What the table puts first below the base URL, for readers and on the disk."""
+    segments = set()
+    for path in [PUBLISH_URL, *(path for route in ROUTES for path in (route.url, route.file))]:
+        # What has a number and an extension, as sitemap-1.xml, is no owner's page.
+        first = path.strip("/").split("/")[0].split(".")[0].removesuffix("-{page}")
+        segments.update(SORTS if first == "{sort}" else [first])
+    return segments - {"", "{owner}"}
+
+
+def test_every_first_segment_of_the_site_is_reserved():
+    assert first_segments() >= {"api", "tags", "assets", "top", "404", "index"}
+    assert first_segments() <= RESERVED_OWNERS
+
+
+def test_what_the_contract_reserves_is_reserved():
+    assert set(CONTRACT_RESERVED) <= RESERVED_OWNERS
+    assert all(names.is_name(name, names.OWNER_CHARS_MAX) for name in RESERVED_OWNERS)
+
+
+@given(versions)
+def test_a_version_is_read_as_it_prints(version):
+    assert Version.parse(str(version)) == version
+
+
+@given(st.text(alphabet="0123456789.v-+ \n٣", max_size=14))
+def test_versions_are_as_the_contract_says(text):
+    number = r"(0|[1-9][0-9]{0,8})"
+    if re.fullmatch(rf"{number}\.{number}\.{number}", text):
+        assert str(Version.parse(text)) == text
+    else:
+        assert code_of(Version.parse, text) == "invalid_version"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.2", "1.2.3.4", "01.2.3", "1.2.-3", "v1.2.3", "1.2.3\n", "1.2.1000000000"]
+)
+def test_a_bad_version_is_refused(text):
+    assert code_of(Version.parse, text) == "invalid_version"
+
+
+def test_versions_are_ordered_by_number():
+    assert Version.parse("1.10.0") > Version.parse("1.9.9") > Version.parse("1.9.8")
+
+
+@given(versions, bumps)
+def test_a_bump_is_the_least_version_above_with_lower_parts_zero(version, kind):
+    index = names.BUMPS.index(kind)
+    if version[index] == names.VERSION_PART_MAX:
+        assert code_of(version.bump, kind) == "version_conflict"
+        return
+    bumped = version.bump(kind)
+    assert bumped > version
+    assert bumped[:index] == version[:index]
+    assert bumped[index] == version[index] + 1
+    assert not any(bumped[index + 1 :])
+
+
+@given(versions)
+def test_a_larger_bump_gives_a_higher_version(version):
+    if max(version) < names.VERSION_PART_MAX:
+        assert version.bump("patch") < version.bump("minor") < version.bump("major")
+
+
+def test_the_first_version():
+    assert str(names.FIRST_VERSION) == "1.0.0"

@@ -1,0 +1,30 @@
+"""The golden site: what a build makes of a small catalogue, byte for byte."""
+
+import gzip
+import shutil
+
+from builder.pipeline.build import build
+from builder.store import content
+from tests.golden import CONTENT, SITE, golden_settings
+from tests.support.catalogues import read_tree
+
+REMEDY = "if this is wanted: python -m tests.golden"
+
+
+def test_the_golden_content_is_sound():
+    assert list(content.check(CONTENT)) == []
+
+
+def test_the_site_is_the_golden_one(tmp_path):
+    build(golden_settings(f"{tmp_path}/site", f"{tmp_path}/state"), index=False)
+    shutil.rmtree(tmp_path / "site" / "cli")  # the client has tests of its own
+    made, expected = read_tree(tmp_path / "site"), read_tree(SITE)
+    # How gzip packs differs from one machine to another.
+    for file in [file for file in made if file.endswith(".gz")]:
+        assert gzip.decompress(made.pop(file)) == made[file.removesuffix(".gz")]
+    assert sorted(expected.keys() - made.keys()) == [], f"expected and not made; {REMEDY}"
+    assert sorted(made.keys() - expected.keys()) == [], f"made and not expected; {REMEDY}"
+    for file, data in made.items():
+        # As text: the difference is shown by lines.
+        assert data.decode() == expected[file].decode(), f"{file} differs; {REMEDY}"
+        assert data == expected[file]

@@ -1,0 +1,173 @@
+"""The page about the API: all that the API document says, linked, and examples that work."""
+
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+import requests
+
+from builder.model.errors import STATUS
+from builder.model.routes import ROUTES, TRUSTED_URL
+from builder.model.settings import Settings
+from builder.render import openapi
+from builder.render.api_page import ApiPage, Kind, describe
+from tests.support.catalogues import build_files
+from tests.support.servers import Server
+
+DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/prompts")))
+
+
+@pytest.fixture(scope="module")
+def page() -> ApiPage:
+    return describe(DOCUMENT, STATUS)
+
+
+def test_has_every_operation(page: ApiPage) -> None:
+    assert [(one.method, one.url) for one in page.operations] == [
+        (method.upper(), url) for url, item in DOCUMENT["paths"].items() for method in item
+    ]
+    reads = {route.url for route in ROUTES if route.summary}
+    assert {one.url for one in page.operations} == {*reads, TRUSTED_URL}
+    (publish,) = [one for one in page.operations if one.needs_token]
+    assert publish.method == "POST"
+    assert publish.body == Kind("Draft", "Draft")
+    (exchange,) = [one for one in page.operations if one.url == TRUSTED_URL]
+    assert exchange.method == "POST"
+    assert exchange.body == Kind("TrustedExchange", "TrustedExchange")
+
+
+def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
+    repos = {one.id: one for one in page.operations}["repos"]
+    fields = {field.name: field for field in repos.parameters}
+    assert set(fields) == {"page", "sort", "tag", "q"}
+    assert fields["page"].kind == Kind("integer")
+    assert fields["page"].rules == ["at least 1", "at most 999999999", "default `1`"]
+    assert fields["sort"].kind.words == "one of `top`, `trending`, `new`"
+    assert fields["q"].rules == ["length at most 100"]
+    assert not any(field.is_required for field in repos.parameters)
+    publish = {one.id: one for one in page.operations}["publish"]
+    assert [(field.name, field.place, field.is_required) for field in publish.parameters] == [
+        ("owner", "path", True), ("name", "path", True),
+        ("Idempotency-Key", "header", False), ("If-Match", "header", False),
+    ]  # fmt: skip
+
+
+def test_answers_lead_to_their_records(page: ApiPage) -> None:
+    answers = {one.id: one.answers for one in page.operations}
+    whole = answers["repos"][0]
+    assert (whole.status, whole.media) == ("200", "application/json")
+    assert [(field.name, field.kind) for field in whole.fields] == [
+        ("data", Kind("array of RepoSummary", "RepoSummary")),
+        ("meta", Kind("ListMeta", "ListMeta")),
+    ]  # fmt: skip
+    for of_one in answers.values():
+        assert of_one[-1].status == "other"
+        assert of_one[-1].fields[0].kind.record == "ErrorEnvelope"
+
+
+def test_records_have_all_fields(page: ApiPage) -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert [one.name for one in page.records] == list(schemas)
+    for record in page.records:
+        schema = schemas[record.name]
+        assert [field.name for field in record.fields] == list(schema["properties"])
+        required = [field.name for field in record.fields if field.is_required]
+        assert required == schema.get("required", [])
+    fields = {
+        (record.name, field.name): field for record in page.records for field in record.fields
+    }
+    assert fields["Repo", "pulls"].kind == Kind("integer or null")
+    assert fields["Repo", "variables"].kind == Kind("array of Variable", "Variable")
+    assert fields["Repo", "created_at"].description == "RFC 3339 UTC, to the second"
+    assert fields["Variable", "type"].rules == ['default `"string"`']
+    assert fields["Draft", "tags"].rules[0] == "at most 10 items"
+
+
+def test_codes_of_errors_stand_with_their_status(page: ApiPage) -> None:
+    assert {code: one.status for one in page.failures for code in one.codes} == STATUS
+    assert [one.status for one in page.failures] == sorted({*STATUS.values()})
+    assert page.failures[0].phrase == "Bad Request"
+
+
+class Links(HTMLParser):
+    """The ids of a page, links within it, its headings and its snippets."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.targets: set[str] = set()
+        self.levels: list[int] = []
+        self.snippets: list[str] = []
+        self.is_snippet = False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        if tag == "a" and attrs["href"].startswith("#"):
+            self.targets.add(attrs["href"][1:])
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        if attrs.get("class") == "snippet":
+            self.is_snippet = True
+            self.snippets.append("")
+
+    def handle_endtag(self, tag):
+        if tag == "pre":
+            self.is_snippet = False
+
+    def handle_data(self, data):
+        if self.is_snippet:
+            self.snippets[-1] += data
+
+
+@pytest.fixture
+def html(empty: Settings) -> str:
+    return build_files(empty)["docs.html"].decode()
+
+
+def test_the_page_can_be_found_through(html: str, page: ApiPage) -> None:
+    links = Links(html)
+    assert len(links.ids) == len(set(links.ids))
+    assert links.targets <= {*links.ids}
+    assert links.targets >= {f"endpoint-{one.id}" for one in page.operations}
+    assert {f"record-{one.name}" for one in page.records} <= {*links.ids}
+    assert {"records", "errors"} <= links.targets
+    assert links.levels[0] == 1
+    assert links.levels.count(1) == 1
+    assert all(level <= before + 1 for before, level in pairwise(links.levels))
+
+
+def test_the_page_shows_it(html: str, page: ApiPage) -> None:
+    for operation in page.operations:
+        assert f"<b>{operation.method}</b> {operation.url}</code>" in html
+    for code in STATUS:
+        assert f"<code>{code}</code>" in html
+    # Code between backticks is marked up, none is left over.
+    assert "`" not in html
+    assert "<code>hub_</code> and 38 letters" in html
+
+
+def test_examples_work(live: Server, page: ApiPage) -> None:
+    document = live.get("/api/v1/openapi.json").json()
+    operations = describe(document, STATUS).operations
+    assert len(operations) == len(page.operations)
+    for operation in operations:
+        command = shlex.split(operation.example.replace("\\\n", ""))
+        assert command[0] == "curl"
+        url = command[1].replace("ada/code-review", "sam-ferreira/diff-review")
+        url = url.replace("users/ada", "users/sam-ferreira")
+        if operation.method == "POST":
+            sent = json.loads(command[command.index("-d") + 1])
+            authorization = "Authorization: Bearer $HUB_TOKEN"
+            assert "Content-Type: application/json" in command
+            assert (authorization in command) == operation.needs_token
+            if operation.url == TRUSTED_URL:
+                assert sent == {"token": "$ID_TOKEN", "repo": "ada/hello"}
+            else:
+                assert sent.keys() == {"content"}
+        else:
+            assert requests.get(url, timeout=10).status_code == 200, url

@@ -1,0 +1,197 @@
+"""What the site tells MCP clients: snippets that can be pasted as they are, and ``server.json``."""
+
+import html
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder import VERSION
+from builder.model.errors import OperatorError
+from builder.model.routes import MCP_URL, match_url
+from builder.model.settings import Settings, parse_base_url
+from builder.render import connect
+from builder.render.pages import pages_of
+from tests.support.catalogues import build_files
+
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+
+# What every client takes as the name of a server; two characters are what the registry asks for.
+CLIENT_NAME = re.compile("[a-z0-9]+(-[a-z0-9]+)*")
+
+
+def is_base_url(text: str) -> bool:
+    try:
+        return parse_base_url(text) == text
+    except OperatorError:
+        return False
+
+
+hosts = st.sampled_from(
+    ["127.0.0.1", "localhost", "[::1]", "[::]", "[2001:db8::a]", "Prompts.Example.ORG", "a_b.c~d",
+     "xn--bcher-kva.example", "-", "a" * 300, "a." * 126 + "example"]
+) | st.from_regex("[a-z0-9]([a-z0-9.-]{0,40}[a-z0-9])?", fullmatch=True)  # fmt: skip
+base_urls = st.builds(
+    "{}://{}{}{}".format,
+    st.sampled_from(["http", "https"]),
+    hosts,
+    st.just("") | st.integers(1, 65535).map(":{}".format),
+    st.just("") | st.from_regex(r"(/[A-Za-z0-9._~:\[\]-]{1,10}){1,3}", fullmatch=True),
+).filter(is_base_url)
+hostile = st.text("\"'\\&<>`$!#;|{}[]()\n\t\0 –aZ9éßЖ字🚀", max_size=60)
+site_names = hostile | st.text(st.characters(exclude_categories=["Cs"]), max_size=250)
+settings = st.builds(Settings, base_url=base_urls, site_name=site_names, queries=st.booleans())
+with_mcp = settings.map(lambda drawn: drawn._replace(queries=True))
+
+
+def page(of: Settings) -> str:
+    """The rendered page."""
+    return pages_of(of).render(
+        "connect.html", mcp_url=connect.mcp_url(of), snippets=connect.snippets(of)
+    ).decode()  # fmt: skip
+
+
+def pasted(text: str) -> list[str]:
+    """What a reader copies from the snippets of a page, in order."""
+    found = re.findall(r'<pre class="snippet">\n(.*?)</pre>', text, flags=re.DOTALL)
+    return [html.unescape(snippet) for snippet in found]
+
+
+@given(with_mcp)
+def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
+    name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
+    (
+        address, claude_code, cursor, vscode_command, vscode, codex_command, codex,
+        gemini_command, gemini, of_owner, of_tags, *of_the_shell_client,
+    ) = pasted(page(drawn))  # fmt: skip
+    assert of_the_shell_client
+    add = ["mcp", "add", "--transport", "http", name, url]
+    assert address == url
+    assert shlex.split(claude_code) == ["claude", *add]
+    assert json.loads(cursor) == {"mcpServers": {name: {"url": url}}}
+    code, option, value = shlex.split(vscode_command)
+    assert (code, option) == ("code", "--add-mcp")
+    assert json.loads(value) == {"name": name, "type": "http", "url": url}
+    assert json.loads(vscode) == {"servers": {name: {"type": "http", "url": url}}}
+    assert shlex.split(codex_command) == ["codex", "mcp", "add", name, "--url", url]
+    assert tomllib.loads(codex) == {"mcp_servers": {name: {"url": url}}}
+    assert shlex.split(gemini_command) == ["gemini", *add]
+    assert json.loads(gemini) == {"mcpServers": {name: {"httpUrl": url}}}
+    # What a shell would expand, as [::1] and ~, is quoted too.
+    for command in (claude_code, vscode_command, codex_command, gemini_command):
+        assert shlex.join(shlex.split(command)) == command
+    assert (of_owner, of_tags) == (f"{url}?owner=ada", f"{url}?tags=sql,review")
+
+
+@given(settings)
+def test_the_name_is_one_that_every_client_takes(drawn):
+    name = connect.client_name(drawn)
+    assert CLIENT_NAME.fullmatch(name)
+    assert 2 <= len(name) <= 32
+
+
+@pytest.mark.parametrize(
+    ("site_name", "name"),
+    [
+        ("Hub", "hub"), ("Ada's Prompts & Co.", "ada-s-prompts-co"), ("Größe", "grosse"),
+        ("", "hub"), ("–", "hub"), ("X", "hub"), ("  A 1  ", "a-1"), ("--evil", "evil"),
+        ("the quick brown fox jumps over a dog", "the-quick-brown-fox-jumps-over-a"),
+        ("the quick brown fox jumped over a dog", "the-quick-brown-fox-jumped-over"),
+    ],
+)  # fmt: skip
+def test_the_name_comes_from_the_site_s(site_name, name):
+    assert connect.client_name(Settings(site_name=site_name)) == name
+
+
+@given(settings)
+def test_the_page_has_no_markup_of_the_site_s_name(drawn):
+    plain = page(drawn._replace(site_name="Hub"))
+    tags = re.compile("<[^>]*>")
+    assert len(tags.findall(page(drawn))) == len(tags.findall(plain))
+
+
+def test_a_host_of_files_alone_offers_no_address(small):
+    text = build_files(small)["connect.html"].decode()
+    assert not any(MCP_URL in snippet for snippet in pasted(text))
+    assert connect.mcp_url(small) not in text
+    assert "has only the files" in text
+    assert "hubctl mcp" in text
+
+
+def test_the_pages_lead_to_it(small):
+    site = build_files(small)
+    link = b'<a href="/connect">'
+    assert all(link in data for file, data in site.items() if file.endswith(".html"))
+    assert site["index.html"].count(link) == 2
+    assert match_url("/connect").file == "connect.html"
+    assert match_url("/server.json").file == "server.json"
+    assert match_url(MCP_URL) is None
+
+
+@pytest.mark.parametrize("tool", ["search_prompts", "get_prompt", "list_versions", "list_tags"])
+@pytest.mark.parametrize("queries", [True, False])
+def test_the_page_tells_of_every_tool(tool, queries):
+    assert f"<code>{tool}</code>" in page(Settings(queries=queries))
+
+
+# The rules of the registry's schema of 2025-12-11, and those that it checks beside it.
+REGISTRY_NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
+REGISTRY_PARTS = re.compile(
+    r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?/[a-zA-Z0-9][a-zA-Z0-9._-]*[a-zA-Z0-9]"
+)
+FIELDS = ["$schema", "name", "title", "description", "version", "websiteUrl"]
+
+
+@given(settings)
+def test_server_json_is_what_the_schema_allows(drawn):
+    document = json.loads(connect.server_json(drawn))
+    assert list(document) == FIELDS + ["remotes"] * drawn.queries
+    assert document["$schema"] == (
+        "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+    )
+    assert REGISTRY_NAME.fullmatch(document["name"])
+    assert REGISTRY_PARTS.fullmatch(document["name"])
+    assert 3 <= len(document["name"]) <= 200
+    assert ".." not in document["name"]
+    assert 1 <= len(document["title"]) <= 100
+    assert document["title"] == document["title"].strip()
+    assert 1 <= len(document["description"]) <= 100
+    assert re.fullmatch(r"\d+\.\d+\.\d+", document["version"])
+    assert document["websiteUrl"] == f"{drawn.base_url}/"
+    if drawn.queries:
+        url = f"{drawn.base_url}/mcp"
+        assert document["remotes"] == [{"type": "streamable-http", "url": url}]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("https://prompts.example.org", "org.example.prompts/our-hub"),
+        ("https://Example.org:8443/prompts", "org.example/our-hub"),
+        ("https://my-prompts.example", "example.my-prompts/our-hub"),
+        ("http://localhost:8000", "localhost/our-hub"),
+        ("http://127.0.0.1:8000", "1.0.0.127/our-hub"),
+        ("http://[2001:db8::1]:8000", "1.db8.2001/our-hub"),
+        ("http://[::]", "localhost/our-hub"),
+    ],
+)
+def test_the_registry_name_is_the_host_backwards(base_url, name):
+    assert connect.registry_name(Settings(base_url=base_url, site_name="Our Hub")) == name
+
+
+def test_server_json_has_the_site_s_name_as_people_write_it(small):
+    named = small._replace(site_name=' Ada\'s "Prompts" & Größe ')
+    document = json.loads(build_files(named)["server.json"])
+    assert document["title"] == 'Ada\'s "Prompts" & Größe'
+    assert document["name"] == "example.hub/ada-s-prompts-grosse"
+
+
+def test_the_version_is_stated_once():
+    project = tomllib.loads(PYPROJECT.read_text())["project"]
+    assert project["version"] == VERSION
+    assert json.loads(connect.server_json(Settings()))["version"] == VERSION

@@ -1,0 +1,246 @@
+"""What is computed from the stored records."""
+
+import json
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model import records
+from builder.model.names import Version
+from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
+from builder.model.settings import Settings
+from builder.render import derive, envelopes
+from builder.render.derive import HALF_LIFE_SECONDS, Links, epoch_seconds, trend
+from tests.support.catalogues import moment
+
+FIRST_SECOND = epoch_seconds("0001-01-01T00:00:00Z")
+LAST_SECOND = epoch_seconds("9999-12-31T23:59:59Z")
+seconds = st.integers(FIRST_SECOND, LAST_SECOND)
+publications = st.lists(seconds, min_size=1, max_size=20)
+days = st.integers(FIRST_SECOND // DAY_SECONDS, LAST_SECOND // DAY_SECONDS)
+pulls_by_day = st.dictionaries(days, st.integers(1, 10**9), max_size=20).map(dict.items).map(list)
+recent = st.integers(epoch_seconds("2024-01-01T00:00:00Z"), epoch_seconds("2026-01-01T00:00:00Z"))
+LINKS = Links("https://hub.example/prompts")
+
+
+recent_days = st.integers(19_723, 20_453)  # the same two years
+activity = st.tuples(
+    st.lists(recent, min_size=1, max_size=8),
+    st.dictionaries(recent_days, st.integers(1, 10**6), max_size=8).map(dict.items).map(list),
+)
+
+
+def decayed(times: list[int], pulls: list[tuple[int, int]], now: int) -> float:
+    """The contract's wording: a publication counts 5, a pull 1, and half after each 7 days."""
+    events = [(5, time) for time in times] + [(count, day * 86_400) for day, count in pulls]
+    return sum(weight * 0.5 ** ((now - time) / (7 * 86_400)) for weight, time in events)
+
+
+@given(activity, activity, recent)
+def test_the_order_by_trend_is_that_of_decayed_activity_at_any_time_of_build(one, other, now):
+    ours = trend(*one) - trend(*other)
+    theirs = math.log2(decayed(*one, now)) - math.log2(decayed(*other, now))
+    assert ours == pytest.approx(theirs * 1e6, abs=10)
+
+
+@given(publications, pulls_by_day, st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(times, pulls, order):
+    shuffled = times.copy(), pulls.copy()
+    for events in shuffled:
+        order.shuffle(events)
+    assert trend(*shuffled) == trend(times, pulls)
+
+
+@given(publications, days, st.integers(1, 1000))
+def test_it_does_not_matter_how_pulls_of_a_day_are_told(times, day, count):
+    assert trend(times, [(day, 1)] * count) == trend(times, [(day, count)])
+
+
+@given(publications, pulls_by_day, days)
+def test_a_pull_more_never_counts_less(times, pulls, day):
+    assert trend(times, [*pulls, (day, 1)]) >= trend(times, pulls)
+
+
+def test_a_pull_counts_a_fifth_of_a_publication_and_at_the_start_of_its_day():
+    day = 20_089
+    midnight = day * DAY_SECONDS
+    assert epoch_seconds("2025-01-01T00:00:00Z") == midnight
+    assert trend([midnight], [(day, 5)]) == trend([midnight, midnight])
+    # 5 + 1 = 6 at the epoch's 2,869.857… weeks; log2(6) is 2.584963.
+    assert trend([midnight], [(day, 1)]) == round((day / 7 + math.log2(6)) * 1e6)
+    assert trend([midnight], [(day + 7, 5)]) == round((day / 7 + math.log2(5 + 2 * 5)) * 1e6)
+    assert trend([midnight], []) == trend([midnight])
+
+
+@given(st.integers(0, LAST_SECOND - 10))
+def test_a_newer_publication_counts_more(time):
+    assert trend([time + 1]) > trend([time])
+
+
+@given(publications, seconds)
+def test_a_publication_more_never_counts_less(times, time):
+    assert trend([*times, time]) >= trend(times)
+
+
+@given(st.lists(recent, min_size=1, max_size=8))
+def test_after_a_half_life_everything_counts_half(times):
+    later = [time + HALF_LIFE_SECONDS for time in times]
+    assert trend(later) - trend(times) == pytest.approx(1e6, abs=2)
+    assert HALF_LIFE_SECONDS == 7 * 24 * 60 * 60
+
+
+def test_two_publications_at_once_count_twice():
+    now = epoch_seconds("2025-01-01T00:00:00Z")
+    assert trend([now, now]) - trend([now]) == pytest.approx(1e6, abs=2)
+
+
+def test_far_apart_and_many_publications_do_not_overflow():
+    assert trend([FIRST_SECOND, LAST_SECOND]) == trend([LAST_SECOND])
+    assert trend([FIRST_SECOND]) < 0 < trend([LAST_SECOND])
+    assert trend([LAST_SECOND] * 10_000) > trend([LAST_SECOND])
+    assert abs(trend([LAST_SECOND] * 10_000)) < 2**63
+
+
+def test_a_million_pulls_a_day_for_ever_do_not_overflow():
+    pulls = [(day, 10**6) for day in range(0, LAST_SECOND // DAY_SECONDS, 7)]
+    assert trend([0], pulls) > trend([0], pulls[:-1]) > trend([0]) > 0
+    # Week after week of the same: twice the last week's.
+    assert trend([0], pulls) - trend([0], pulls[-1:]) == pytest.approx(1e6, abs=2)
+    assert trend([0], [(day, 10**18) for day, _ in pulls]) < 2**63
+    far = [(-(10**9), 10**6), (10**9, 1)]
+    assert trend([FIRST_SECOND], far) == trend([FIRST_SECOND], far[1:])
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [("1970-01-01T00:00:00Z", 0), ("2025-01-01T00:00:00Z", 1_735_689_600)],
+)
+def test_epoch_seconds(time, expected):
+    assert epoch_seconds(time) == expected
+
+
+def stored(version: str, **fields) -> derive.Stored:
+    record = VersionFile(
+        **{
+            "publisher": "ann", "published_at": moment(0), "sha256": "0" * 64, "title": "Title",
+        } | fields
+    )  # fmt: skip
+    return derive.Stored("ann", "n", Version.parse(version), record, "Größe\r\n", "Größe\r\n")
+
+
+def test_a_first_version_has_no_previous_and_no_diff():
+    version = derive.version_record(stored("1.0.0"), None, LINKS)
+    assert (version.previous, version.diff_url) == (None, None)
+    assert version.size == len("Größe\r\n".encode())
+    assert version.raw_url == ("https://hub.example/prompts/api/v1/repos/ann/n/versions/1.0.0.txt")
+
+
+def test_a_later_version_names_the_one_below():
+    version = derive.version_record(stored("1.1.0"), Version(1, 0, 0), LINKS)
+    assert version.previous == "1.0.0"
+    assert version.diff_url == "https://hub.example/prompts/api/v1/repos/ann/n/versions/1.1.0.diff"
+    entry = derive.version_entry(version)
+    assert [getattr(entry, key) for key in entry.__struct_fields__] == [
+        getattr(version, key) for key in entry.__struct_fields__
+    ]
+
+
+def test_a_repo_shows_its_latest_version():
+    latest = stored("1.1.0", published_at=moment(5), tags=["a"], license="MIT", changelog="Why.")
+    versions = [
+        derive.version_record(stored("1.0.0", published_at=moment(2)), None, LINKS),
+        derive.version_record(latest, Version(1, 0, 0), LINKS),
+    ]
+    repo = derive.repo_record(latest, [derive.version_entry(one) for one in versions], None, LINKS)
+    assert (repo.latest_version, repo.versions_count, repo.pulls) == ("1.1.0", 2, None)
+    assert (repo.created_at, repo.updated_at) == (moment(2), moment(5))
+    assert (repo.tags, repo.license, repo.changelog) == (["a"], "MIT", "Why.")
+    assert repo.url == "https://hub.example/prompts/ann/n"
+    pulled = derive.repo_record(latest, [derive.version_entry(versions[1])], 12, LINKS)
+    assert pulled.pulls == derive.repo_summary(pulled).pulls == 12
+    assert repo.raw_url == "https://hub.example/prompts/api/v1/repos/ann/n/raw.txt"
+    assert derive.repo_summary(repo).url == repo.url
+    assert derive.catalogue_line(repo).sha256 == repo.sha256
+
+
+@pytest.mark.parametrize(
+    "time", ["1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0800-06-01T00:00:00Z", moment(7)]
+)
+def test_an_owner_without_a_profile_joined_with_the_first_repo(time):
+    user = derive.user_record("ann", None, epoch_seconds(time), 3, None)
+    assert (user.handle, user.name, user.bio, user.url) == ("ann", "ann", "", None)
+    assert (user.joined_at, user.repos_count, user.pulls) == (time, 3, None)
+
+
+def test_an_owner_with_a_profile():
+    profile = OwnerFile("Ann", moment(1), bio="Bio", url="https://ann.example")
+    user = derive.user_record("ann", profile, epoch_seconds(moment(0)), 0, 7)
+    assert (user.name, user.joined_at, user.url) == ("Ann", moment(1), "https://ann.example")
+    assert user.pulls == 7
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_repos_of_a_user_are_joined_in(count):
+    user = derive.user_record("ann", None, 0, count, 0)
+    data = json.loads(envelopes.user_bytes(user, [b'{"n":%d}' % n for n in range(count)]))
+    assert data["repos"] == [{"n": n} for n in range(count)]
+    assert list(data) == list(records.User.__struct_fields__)
+
+
+def test_a_bio_that_ends_like_the_record_stays_whole():
+    profile = OwnerFile("[]}", moment(1), bio='","repos":[]}')
+    user = derive.user_record("ann", profile, 0, 1, None)
+    data = json.loads(envelopes.user_bytes(user, [b"1"]))
+    assert (data["bio"], data["repos"]) == ('","repos":[]}', [1])
+
+
+@pytest.mark.parametrize(
+    ("total", "pages"), [(0, 1), (1, 1), (49, 1), (50, 1), (51, 2), (100, 2), (101, 3)]
+)
+def test_page_count(total, pages):
+    assert envelopes.page_count(total) == pages
+    assert envelopes.list_meta(1, total, "top").pages == pages
+
+
+@given(st.integers(0, 10**9))
+def test_pages_hold_all_rows_and_none_is_empty(total):
+    pages = envelopes.page_count(total)
+    assert (pages - 1) * 50 < max(total, 1) <= pages * 50
+
+
+def test_meta_says_which_filters_were_applied():
+    assert json.loads(envelopes.json_bytes(envelopes.list_meta(2, 120, "new", "sql"))) == {
+        "page": 2, "pages": 3, "total": 120, "page_size": 50, "sort": "new", "tag": "sql",
+        "q": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 200])
+def test_a_whole_list_has_one_page(count):
+    answer = json.loads(envelopes.whole_list([b"{}"] * count))
+    assert len(answer["data"]) == answer["meta"]["total"] == count
+    assert (answer["meta"]["page"], answer["meta"]["pages"]) == (1, 1)
+
+
+def test_the_hub_describes_itself():
+    hub = derive.hub_record(Settings(base_url=LINKS.base_url, site_name="H", queries=True), 2, 9)
+    assert (hub.name, hub.base_url, hub.serial, hub.repos_count) == ("H", LINKS.base_url, 9, 2)
+    assert hub.publish_url == LINKS.base_url + "/api/v1/repos/{owner}/{name}/versions"
+    assert hub.queries is True
+    assert hub.paths.list == "/api/v1/repos/_/{sort}/{page}.json"
+    assert hub.paths.raw == "/api/v1/repos/{owner}/{name}/raw.txt"
+
+
+def test_json_is_compact_and_not_escaped():
+    assert envelopes.json_bytes({"b": "字 é", "a": 1}) == '{"b":"字 é","a":1}'.encode()
+
+
+def test_every_trend_is_an_integer_for_sqlite():
+    numbers = random.Random(3)
+    for _ in range(200):
+        times = [numbers.randint(FIRST_SECOND, LAST_SECOND) for _ in range(5)]
+        assert isinstance(trend(times), int)
+        assert -(2**63) < trend(times) < 2**63

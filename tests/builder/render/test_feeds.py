@@ -1,0 +1,244 @@
+"""The Atom feeds: RFC 4287's rules, what they hold, and text that would break them."""
+
+import xml.etree.ElementTree as ET
+from datetime import datetime
+from urllib.parse import urlsplit
+
+import feedparser
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model import records
+from builder.model.routes import BY_NAME
+from builder.pipeline.build import build
+from builder.render import feeds
+from tests.support.catalogues import (
+    BASE_URL,
+    build_files,
+    moment,
+    read_tree,
+    settings_in,
+    write_owner,
+    write_version,
+)
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+FEED_CHILDREN = {"id", "title", "subtitle", "updated", "author", "link", "entry"}
+ENTRY_CHILDREN = {
+    "id", "title", "published", "updated", "author", "link", "category", "summary",
+}  # fmt: skip
+
+
+def check(data: bytes) -> ET.Element:
+    """Hold a feed against what RFC 4287 asks for; returns its root."""
+    read = feedparser.parse(
+        data, response_headers={"content-type": "application/atom+xml; charset=utf-8"}
+    )
+    assert not read.bozo, read.get("bozo_exception")
+    assert read.version == "atom10"
+    root = ET.fromstring(data)
+    assert root.tag == f"{ATOM}feed"
+    assert {child.tag.removeprefix(ATOM) for child in root} <= FEED_CHILDREN
+    check_common(root)
+    (own,) = links(root, "self")
+    assert own.get("type") == "application/atom+xml"
+    assert own.get("href") == root.findtext(f"{ATOM}id")
+    entries = root.findall(f"{ATOM}entry")
+    assert len(read.entries) == len(entries) <= feeds.ENTRIES_MAX
+    for entry in entries:
+        assert {child.tag.removeprefix(ATOM) for child in entry} <= ENTRY_CHILDREN
+        check_common(entry)
+        # A reader shows nothing else of an entry without content.
+        assert entry.findtext(f"{ATOM}summary").strip()
+        assert entry.find(f"{ATOM}author") is not None or root.find(f"{ATOM}author") is not None
+    ids = [element.text for element in root.iter(f"{ATOM}id")]
+    assert len(set(ids)) == len(ids)
+    times = [entry.findtext(f"{ATOM}updated") for entry in entries]
+    assert root.findtext(f"{ATOM}updated") == max(times, default=root.findtext(f"{ATOM}updated"))
+    return root
+
+
+def check_common(element: ET.Element) -> None:
+    for required in ("id", "title", "updated"):
+        assert len(element.findall(ATOM + required)) == 1
+        assert element.findtext(ATOM + required).strip()
+    assert urlsplit(element.findtext(f"{ATOM}id")).scheme == "https"
+    for time in ("updated", "published"):
+        for found in element.findall(ATOM + time):
+            assert datetime.fromisoformat(found.text).tzinfo
+    for author in element.findall(f"{ATOM}author"):
+        assert len(author.findall(f"{ATOM}name")) == 1
+        assert author.findtext(f"{ATOM}name").strip()
+    (page,) = links(element, "alternate")
+    assert page.get("type") == "text/html"
+
+
+def links(element: ET.Element, rel: str) -> list[ET.Element]:
+    return [link for link in element.findall(f"{ATOM}link") if link.get("rel") == rel]
+
+
+def texts(root: ET.Element, child: str) -> list[str]:
+    return [entry.findtext(ATOM + child) for entry in root.findall(f"{ATOM}entry")]
+
+
+def test_every_feed_of_a_site_is_valid_and_leads_to_pages_that_exist(small):
+    site = build_files(small)
+    found = {file for file in site if file.endswith("feed.xml")}
+    assert found == {
+        "feed.xml", "ann/feed.xml", "bob/feed.xml",
+        "ann/review/feed.xml", "ann/story/feed.xml", "bob/sql/feed.xml",
+    }  # fmt: skip
+    for file in found:
+        root = check(site[file])
+        assert root.findtext(f"{ATOM}id") == f"{BASE_URL}/{file}"
+        for link in root.iter(f"{ATOM}link"):
+            path = link.get("href").removeprefix(f"{BASE_URL}/")
+            assert path in site or f"{path}.html" in site
+
+
+def test_feeds_are_served_as_atom():
+    for route in ("feed", "owner_feed", "repo_feed"):
+        assert BY_NAME[route].media == "application/atom+xml; charset=utf-8"
+
+
+def test_the_catalogue_has_its_newest_repos_first(small):
+    write_version(small.content, "bob", "late", "1.0.0", "Late.", published_at=moment(9000))
+    root = check(build_files(small)["feed.xml"])
+    assert texts(root, "id") == [
+        f"{BASE_URL}/bob/late", f"{BASE_URL}/ann/review",
+        f"{BASE_URL}/ann/story", f"{BASE_URL}/bob/sql",
+    ]  # fmt: skip
+    assert root.findtext(f"{ATOM}title") == "Hub: new prompts"
+    review = root.findall(f"{ATOM}entry")[1]
+    assert review.findtext(f"{ATOM}title") == "The review prompt"
+    assert review.findtext(f"{ATOM}summary") == "A careful review."
+    assert review.findtext(f"{ATOM}published") == moment(1000)
+    assert review.findtext(f"{ATOM}updated") == moment(1050)
+    assert [tag.get("term") for tag in review.findall(f"{ATOM}category")] == ["code", "careful"]
+    author = review.find(f"{ATOM}author")
+    assert author.findtext(f"{ATOM}name") == "ann"
+    assert author.findtext(f"{ATOM}uri") == f"{BASE_URL}/ann"
+
+
+def test_an_owner_has_the_latest_updated_first(small):
+    root = check(build_files(small)["ann/feed.xml"])
+    assert texts(root, "id") == [f"{BASE_URL}/ann/review", f"{BASE_URL}/ann/story"]
+    assert root.findtext(f"{ATOM}title") == "Prompts of Ann"
+    assert root.findtext(f"{ATOM}subtitle") == "Writes prompts."
+
+
+def test_an_owner_without_repos_has_a_feed_as_old_as_the_profile(empty):
+    write_owner(empty.content, "zoe", name="\x7f \x02", bio="\x03")
+    root = check(build_files(empty)["zoe/feed.xml"])
+    assert root.find(f"{ATOM}entry") is None
+    assert root.find(f"{ATOM}subtitle") is None
+    assert root.findtext(f"{ATOM}updated") == moment(0)
+
+
+def test_a_repo_has_its_versions_with_their_changes_newest_first(small):
+    record = {"publisher": "bob", "published_at": moment(1100), "changelog": "In\r\ntwo lines <b>"}
+    write_version(small.content, "ann", "review", "1.2.0", "Review.", **record)
+    root = check(build_files(small)["ann/review/feed.xml"])
+    assert texts(root, "id") == [f"{BASE_URL}/ann/review/1.{minor}.0" for minor in (2, 1, 0)]
+    assert texts(root, "title") == [f"ann/review 1.{minor}.0" for minor in (2, 1, 0)]
+    assert texts(root, "summary") == ["In\ntwo lines <b>", "With care.", "Version 1.0.0"]
+    assert root.findtext(f"{ATOM}author/{ATOM}name") == "ann"
+    newest, *older = root.findall(f"{ATOM}entry")
+    # Whoever published for the owner is named, without a page that may not exist.
+    (publisher,) = newest.find(f"{ATOM}author")
+    assert publisher.text == "bob"
+    assert all(entry.find(f"{ATOM}author") is None for entry in older)
+
+
+def test_an_empty_catalogue_has_a_feed(empty):
+    root = check(build_files(empty)["feed.xml"])
+    assert root.find(f"{ATOM}entry") is None
+    assert root.findtext(f"{ATOM}updated") == feeds.EMPTY_UPDATED
+
+
+def test_a_feed_has_the_fifty_newest(empty):
+    for number in range(60):
+        hour = moment(number)
+        write_version(empty.content, "ann", f"r{number:02}", "1.0.0", "x", published_at=hour)
+        write_version(empty.content, "bob", "many", f"1.0.{number}", "x", published_at=hour)
+    site = build_files(empty)
+    for file in ("feed.xml", "ann/feed.xml", "bob/many/feed.xml"):
+        root = check(site[file])
+        assert texts(root, "updated") == [moment(number) for number in range(59, 9, -1)]
+        assert root.findtext(f"{ATOM}updated") == moment(59)
+
+
+def test_a_feed_goes_with_its_repo_and_owner(small, tmp_path):
+    build_files(small)
+    (tmp_path / "content/bob/sql/1.0.0.json").unlink()
+    assert f"{BASE_URL}/bob/sql".encode() not in build_files(small)["feed.xml"]
+    # One build later, as all that may still be linked to.
+    build(small, index=False)
+    assert not [file for file in read_tree(small.out) if file.startswith("bob")]
+
+
+def test_a_new_version_changes_its_feeds_and_no_other(small):
+    before = build_files(small)
+    write_version(small.content, "ann", "story", "1.0.1", "Tell it.", changelog="Shorter.")
+    after = build_files(small, changed=[("ann", "story")])
+    changed = {f for f in after if f.endswith("feed.xml") and after[f] != before.get(f)}
+    assert changed == {"feed.xml", "ann/feed.xml", "ann/story/feed.xml"}
+
+
+# What XML cannot say, what ends its sections, what turns text around, and everything else.
+hostile = st.lists(
+    st.text()
+    | st.sampled_from(
+        ["]]>", "<![CDATA[", "&amp;", "&#0;", "<script>", "-->", "\0", "\x0b", "\x1b[31m", "\x85",
+         "\ufffe", "\uffff", "\U0001ffff", "\u202e", "\u2066", "\u200b", "\r\n", "\r", "\n", "\t"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+
+
+def shown(text: str) -> str:
+    """What an XML reader may see of a text."""
+    allowed = "".join(
+        char
+        for char in text
+        if char in "\t\n\r" or (char >= " " and ord(char) not in (0xFFFE, 0xFFFF))
+    )
+    return allowed.strip().replace("\r\n", "\n").replace("\r", "\n")
+
+
+def make_repo(title: str, description: str) -> records.Repo:
+    return records.Repo(
+        owner="ann", name="x", title=title, description=description, tags=["code"],
+        latest_version="1.0.0", versions_count=1, pulls=None, created_at=moment(0),
+        updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", body="x", variables=[],
+        parameters={}, license=None, sha256="0" * 64, size=1, changelog="", raw_url="",
+        versions_url="",
+    )  # fmt: skip
+
+
+@given(title=hostile, description=hostile, changelog=hostile)
+def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, changelog):
+    settings = settings_in(tmp_path_factory.getbasetemp(), site_name=title)
+    repo = make_repo(title, description)
+    version = records.VersionEntry(
+        version="1.0.0", previous=None, changelog=changelog, publisher="ann",
+        published_at=moment(1), sha256="0" * 64, size=1, raw_url="", diff_url=None,
+    )  # fmt: skip
+    root = check(feeds.repo_feed(settings, repo, [version]))
+    assert root.findtext(f"{ATOM}title") == (shown(title) or "x")
+    assert root.findtext(f"{ATOM}subtitle") == (shown(description) or None)
+    assert texts(root, "summary") == [shown(changelog) or "Version 1.0.0"]
+
+    root = check(feeds.catalogue_feed(settings, [msgspec.json.encode(repo)]))
+    assert root.findtext(f"{ATOM}title") == f"{shown(title) or 'Prompts'}: new prompts"
+    assert texts(root, "title") == [shown(title) or "x"]
+    assert texts(root, "summary") == [shown(description) or "ann/x"]
+
+    user = records.User("ann", title, description, None, moment(0), 1, None, [])
+    root = check(feeds.owner_feed(settings, user, [msgspec.json.encode(repo)]))
+    assert root.findtext(f"{ATOM}title") == f"Prompts of {shown(title) or 'ann'}"
+    assert root.findtext(f"{ATOM}subtitle") == (shown(description) or None)

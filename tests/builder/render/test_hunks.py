@@ -1,0 +1,260 @@
+"""Readable differences: exact, marked by words, bounded, and HTML that says all of it."""
+
+import random
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.render import hunks
+from builder.render.hunks import Row
+from builder.text.line_diff import LineDiff
+from builder.text.word_diff import mark_words
+from tests.builder.text.test_line_diff import HOSTILE_PAIRS, limited_work, slow_pair, texts
+from tests.support.catalogues import build_files, write_version
+
+sentences = st.builds(
+    "".join,
+    st.lists(
+        st.sampled_from(
+            ["a ", "the ", "fox", "don't", "  ", "\n", "\r\n", "\n\n", ".", "{{x}}", "检查", "é"]
+        ),
+        max_size=40,
+    ),
+)  # fmt: skip
+
+
+def rows_of(old: str, new: str) -> list[Row]:
+    return hunks.hunks(LineDiff(old, new))
+
+
+def joined(row: Row) -> str:
+    return "".join(text for text, _ in row.segments)
+
+
+def restore(old: str, rows: list[Row]) -> tuple[str, str]:
+    """Both texts, from the rows and what the gaps leave out, held to the numbers of the lines."""
+    left_out = LineDiff(old, "").old
+    before, after = [], []
+    for row in rows:
+        if row.kind == "gap":
+            lines = left_out[len(before) : len(before) + row.left_out]
+            assert len(lines) == row.left_out > 0
+            before += lines
+            after += lines
+            continue
+        if row.kind in ("same", "removed"):
+            before.append(joined(row))
+            assert row.old_number == len(before)
+        if row.kind in ("same", "added"):
+            after.append(joined(row))
+            assert row.new_number == len(after)
+        assert (row.old_number is None) == (row.kind == "added")
+        assert (row.new_number is None) == (row.kind == "removed")
+        if row.kind != "same":
+            assert row.is_unended is not joined(row).endswith("\n")
+    return "".join(before), "".join(after)
+
+
+@given(texts | sentences | st.text(), texts | sentences | st.text())
+def test_rows_are_both_texts(old, new):
+    rows = rows_of(old, new)
+    if old == new:
+        assert rows == []
+    else:
+        assert restore(old, rows) == (old, new)
+
+
+@given(sentences, sentences)
+def test_neighbouring_segments_differ_and_none_is_empty(old, new):
+    for row in rows_of(old, new):
+        for text, _ in row.segments or ():
+            assert text
+        marks = [is_changed for _, is_changed in row.segments or ()]
+        assert all(one is not other for one, other in pairwise(marks))
+
+
+def marked(old: str, new: str) -> tuple[list[str], list[str]]:
+    """The lines that changed, with brackets around what is marked."""
+    kinds = {"removed": [], "added": []}
+    for row in rows_of(old, new):
+        if row.kind in kinds:
+            parts = (f"[{text}]" if is_changed else text for text, is_changed in row.segments)
+            kinds[row.kind].append("".join(parts))
+    return kinds["removed"], kinds["added"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "removed", "added"),
+    [
+        ("Be kind to all.\n", "Be very kind to all.\n",
+         ["Be kind to all.\n"], ["Be [very] kind to all.\n"]),
+        ("A slow query is bad.\n", "A slow query is an annoyance.\n",
+         ["A slow query is [bad].\n"], ["A slow query is [an annoyance].\n"]),
+        # CJK has no spaces to find words by.
+        ("请检查这段代码的错误。\n", "请检查这段程序的错误。\n",
+         ["请检查这段[代码]的错误。\n"], ["请检查这段[程序]的错误。\n"]),
+        # A variable is one word, its braces are not.
+        ("Use {{name}} for it.\n", "Use {{title}} for it.\n",
+         ["Use {{[name]}} for it.\n"], ["Use {{[title]}} for it.\n"]),
+        # Wrapped elsewhere, no word is other.
+        ("The quick brown fox jumps\nover the lazy dog.\n",
+         "The quick brown\nfox jumps over the lazy dog.\n",
+         ["The quick brown fox jumps\n", "over the lazy dog.\n"],
+         ["The quick brown\n", "fox jumps over the lazy dog.\n"]),
+        # White space alone.
+        ("if x:\n  go on\n", "if x:\n    go on\n", ["[  ]go on\n"], ["[    ]go on\n"]),
+        ("Say so.\r\nNow.\n", "Say so.\nNow.\n", ["Say so.[\r\n]"], ["Say so.[\n]"]),
+        # Another line altogether, and one that is new beside one that is not.
+        ("foo bar\n", "completely different thing\n",
+         ["foo bar\n"], ["completely different thing\n"]),
+        ("Answer in one line.\n", "Answer in two lines.\nNever guess; ask for what is missing.\n",
+         ["Answer in [one line].\n"],
+         ["Answer in [two lines.\n]", "Never guess; ask for what is missing.\n"]),
+        # Punctuation that both have does not tear two changes apart.
+        ("Keep this order: alpha, beta and all\n", "Keep this order: gamma, delta and all\n",
+         ["Keep this order: [alpha, beta] and all\n"],
+         ["Keep this order: [gamma, delta] and all\n"]),
+        # No mark is parted from what it belongs to.
+        ("Cafe\u0301 one two three\n", "Cafe one two three\n",
+         ["[Cafe\u0301] one two three\n"], ["[Cafe] one two three\n"]),
+    ],
+)  # fmt: skip
+def test_words_that_changed_are_marked(old, new, removed, added):
+    assert marked(old, new) == (removed, added)
+
+
+def test_what_rows_look_like():
+    old = "".join(f"{number}\n" for number in range(1, 21))
+    new = old.replace("10\n", "ten\n").removesuffix("\n")
+    rows = rows_of(old, new)
+    assert [(row.kind, row.old_number, row.new_number, row.left_out) for row in rows] == [
+        ("gap", None, None, 6),
+        ("same", 7, 7, 0), ("same", 8, 8, 0), ("same", 9, 9, 0),
+        ("removed", 10, None, 0), ("added", None, 10, 0),
+        ("same", 11, 11, 0), ("same", 12, 12, 0), ("same", 13, 13, 0),
+        ("gap", None, None, 3),
+        ("same", 17, 17, 0), ("same", 18, 18, 0), ("same", 19, 19, 0),
+        ("removed", 20, None, 0), ("added", None, 20, 0),
+    ]  # fmt: skip
+    assert [row.is_unended for row in rows[-2:]] == [False, True]
+
+
+chance = random.Random(2)
+
+
+def some_words(count: int, kinds: int) -> str:
+    return " ".join(f"w{chance.randrange(kinds)}" for _ in range(count))
+
+
+SLOW_WORDS = {
+    "few kinds of words": (some_words(5_000, 2), some_words(5_000, 2)),
+    "many kinds of words": (some_words(900, 300), some_words(900, 300)),
+    "many blocks": tuple(
+        "\n".join(f"line {number}\n{some_words(30, 5)}" for number in range(300)) for _ in range(2)
+    ),
+    "repeats": tuple(text.replace("\n", " ") for text in slow_pair(12, 40)),
+    "repeats in many places": tuple(
+        "".join(f"line {number}\n{text.replace(chr(10), ' ')}\n" for number in range(20))
+        for text in slow_pair(4, 5)
+    ),
+    "CJK": tuple(
+        "".join(chr(0x4E00 + chance.randrange(300)) for _ in range(9_000)) for _ in range(2)
+    ),
+    "a line of 144 KB": ("x" * 144_000, "x" * 143_999 + "y"),
+    "spaces": (" " * 9_000 + "a", " " * 9_000 + "b a"),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), (HOSTILE_PAIRS | SLOW_WORDS).values(), ids=HOSTILE_PAIRS | SLOW_WORDS
+)
+def test_no_text_makes_it_long(monkeypatch, old, new):
+    line_diff = LineDiff(old, new)
+    chars = []
+
+    def watched_marks(old_lines, new_lines, steps):
+        chars.append(len("".join(old_lines + new_lines)))
+        return mark_words(old_lines, new_lines, steps)
+
+    monkeypatch.setattr(hunks, "mark_words", watched_marks)
+    with limited_work(hunks.WORD_STEPS_MAX, hunks.COMPARED_CHARS_MAX):
+        rows = hunks.hunks(line_diff)
+    assert sum(chars) <= hunks.COMPARED_CHARS_MAX
+    assert len(rows) <= hunks.ROWS_MAX + 1
+    changed = sum(row.kind in ("removed", "added") for row in rows)
+    rest = rows[-1].left_out if rows[-1].kind == "rest" else 0
+    lines = [line for line in line_diff.unified("", "").split("\n")[2:] if line[:1] in ("-", "+")]
+    assert changed + rest == len(lines)
+
+
+class Table(HTMLParser):
+    """The rows of the table of changes: class, text of each cell, what is in del and ins."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[tuple[str, list[str], list[str]]] = []
+        self.stack: list[str] = []
+        self.feed(html[html.index('<table class="changes">') : html.rindex("</table>")])
+
+    def handle_starttag(self, tag, attrs):
+        self.stack.append(tag)
+        if tag == "tr":
+            self.rows.append((dict(attrs).get("class", ""), [], []))
+        elif tag in ("td", "th"):
+            self.rows[-1][1].append("")
+        elif tag in ("del", "ins"):
+            self.rows[-1][2].append("")
+
+    def handle_endtag(self, tag):
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data):
+        if {"td", "th"} & {*self.stack}:
+            self.rows[-1][1][-1] += data
+        if {"del", "ins"} & {*self.stack}:
+            self.rows[-1][2][-1] += data
+
+
+def version_page(settings, old: str, new: str) -> str:
+    write_version(settings.content, "ann", "x", "1.0.0", old)
+    write_version(settings.content, "ann", "x", "1.1.0", new, description="Other.")
+    return build_files(settings)["ann/x/1.1.0.html"].decode()
+
+
+def test_the_page_of_a_version_says_what_changed(empty):
+    old = "one\ntwo\nthree\nfour\nfive\nBe <b>kind</b> to {{name}}.\n"
+    html = version_page(empty, old, old.replace("kind", "<i>very kind</i>").removesuffix("\n"))
+    assert Table(html).rows == [
+        ("", ["Line in 1.0.0", "Line in 1.1.0", "Change", "Text"], []),
+        ("gap", ["2 lines unchanged"], []),
+        ("", ["3", "3", "", "three\n"], []),
+        ("", ["4", "4", "", "four\n"], []),
+        ("", ["5", "5", "", "five\n"], []),
+        ("removed", ["6", "", "removed", "Be <b>kind</b> to {{name}}.\n"], ["\n"]),
+        ("added", ["", "6", "added",
+                   "Be <b><i>very kind</i></b> to {{name}}. no line break at the end"],
+         ["<i>very ", "</i>"]),
+    ]  # fmt: skip
+    assert "<script" not in html.split('<table class="changes">')[1]
+
+
+def test_a_page_without_changes_in_the_text_says_so(empty):
+    html = version_page(empty, "Same.\n", "Same.\n")
+    assert 'class="changes"' not in html
+    assert "The text is the same" in html
+
+
+def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
+    html = version_page(empty, "a\n" * 3_000, "b\n" * 3_000)
+    assert Table(html).rows[-1][:2] == (
+        "gap", ["5000 more lines changed; the unified diff has them all"]
+    )  # fmt: skip
+
+
+def test_characters_that_hide_are_shown_in_changes(empty):
+    html = version_page(empty, "Say so at once.\r\n", "Say\u202e so at once.\n")
+    assert 'data-code="U+202E"' in html
+    assert 'data-code="U+000D"></span>' in html

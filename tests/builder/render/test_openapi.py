@@ -1,0 +1,236 @@
+"""The API document: valid, complete, and true of every answer that the live server gives."""
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from builder.model.errors import STATUS
+from builder.model.routes import GZIP, PUBLISH_URL, ROUTES, TRUSTED_URL
+from builder.model.settings import Settings
+from builder.render import openapi
+from tests.support.servers import Server, run_schemathesis
+
+SPEC_PATHS = {
+    "/api/v1/repos",
+    "/api/v1/repos/{owner}/{name}",
+    "/api/v1/repos/{owner}/{name}/versions",
+    "/api/v1/repos/{owner}/{name}/versions/{version}",
+    "/api/v1/repos/{owner}/{name}/raw",
+    "/api/v1/tags",
+    "/api/v1/users/{owner}",
+}
+# Schemathesis: the question of whether q has a word in it, and the length of each of several
+# tags, no schema tells; so a 400 there says nothing.
+CONFIG = """
+[[operations]]
+include-name = "GET /api/v1/repos"
+checks.positive_data_acceptance.enabled = false
+"""
+# What there is, so that the answers with data are tried too.
+REAL_CONFIG = """
+[parameters]
+"path.owner" = "sam-ferreira"
+"path.name" = "diff-review"
+"path.version" = "1.1.0"
+"path.tag" = "code"
+"path.page" = "1"
+"""
+
+
+@pytest.fixture(scope="module")
+def document(live: Server) -> dict:
+    return live.get("/api/v1/openapi.json").json()
+
+
+def reads(document: dict) -> dict[str, dict]:
+    """The operations that read, by URL."""
+    return {url: item["get"] for url, item in document["paths"].items() if "get" in item}
+
+
+def test_is_valid(document: dict) -> None:
+    assert document["openapi"].startswith("3.1")
+    errors = list(OpenAPIV31SpecValidator(document).iter_errors())
+    assert not errors
+
+
+def test_has_every_public_route(document: dict, live: Server) -> None:
+    assert set(reads(document)) == {route.url for route in ROUTES if route.summary}
+    assert set(reads(document)) >= SPEC_PATHS
+    api = {route.url for route in ROUTES if route.is_api and route.media != GZIP}
+    assert api == set(reads(document))
+    others = {url: set(item) - {"get"} for url, item in document["paths"].items()}
+    assert {url: methods for url, methods in others.items() if methods} == {
+        PUBLISH_URL: {"post"}, TRUSTED_URL: {"post"},
+    }  # fmt: skip
+    items = document["paths"].values()
+    operations = [operation["operationId"] for item in items for operation in item.values()]
+    assert len(operations) == len(set(operations))
+    assert document["servers"] == [{"url": live.url}]
+
+
+def test_parameters_of_the_spec(document: dict) -> None:
+    parameters = {
+        path: {parameter["name"]: parameter for parameter in operation["parameters"]}
+        for path, operation in reads(document).items()
+    }
+    assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
+    assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
+    assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == 100
+    raw = parameters["/api/v1/repos/{owner}/{name}/raw"]
+    assert set(raw) == {"owner", "name", "version"}
+    assert raw["version"]["in"] == "query"
+    assert not raw["version"]["required"]
+    assert all(
+        parameter["required"] == (parameter["in"] == "path")
+        for one in parameters.values()
+        for parameter in one.values()
+    )
+
+
+def test_follows_from_the_settings_alone() -> None:
+    one, other = Settings(base_url="https://a.example/b"), Settings(base_url="https://a.example/b")
+    assert openapi.document(one) == openapi.document(other)
+    assert b"https://a.example/b" in openapi.document(one)
+    assert b"127.0.0.1" not in openapi.document(one)
+
+
+def schema_of(document: dict, url: str) -> dict:
+    content = document["paths"][url]["get"]["responses"]["200"]["content"]
+    (schema,) = (media["schema"] for media in content.values())
+    return schema
+
+
+def check(document: dict, schema: dict, value: object) -> None:
+    """Fails unless ``value`` is what the schema says, with every key that it names, in order."""
+    whole = {**schema, "components": document["components"]}
+    jsonschema.Draft202012Validator(whole).validate(value)
+    check_keys(document, schema, value)
+
+
+def check_keys(document: dict, schema: dict, value: object) -> None:
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict) and "properties" in schema:
+        assert list(value) == list(schema["properties"])
+        for key, one in value.items():
+            check_keys(document, schema["properties"][key], one)
+    elif isinstance(value, list) and "items" in schema:
+        for one in value:
+            check_keys(document, schema["items"], one)
+
+
+@pytest.fixture(scope="module")
+def repos(live: Server) -> list[str]:
+    rows = live.get("/api/v1/repos").json()["data"]
+    assert len(rows) == 33
+    return [f"/api/v1/repos/{row['owner']}/{row['name']}" for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("/api/v1/repos", "/api/v1/repos"),
+        ("/api/v1/repos?sort=new&page=1", "/api/v1/repos"),
+        ("/api/v1/repos?tag=sql", "/api/v1/repos"),
+        ("/api/v1/repos?tag=sql,json", "/api/v1/repos"),
+        ("/api/v1/repos?q=review", "/api/v1/repos"),
+        ("/api/v1/repos?q=zzzz", "/api/v1/repos"),
+        ("/api/v1/repos/_/trending/1", "/api/v1/repos/_/{sort}/{page}"),
+        ("/api/v1/tags/sql/new/1", "/api/v1/tags/{tag}/{sort}/{page}"),
+        ("/api/v1/tags", "/api/v1/tags"),
+        ("/api/v1/hub.json", "/api/v1/hub.json"),
+    ],
+)
+def test_lists_are_as_documented(document: dict, live: Server, path: str, url: str) -> None:
+    check(document, schema_of(document, url), live.get(path).json())
+
+
+def test_repos_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+    base = "/api/v1/repos/{owner}/{name}"
+    for repo in repos:
+        check(document, schema_of(document, base), live.get(repo).json())
+        versions = live.get(f"{repo}/versions").json()
+        check(document, schema_of(document, f"{base}/versions"), versions)
+        for row in versions["data"]:
+            version = live.get(f"{repo}/versions/{row['version']}").json()
+            check(document, schema_of(document, f"{base}/versions/{{version}}"), version)
+
+
+def test_users_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
+    for owner in sorted({repo.split("/")[4] for repo in repos}):
+        user = live.get(f"/api/v1/users/{owner}").json()
+        check(document, schema_of(document, "/api/v1/users/{owner}"), user)
+
+
+def test_media_types_are_as_documented(document: dict, live: Server) -> None:
+    values = {
+        "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
+        "{sort}": "top", "{page}": "1",
+    }  # fmt: skip
+    for url, operation in reads(document).items():
+        path = url
+        for field, value in values.items():
+            path = path.replace(field, value)
+        answer = live.get(path)
+        documented = operation["responses"]["200"]
+        assert answer.status_code == 200
+        assert [answer.headers["Content-Type"]] == list(documented["content"])
+        assert all(header in answer.headers for header in documented["headers"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/repos?page=0", "/api/v1/repos?page=9", "/api/v1/repos?q=", "/api/v1/nothing",
+        "/api/v1/repos/nobody/nothing", "/api/v1/repos/A/b", "/api/v1/users/nobody",
+        "/api/v1/repos/sam-ferreira/diff-review/versions/9.9.9",
+        "/api/v1/repos/sam-ferreira/diff-review/raw?version=x",
+    ],
+)  # fmt: skip
+def test_errors_are_as_documented(document: dict, live: Server, path: str) -> None:
+    answer = live.get(path)
+    error = document["components"]["responses"]["Error"]["content"]
+    schema = error[answer.headers["Content-Type"]]["schema"]
+    whole = {**schema, "components": document["components"]}
+    jsonschema.Draft202012Validator(whole).validate(answer.json())
+    assert STATUS[answer.json()["error"]["code"]] == answer.status_code
+    for item in document["paths"].values():
+        for operation in item.values():
+            default = operation["responses"]["default"]
+            assert default == {"$ref": "#/components/responses/Error"}
+
+
+def test_trusted_publishing_is_documented(document: dict) -> None:
+    operation = document["paths"][TRUSTED_URL]["post"]
+    assert "security" not in operation
+    schemas = document["components"]["schemas"]
+    sent, answered = schemas["TrustedExchange"], schemas["TrustedToken"]
+    assert sent["required"] == ["token", "repo"]
+    assert sent["additionalProperties"] is False
+    whole = {**sent, "components": document["components"]}
+    for right in ({"token": "a.b.c", "repo": "ada/*"}, {"token": "a", "repo": "ada/code-review"}):
+        jsonschema.Draft202012Validator(whole).validate(right)
+    for wrong in (
+        {},
+        {"token": "a.b.c"},
+        {"token": "", "repo": "a/b"},
+        {"token": "a", "repo": "review"},
+        {"token": "a", "rep": "a/b"},
+    ):
+        assert not jsonschema.Draft202012Validator(whole).is_valid(wrong)
+    assert list(answered["properties"]) == ["token", "owner", "repos", "expires_at"]
+    assert answered["required"] == list(answered["properties"])
+
+
+@pytest.mark.parametrize("config", [CONFIG, CONFIG + REAL_CONFIG], ids=["any", "real"])
+def test_schemathesis(
+    live: Server,
+    document: dict,
+    tmp_path: Path,
+    config: str,
+) -> None:
+    """No 5xx, nothing undocumented, nothing accepted that the document forbids, by the reads."""
+    told = run_schemathesis(f"{live.url}/api/v1/openapi.json", tmp_path, config, 10, "GET")
+    assert f"Tested: {len(reads(document))}\n" in told

@@ -1,0 +1,81 @@
+"""The shell client as the build releases it: whole, verifiable, and for the site it is from."""
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError
+from builder.model.routes import CLIENT_VERSION
+from builder.model.settings import Settings
+from builder.pipeline import build as build_module
+from builder.render import shell_client
+from tests.support.catalogues import build_files
+from tests.support.servers import PROJECT, Server, clean_environment
+
+RELEASE = f"cli/releases/v{CLIENT_VERSION}/hub"
+
+
+def test_the_release_has_the_address_of_its_site(small: Settings) -> None:
+    site = build_files(small)
+    source = Path(shell_client.CLIENT).read_bytes()
+    assert site["cli/hub"] == site[RELEASE]
+    assert site[RELEASE] == source.replace(b"http://127.0.0.1:8000", b"https://hub.example")
+    digest = hashlib.sha256(site[RELEASE]).hexdigest()
+    assert site[f"{RELEASE}.sha256"] == f"{digest}  hub\n".encode()
+
+
+def test_the_version_is_the_path_s(small: Settings) -> None:
+    told = subprocess.run(["sh", shell_client.CLIENT, "--version"], capture_output=True, text=True)
+    assert told.stdout == f"hub {CLIENT_VERSION}\n"
+
+
+@pytest.fixture
+def other_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where another client is looked for; no file is there."""
+    remembered = (shell_client.read_source, build_module._code_digest)
+    monkeypatch.setattr(shell_client, "CLIENT", str(tmp_path / "other"))
+    for function in remembered:
+        function.cache_clear()
+    yield tmp_path / "other"
+    for function in remembered:
+        function.cache_clear()
+
+
+def test_a_changed_client_is_released(small: Settings, other_client: Path) -> None:
+    shutil.copy(PROJECT / "cli" / "hub", other_client)
+    build_files(small)
+    with other_client.open("ab") as file:
+        file.write(b"# more\n")
+    shell_client.read_source.cache_clear()
+    build_module._code_digest.cache_clear()
+    assert build_files(small)["cli/hub"].endswith(b"# more\n")
+
+
+@pytest.mark.parametrize("script", [None, b"#!/bin/sh\necho other\n"])
+def test_a_client_that_is_not_ours(script: bytes | None, other_client: Path) -> None:
+    if script:
+        other_client.write_bytes(script)
+    with pytest.raises(OperatorError):
+        shell_client.release("https://hub.example")
+
+
+def test_the_snippet_of_the_home_page_installs_it(live: Server, tmp_path: Path) -> None:
+    page = live.get("/").text
+    _, _, rest = page.partition('<pre class="snippet">\n')
+    snippet = rest.partition("</pre>")[0].replace("&amp;", "&")
+    assert "sha256sum -c" in snippet
+    done = subprocess.run(
+        ["sh", "-euc", snippet], cwd=tmp_path, capture_output=True, text=True,
+        env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "hub: OK" in done.stdout and live.url in done.stdout
+    done = subprocess.run(
+        ["./hub", "cat", "mara-okafor/sql-review"], cwd=tmp_path, capture_output=True,
+        env=clean_environment(HOME=str(tmp_path)),
+    )  # fmt: skip
+    assert done.stdout == live.get("/api/v1/repos/mara-okafor/sql-review/raw").content

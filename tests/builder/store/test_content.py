@@ -1,0 +1,363 @@
+"""Reading the content tree, and naming what is wrong in it."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import ContentError, OperatorError
+from builder.model.names import Version
+from builder.store import content
+from builder.store.content import (
+    check,
+    list_owners,
+    list_repos,
+    list_versions,
+    read_owner,
+    read_version,
+)
+from tests.support.catalogues import (
+    edit_record,
+    moment,
+    write_json,
+    write_small_catalogue,
+    write_version,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A sound tree."""
+    write_small_catalogue(tmp_path)
+    return tmp_path
+
+
+def faults_of(function, *args) -> dict[str, str]:
+    """The faults that a function raises: reasons by path."""
+    with pytest.raises(ContentError) as caught:
+        function(*args)
+    assert all(fault.path in str(caught.value) for fault in caught.value.faults)
+    return {fault.path: fault.reason for fault in caught.value.faults}
+
+
+def checked(root: Path) -> dict[str, str]:
+    return {fault.path: fault.reason for fault in check(str(root))}
+
+
+def read(root: Path, owner: str = "ann", name: str = "review", version: str = "1.0.0"):
+    return read_version(str(root), owner, name, Version.parse(version))
+
+
+def listed(root: Path, owner: str = "ann", name: str = "review") -> list[str]:
+    return [str(version) for version in list_versions(str(root), owner, name).versions]
+
+
+def test_a_sound_tree_is_listed_and_read(root):
+    assert checked(root) == {}
+    assert list_owners(str(root)) == ["ann", "bob"]
+    assert list_repos(str(root), "ann") == ["review", "story"]
+    assert listed(root) == ["1.0.0", "1.1.0"]
+    record, text = read(root)
+    assert text == "Review {{code}}.\n"
+    assert record.sha256 == hashlib.sha256(text.encode()).hexdigest()
+    assert [variable.name for variable in record.variables] == ["code"]
+    assert read_owner(str(root), "ann").bio == "Writes prompts."
+    assert read_owner(str(root), "bob") is None
+
+
+def test_versions_come_in_order_of_number(root):
+    for version in ("1.10.0", "1.9.0", "10.0.0", "2.0.0"):
+        write_version(root, "ann", "review", version, "x")
+    assert listed(root) == ["1.0.0", "1.1.0", "1.9.0", "1.10.0", "2.0.0", "10.0.0"]
+
+
+def test_a_repo_that_is_not_there_has_no_versions(root):
+    assert list_versions(str(root), "ann", "nothing") == ([], [])
+    assert list_versions(str(root), "nobody", "nothing") == ([], [])
+
+
+@pytest.mark.parametrize(
+    "text", ["\ufeffx", "a\r\nb", "no newline", "é 字 😀", "\n\n", "---\na: 1\n---\n"]
+)
+def test_the_text_is_the_bytes_as_they_are(root, text):
+    write_version(root, "ann", "bytes", "1.0.0", text)
+    assert read(root, name="bytes")[1] == text
+
+
+def test_names_with_a_dot_and_files_beside_the_owners_are_nobodys_business(root):
+    for path in (".git/config", "ann/.DS_Store", "ann/review/.1.2.0.md.tmp", "ann/.x/y", "notes"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("x")
+    (root / ".link").symlink_to(root / "ann")
+    assert checked(root) == {}
+    assert list_owners(str(root)) == ["ann", "bob"]
+    assert list_repos(str(root), "ann") == ["review", "story"]
+
+
+def test_a_text_without_its_record_is_no_version_but_checked(root):
+    (root / "ann/review/1.2.0.md").write_text("x")
+    assert listed(root) == ["1.0.0", "1.1.0"]
+    assert list(checked(root)) == ["ann/review/1.2.0.md"]
+
+
+def test_a_record_without_its_text(root):
+    (root / "ann/review/1.0.0.md").unlink()
+    assert list(faults_of(list_versions, str(root), "ann", "review")) == ["ann/review/1.0.0.json"]
+    assert list(checked(root)) == ["ann/review/1.0.0.json"]
+
+
+@pytest.mark.parametrize("name", ["Ann", "a_b", "-a", "a" * 40, "a b", "é", "ann.old"])
+def test_a_bad_owner_name(root, name):
+    (root / name).mkdir()
+    assert list(faults_of(list_owners, str(root))) == [name]
+    assert list(checked(root)) == [name]
+
+
+@pytest.mark.parametrize("name", ["api", "tags", "404", "new", "assets"])
+def test_a_reserved_owner_name(root, name):
+    (root / name).mkdir()
+    assert "uses itself" in faults_of(list_owners, str(root))[name]
+    assert name in checked(root)
+
+
+@pytest.mark.parametrize("name", ["Review", "a_b", "a" * 65, "x--y"])
+def test_a_bad_repo_name(root, name):
+    (root / "ann" / name).mkdir()
+    assert list(faults_of(list_repos, str(root), "ann")) == [f"ann/{name}"]
+    assert list(checked(root)) == [f"ann/{name}"]
+
+
+def test_a_name_that_is_not_utf8_can_be_printed(root):
+    os.mkdir(os.fsencode(root) + b"/bad\xff")
+    with pytest.raises(ContentError) as caught:
+        list_owners(str(root))
+    str(caught.value).encode()
+
+
+@pytest.mark.parametrize("link", ["mia", "ann/other"])
+def test_a_link_for_a_folder(root, link):
+    (root / link).symlink_to(root / "bob")
+    assert "link" in checked(root)[link]
+    parent = ("ann",) if "/" in link else ()
+    assert link in faults_of(list_repos if parent else list_owners, str(root), *parent)
+
+
+@pytest.mark.parametrize("suffix", ["md", "json"])
+def test_a_link_for_a_file(root, suffix, tmp_path_factory):
+    path = root / f"ann/review/1.0.0.{suffix}"
+    outside = tmp_path_factory.mktemp("outside") / "file"
+    path.rename(outside)
+    path.symlink_to(outside)
+    where = f"ann/review/1.0.0.{suffix}"
+    assert faults_of(list_versions, str(root), "ann", "review")[where] == "not a plain file"
+    assert where in checked(root)
+    assert where in faults_of(read, root)
+
+
+def test_a_link_for_a_profile(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "file"
+    (root / "ann/owner.json").rename(outside)
+    (root / "ann/owner.json").symlink_to(outside)
+    assert list(faults_of(read_owner, str(root), "ann")) == ["ann/owner.json"]
+    assert "ann/owner.json" in checked(root)
+
+
+def test_a_folder_for_a_file(root):
+    (root / "ann/review/2.0.0.md").mkdir()
+    where = "ann/review/2.0.0.md"
+    assert where in faults_of(list_versions, str(root), "ann", "review")
+    assert where in checked(root)
+
+
+@pytest.mark.parametrize(
+    "stray",
+    ["ann/notes.txt", "ann/1.0.0.md", "ann/review/notes.txt", "ann/review/1.2.md",
+     "ann/review/1.0.0.MD", "ann/review/01.0.0.md", "ann/review/1.0.0.md.orig",
+     "ann/review/owner.json"],
+)  # fmt: skip
+def test_a_stray_file_is_no_hindrance_but_checked(root, stray):
+    (root / stray).write_text("x")
+    assert list_repos(str(root), "ann") == ["review", "story"]
+    assert listed(root) == ["1.0.0", "1.1.0"]
+    assert list(checked(root)) == [stray]
+
+
+def test_a_stray_folder(root):
+    (root / "ann/review/drafts").mkdir()
+    assert list(checked(root)) == ["ann/review/drafts"]
+
+
+def test_a_repo_without_versions(root):
+    (root / "ann/empty").mkdir()
+    assert checked(root) == {"ann/empty": "no versions"}
+
+
+def test_bytes_that_are_not_those_of_the_record(root):
+    (root / "ann/review/1.0.0.md").write_text("Edited {{code}}.\n")
+    assert "sha256" in faults_of(read, root)["ann/review/1.0.0.md"]
+    assert list(checked(root)) == ["ann/review/1.0.0.md"]
+
+
+BAD_JSON = {
+    "empty": b"",
+    "cut off": b'{"publisher": "ann"',
+    "no object": b"[]",
+    "null": b"null",
+    "unknown field": b'{"extra": 1}',
+    "two values": b"{} {}",
+    "not utf-8": b'{"title": "\xff"}',
+    "not utf-8 in data": b'{"parameters": {"a": "\xff"}}',
+    "utf-16": '{"title": "x"}'.encode("utf-16"),
+    "byte order mark": b"\xef\xbb\xbf{}",
+    "lone surrogate": b'{"title": "\\ud800"}',
+    "not a number": b'{"parameters": {"a": NaN}}',
+    "huge number": b'{"parameters": {"a": 1e999}}',
+    "deep": b'{"parameters": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+}
+
+
+@pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
+def test_a_bad_record(root, data):
+    (root / "ann/review/1.0.0.json").write_bytes(data)
+    assert list(faults_of(read, root)) == ["ann/review/1.0.0.json"]
+    assert list(checked(root)) == ["ann/review/1.0.0.json"]
+
+
+@pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
+def test_a_bad_profile(root, data):
+    (root / "ann/owner.json").write_bytes(data)
+    assert list(faults_of(read_owner, str(root), "ann")) == ["ann/owner.json"]
+    assert list(checked(root)) == ["ann/owner.json"]
+
+
+def test_a_bad_field_is_named(root):
+    edit_record(root / "ann/review/1.0.0.json", tags=["Upper"])
+    assert "tags" in faults_of(read, root)["ann/review/1.0.0.json"]
+
+
+@pytest.mark.parametrize("size", [0, 13, 15, 17])
+def test_where_front_matter_ends(root, size):
+    write_version(root, "ann", "n", "1.0.0", "---\na: 1\n---\n\r\né", front_matter_bytes=size)
+    assert read(root, name="n")[0].front_matter_bytes == size
+    assert checked(root) == {}
+
+
+@pytest.mark.parametrize("size", [-1, 16, 18, 16 * 1024 + 1, 1.5, "16", None])
+def test_front_matter_that_ends_where_it_cannot(root, size):
+    write_version(root, "ann", "n", "1.0.0", "---\na: 1\n---\n\r\né", front_matter_bytes=size)
+    assert "front_matter_bytes" in faults_of(read, root, "ann", "n")["ann/n/1.0.0.json"]
+    assert list(checked(root)) == ["ann/n/1.0.0.json"]
+
+
+def test_front_matter_over_a_limit_is_a_warning(root):
+    large = "---\na: " + "x" * 16 * 1024 + "\n---\nBody."
+    write_version(root, "ann", "n", "1.0.0", large)
+    write_version(root, "ann", "n", "1.0.1", large, front_matter_bytes=0)
+    write_version(root, "ann", "n", "1.0.2", "---\na: [" + "1," * 1000 + "]\n---\nBody.")
+    found = list(check(str(root)))
+    assert [fault.path for fault in found if fault.is_warning] == [
+        "ann/n/1.0.0.md", "ann/n/1.0.1.md", "ann/n/1.0.2.md",
+    ]  # fmt: skip
+    assert all(fault.is_warning for fault in found)
+    assert "16,396 bytes; the limit is 16,384" in found[0].reason
+    assert "2,000 YAML tokens" in found[2].reason
+
+
+@pytest.mark.parametrize("data", [b"caf\xe9", b"\xed\xa0\x80", b"ok\xff"])
+def test_text_that_is_not_utf8(root, data):
+    write_version(root, "ann", "latin", "1.0.0", data)
+    assert "not UTF-8 at byte" in faults_of(read, root, "ann", "latin")["ann/latin/1.0.0.md"]
+    assert list(checked(root)) == ["ann/latin/1.0.0.md"]
+
+
+def test_files_that_are_too_large(root):
+    write_version(root, "ann", "large", "1.0.0", "x" * content.CONTENT_BYTES_MAX)
+    assert len(read(root, name="large")[1]) == 256 * 1024
+    write_version(root, "ann", "large", "1.0.0", "x" * (content.CONTENT_BYTES_MAX + 1))
+    assert "larger than" in faults_of(read, root, "ann", "large")["ann/large/1.0.0.md"]
+    record = root / "ann/story/1.0.0.json"
+    record.write_bytes(b" " * content.RECORD_BYTES_MAX + record.read_bytes())
+    assert "larger than" in faults_of(read, root, "ann", "story")["ann/story/1.0.0.json"]
+    (root / "ann/owner.json").write_bytes(b" " * (content.RECORD_BYTES_MAX + 1))
+    assert "larger than" in faults_of(read_owner, str(root), "ann")["ann/owner.json"]
+    assert list(checked(root)) == ["ann/owner.json", "ann/large/1.0.0.md", "ann/story/1.0.0.json"]
+
+
+def test_a_file_that_is_gone_when_it_is_read(root):
+    (root / "ann/review/1.0.0.md").unlink()
+    assert list(faults_of(read, root)) == ["ann/review/1.0.0.md"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\n", "x\0y"])
+def test_a_text_that_could_not_have_been_published(root, text):
+    write_version(root, "ann", "odd", "1.0.0", text)
+    assert read(root, name="odd")[1] == text
+    assert list(checked(root)) == ["ann/odd/1.0.0.md"]
+
+
+def test_versions_published_out_of_order(root):
+    edit_record(root / "ann/review/1.1.0.json", published_at=moment(-1))
+    assert list(checked(root)) == ["ann/review/1.1.0.json"]
+    edit_record(root / "ann/review/1.0.0.json", published_at=moment(-1))
+    assert checked(root) == {}
+
+
+def test_variables_that_are_not_declared(root):
+    edit_record(root / "ann/review/1.0.0.json", variables=[{"name": "other"}])
+    assert "code" in checked(root)["ann/review/1.0.0.json"]
+
+
+def test_too_many_versions(root, monkeypatch):
+    monkeypatch.setattr("builder.model.names.VERSIONS_PER_REPO_MAX", 1)
+    assert list(faults_of(list_versions, str(root), "ann", "review")) == ["ann/review"]
+    assert list(checked(root)) == ["ann/review"]
+
+
+def test_every_fault_of_a_tree_is_found(root):
+    (root / "Bad").mkdir()
+    (root / "api").mkdir()
+    (root / "ann/Worse").mkdir()
+    (root / "ann/stray").write_text("x")
+    (root / "ann/review/1.0.0.md").write_text("edited")
+    (root / "ann/review/1.1.0.json").write_text("{")
+    (root / "bob/sql/1.0.0.md").unlink()
+    write_json(root / "bob/owner.json", {})
+    assert sorted(checked(root)) == [
+        "Bad", "ann/Worse", "ann/review/1.0.0.md", "ann/review/1.1.0.json", "ann/stray", "api",
+        "bob/owner.json", "bob/sql/1.0.0.json",
+    ]  # fmt: skip
+
+
+def test_a_long_list_of_faults_is_cut_in_the_message_only(root):
+    for number in range(30):
+        (root / f"Bad{number}").mkdir()
+    with pytest.raises(ContentError, match="… and 10 more") as caught:
+        list_owners(str(root))
+    assert len(caught.value.faults) == 30
+
+
+def test_no_content_folder(tmp_path):
+    with pytest.raises(OperatorError, match="--content"):
+        list_owners(f"{tmp_path}/nothing")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OperatorError, match="Cannot read"):
+        list_owners(f"{tmp_path}/file")
+
+
+def test_marks_tell_that_a_file_was_touched(root, monkeypatch):
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", -(10**18))  # every file has settled
+    before = list_versions(str(root), "ann", "review")
+    assert list_versions(str(root), "ann", "review") == before
+    write_version(root, "ann", "review", "1.1.0", "Longer than before.\n")
+    after = list_versions(str(root), "ann", "review")
+    assert after.marks[0] == before.marks[0]
+    assert after.marks[1] != before.marks[1]
+    assert content.owner_mark(str(root), "bob") == "none"
+    assert content.owner_mark(str(root), "ann") not in ("", "none")
+
+
+def test_a_young_file_has_no_mark(root, monkeypatch):
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 10**18)  # every file is young
+    assert list_versions(str(root), "ann", "review").marks == ["", ""]
+    assert content.owner_mark(str(root), "ann") == ""

@@ -1,0 +1,246 @@
+"""Unified diffs: they apply, and no text makes them take long."""
+
+import difflib
+import random
+import re
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.text import line_diff
+from builder.text.line_diff import LineDiff, Steps, opcodes
+
+lines = st.sampled_from(
+    ["a", "b", "c", "", "a\r", "--- x", "+++ x", "@@ -1 +1 @@", "\\ No newline", " ", "é"]
+)
+texts = st.builds(
+    lambda parts, end: "\n".join(parts) + end,
+    st.lists(lines, max_size=30),
+    st.sampled_from(["", "\n", "\r\n", "\r", "\n\n"]),
+)
+
+
+def changes(old: str, new: str) -> str:
+    return LineDiff(old, new).unified("o/n/1.0.0.md", "o/n/1.1.0.md")
+
+
+def apply_diff(old: str, text: str) -> str:
+    """Apply a unified diff strictly: every line of context has to be where it is said to be."""
+    if not text:
+        return old
+    source = old.split("\n")
+    source = [line + "\n" for line in source[:-1]] + ([source[-1]] if source[-1] else [])
+    assert text.startswith("--- o/n/1.0.0.md\n+++ o/n/1.1.0.md\n@@ ")
+    result, position = [], 0
+    rows = deque(text.split("\n")[2:-1])
+    while rows:
+        start, length, new_start, new_length = hunk_range(rows.popleft())
+        begin = start - 1 if length else start
+        result += source[position:begin]
+        position = begin
+        assert len(result) == (new_start - 1 if new_length else new_start)
+        while length or new_length:
+            mark, line = rows[0][0], rows.popleft()[1:] + "\n"
+            if rows and rows[0].startswith("\\ No newline"):
+                rows.popleft()
+                line = line[:-1]
+            if mark != "+":
+                assert source[position] == line
+                position += 1
+                length -= 1
+            if mark != "-":
+                result.append(line)
+                new_length -= 1
+    return "".join(result + source[position:])
+
+
+def hunk_range(row: str) -> tuple[int, int, int, int]:
+    found = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", row)
+    assert found, row
+    old, old_length, new, new_length = found.groups("1")
+    return int(old), int(old_length), int(new), int(new_length)
+
+
+@given(texts, texts)
+@example("", "a")
+@example("a", "")
+@example("a", "a\n")
+@example("a\n", "a")
+@example("a\r\nb\r\n", "a\nb\n")
+@example("\n", "")
+def test_a_diff_turns_old_into_new(old, new):
+    assert apply_diff(old, changes(old, new)) == new
+
+
+@given(st.text(), st.text())
+def test_any_characters_pass(old, new):
+    assert apply_diff(old, changes(old, new)) == new
+
+
+@contextmanager
+def limited_work(steps: int, items: int) -> Iterator[None]:
+    """Fails where difflib does more than ``steps`` allow for this many items in both texts.
+
+    Counts the lines of Python that it runs: at most eight a step, and some for each item.
+    """
+    left = 8 * steps + 60 * items + 200
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != difflib.__file__:
+            return None
+        left -= event == "line"
+        assert left >= 0, f"more than {steps} steps"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def repeats(symbols: list[int], separator: str) -> str:
+    """A line for each symbol, and one after it that is nowhere else, if there is a separator."""
+    return "".join(
+        f"{symbol}\n" + (f"{separator}{number}\n" if separator else "")
+        for number, symbol in enumerate(symbols)
+    )
+
+
+def slow_pair(symbols: int, times: int, *, is_sorted: bool = False) -> tuple[str, str]:
+    """Two texts that have the same lines in the same order, each between two lines of its own."""
+    order = [*range(symbols)] * times
+    if is_sorted:
+        order.sort()
+    return repeats(order, "old "), repeats(order, "new ")
+
+
+few_symbols = st.lists(st.integers(0, 3), max_size=40) | st.builds(
+    lambda symbols, times: symbols * times,
+    st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    st.integers(1, 30),
+)
+
+
+@given(few_symbols, few_symbols, st.booleans(), st.integers(0, 5_000))
+@example([*range(6)] * 30, [*range(6)] * 30, True, 10_000)
+def test_no_more_steps_are_taken_than_there_are(old_symbols, new_symbols, is_separated, most):
+    old = repeats(old_symbols, "old " if is_separated else "").splitlines()
+    new = repeats(new_symbols, "new " if is_separated else "").splitlines()
+    steps = Steps(most)
+    with limited_work(most, len(old) + len(new)):
+        codes = opcodes(old, new, steps)
+    assert 0 <= steps.left <= most
+    assert [line for _, _, _, j1, j2 in codes for line in new[j1:j2]] == new
+    assert [line for _, i1, i2, _, _ in codes for line in old[i1:i2]] == old
+    assert all(old[i1:i2] == new[j1:j2] for tag, i1, i2, j1, j2 in codes if tag == "equal")
+
+
+@given(few_symbols, few_symbols, st.booleans(), st.sampled_from([0, 10, 100, 1_000]))
+def test_a_diff_applies_however_few_steps_there_are(old_symbols, new_symbols, is_separated, most):
+    old = repeats(old_symbols, "old " if is_separated else "")
+    new = repeats(new_symbols, "new " if is_separated else "")
+    limit, line_diff.STEPS_MAX = line_diff.STEPS_MAX, most
+    try:
+        assert apply_diff(old, changes(old, new)) == new
+    finally:
+        line_diff.STEPS_MAX = limit
+
+
+@given(texts, texts)
+def test_a_diff_without_any_steps_applies(old, new):
+    limit, line_diff.STEPS_MAX = line_diff.STEPS_MAX, 0
+    try:
+        assert apply_diff(old, changes(old, new)) == new
+    finally:
+        line_diff.STEPS_MAX = limit
+
+
+@settings(max_examples=30)
+@given(old=texts, new=texts)
+def test_git_agrees(tmp_path_factory, old, new):
+    folder = tmp_path_factory.mktemp("patch")
+    (folder / "prompt").write_bytes(old.encode())
+    (folder / "diff").write_bytes(LineDiff(old, new).unified("prompt", "prompt").encode())
+    if old != new:
+        command = ["git", "apply", "-p0", "--unidiff-zero", "--whitespace=nowarn", "diff"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        assert (folder / "prompt").read_bytes() == new.encode()
+
+
+def test_equal_texts_have_an_empty_diff():
+    assert changes("a\n", "a\n") == changes("", "") == ""
+
+
+def test_what_a_diff_looks_like():
+    assert changes("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\nE\nf") == (
+        "--- o/n/1.0.0.md\n+++ o/n/1.1.0.md\n@@ -2,5 +2,5 @@\n b\n c\n d\n-e\n-f\n+E\n+f\n"
+        "\\ No newline at end of file\n"
+    )
+
+
+def test_lines_end_at_line_feeds_only():
+    assert changes("a\x0bb\u2028c\rd\n", "a\x0bb\u2028c\rD\n").count("\n") == 5
+
+
+@given(texts, texts)
+def test_ordinary_texts_get_the_diff_of_difflib(old, new):
+    theirs = list(
+        difflib.unified_diff(old.split("\n"), new.split("\n"), "a", "b", lineterm="", n=3)
+    )
+    ours = changes(old, new).splitlines()
+    assert bool(theirs) is bool(ours)
+
+
+FULL = CONTENT_BYTES_MAX
+random_words = random.Random(1)
+HOSTILE_PAIRS = {
+    "all lines equal": ("a\n" * (FULL // 2), "a\n" * (FULL // 2 - 1) + "b\n"),
+    "equal lines, other ends": ("x\n" + "a\n" * 100_000 + "y\n", "y\n" + "a\n" * 99_000 + "x\n"),
+    "two lines in turn": ("a\nb\n" * (FULL // 4), "b\na\n" * (FULL // 4)),
+    "shuffled": tuple(
+        "\n".join(random_words.sample([str(n) for n in range(40_000)], 40_000)) for _ in range(2)
+    ),
+    "shuffled below the limit of lines": tuple(
+        "\n".join(random_words.sample([str(n) for n in range(2_400)], 2_400)) for _ in range(2)
+    ),
+    "reversed": (
+        "\n".join(str(n) for n in range(2_400)),
+        "\n".join(str(n) for n in reversed(range(2_400))),
+    ),
+    "many repeats below the limit": ("a\nb\n" * 110, "b\na\n" * 110),
+    "one long line": ("a" * FULL, "b" * FULL),
+    "empty lines": ("\n" * FULL, "\n" * (FULL - 1)),
+    "from nothing": ("", "a\n" * (FULL // 2)),
+    "to nothing": ("a\n" * (FULL // 2), ""),
+    "carriage returns": ("\r" * FULL, "\r" * (FULL - 1)),
+    "repeats in turns": slow_pair(31, 40),
+    "repeats in a row": slow_pair(31, 40, is_sorted=True),
+    "repeats of full size": slow_pair(200, 90),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), HOSTILE_PAIRS.values(), ids=HOSTILE_PAIRS)
+def test_hostile_texts_get_a_diff_that_applies(monkeypatch, old, new):
+    # As always, but that counting takes longer than comparing.
+    monkeypatch.setattr(line_diff, "STEPS_MAX", 20_000)
+    with limited_work(line_diff.STEPS_MAX, old.count("\n") + new.count("\n")):
+        text = changes(old, new)
+    assert apply_diff(old, text) == new
+
+
+def test_what_is_not_reached_does_not_spoil_the_rest():
+    old, new = slow_pair(31, 40)
+    text = changes(f"{old}\n== end ==\nold end\n", f"{new}\n== end ==\nnew end\n")
+    assert text.endswith("\n \n == end ==\n-old end\n+new end\n")

@@ -1,0 +1,378 @@
+"""The operator's command: what it prints where, and what it exits with."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from builder.model.settings import Settings
+from cli.hubctl import COMMANDS, main
+from tests.support.catalogues import (
+    edit_record,
+    read_tree,
+    settings_in,
+    write_small_catalogue,
+    write_version,
+)
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, SAMPLE, clean_environment
+
+LINE = re.compile(
+    r"([\d,]+) repos, ([\d,]+) versions: ([\d,]+) files written, ([\d,]+) unchanged, "
+    r"([\d,]+) removed, ([\d,]+) repos indexed in \d+\.\d\d seconds\n"
+)
+
+
+def hubctl(
+    *arguments: str, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [HUBCTL, *arguments],
+        capture_output=True, text=True, cwd=cwd, env=clean_environment(**environment),
+        timeout=DEADLINE_SECONDS,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def run_here(*arguments: str, **environment: str) -> Result:
+    """As ``hubctl``, in this process: for the many ways to be refused."""
+    ours = {key: None for key in os.environ if key.startswith("HUB_")}
+    done = CliRunner().invoke(main, arguments, env=ours | environment)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+def folders(settings: Settings) -> list[str]:
+    return ["--content", settings.content, "--out", settings.out, "--state", settings.state]
+
+
+def counts(output: str) -> dict[str, int]:
+    """The numbers of the line that a build ends with, which must be all of the output."""
+    found = LINE.fullmatch(output)
+    assert found, output
+    names = ("repos", "versions", "written", "unchanged", "removed", "indexed")
+    return dict(zip(names, (int(text.replace(",", "")) for text in found.groups()), strict=True))
+
+
+# Help and wrong use
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(option: str) -> None:
+    done = hubctl(option)
+    assert done.returncode == 0
+    assert "Exit status: 0 done, 1 " in done.stdout
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\S", done.stdout, re.MULTILINE)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["build", "check", "serve"])
+def test_help_of_a_command(command: str) -> None:
+    done = hubctl(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: hubctl {command} [OPTIONS]\n")
+    for option in main.get_command(click.Context(main), command).params:
+        assert option.opts[0] in done.stdout
+        if option.envvar:
+            assert option.envvar in done.stdout
+    assert done.stderr == ""
+
+
+def test_version() -> None:
+    done = hubctl("--version")
+    assert done.returncode == 0
+    assert re.fullmatch(r"hubctl, version \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"], ["build", "--nothing"], ["build", "extra"], ["check", "--out", "x"],
+        ["serve", "--port", "70000"], ["serve", "--port", "http"], ["serve", "--rate-limit", "-1"],
+    ],
+)  # fmt: skip
+def test_wrong_use(arguments: list[str], tmp_path: Path) -> None:
+    done = hubctl(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Usage:" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# build
+
+
+def test_build(small: Settings) -> None:
+    first = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    assert first.returncode == 0
+    assert first.stderr == ""
+    files = read_tree(small.out)
+    assert counts(first.stdout) == {
+        "repos": 3, "versions": 4, "written": len(files), "unchanged": 0, "removed": 0,
+        "indexed": 3,
+    }  # fmt: skip
+    second = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    assert second.returncode == 0
+    assert counts(second.stdout)["written"] == 0
+    assert counts(second.stdout)["indexed"] == 0
+    assert read_tree(small.out) == files
+    write_version(small.content, "ann", "story", "1.0.1", "Tell a long story.\n")
+    third = hubctl("build", *folders(small), "--base-url", "https://hub.example")
+    assert 0 < counts(third.stdout)["written"] < len(files)
+    assert counts(third.stdout)["indexed"] == 1
+
+
+def test_build_of_the_sample(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)._replace(content=str(SAMPLE))
+    done = hubctl("build", *folders(settings), "--site-name", "Prompts")
+    assert done.returncode == 0
+    assert counts(done.stdout)["repos"] == 33
+    assert "--base-url" in done.stderr
+    assert "http://127.0.0.1:8000" in done.stderr
+    hub = json.loads(Path(settings.out, "api/v1/hub.json").read_text())["data"]
+    assert (hub["name"], hub["queries"]) == ("Prompts", False)
+
+
+def test_build_full(small: Settings) -> None:
+    run_here("build", *folders(small))
+    files = read_tree(small.out)
+    damaged, gone = Path(small.out, "ann/review.html"), Path(small.out, "api/v1/tags.json")
+    damaged.write_text("not what was built")
+    gone.unlink()
+    full = run_here("build", *folders(small), "--full")
+    assert full.exit_code == 0
+    assert counts(full.stdout)["written"] == 2
+    assert counts(full.stdout)["unchanged"] == len(files) - 2
+    assert read_tree(small.out) == files
+
+
+def test_build_without_index(small: Settings) -> None:
+    done = hubctl("build", *folders(small), "--no-index")
+    assert counts(done.stdout)["indexed"] == 0
+    assert not Path(small.state, "search").exists()
+    assert counts(hubctl("build", *folders(small)).stdout)["indexed"] == 3
+
+
+def test_build_check(small: Settings) -> None:
+    missing = run_here("build", *folders(small), "--check")
+    assert missing.exit_code == 1
+    assert "missing: 404.html\n" in missing.stdout
+    assert "more\n" in missing.stdout
+    assert not Path(small.out).exists()
+    run_here("build", *folders(small))
+    clean = run_here("build", *folders(small), "--check")
+    assert clean.exit_code == 0
+    assert "is what" in clean.stdout
+    assert clean.stderr == ""
+    Path(small.out, "ann/review.html").write_text("not what was built")
+    Path(small.out, "api/v1/tags.json").unlink()
+    before = read_tree(small.out)
+    done = run_here("build", *folders(small), "--check")
+    assert done.exit_code == 1
+    assert done.stdout.splitlines() == ["missing: api/v1/tags.json", "differing: ann/review.html"]
+    assert "2 files" in done.stderr
+    assert "hubctl build" in done.stderr
+    assert read_tree(small.out) == before
+    assert run_here("build", *folders(small), "--full").exit_code == 0
+    assert run_here("build", *folders(small), "--check").exit_code == 0
+    # The other options count: another base URL is another site.
+    other = run_here("build", *folders(small), "--check", "--base-url", "https://hub.example")
+    assert other.exit_code == 1
+    assert "differing: api/v1/hub.json" in other.stdout
+
+
+def test_build_with_faults(small: Settings) -> None:
+    Path(small.content, "bob/sql/1.0.0.md").write_text("Changed after it was published.\n")
+    done = hubctl("build", *folders(small))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "bob/sql/1.0.0.md" in done.stderr
+    assert "hubctl check" in done.stderr
+    assert not Path(small.out, "api/v1/hub.json").exists()
+
+
+def test_build_without_content(tmp_path: Path) -> None:
+    done = hubctl("build", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--content" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"out": "{content}/site"}, {"state": "{content}/state"}, {"content": "{out}/content"},
+        {"state": "{out}/state"}, {"out": "{state}/site"}, {"out": "{content}"},
+        {"out": "{content}/../content/ann"}, {"state": "{out}"}, {"content": "/"},
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("options", [["build"], ["build", "--check"], ["serve", "--port", "0"]])
+def test_folders_inside_each_other(
+    small: Settings, change: dict[str, str], options: list[str]
+) -> None:
+    moved = {key: value.format(**small._asdict()) for key, value in change.items()}
+    settings = small._replace(**moved)
+    before = read_tree(small.content)
+    done = run_here(*options, *folders(settings))
+    assert done.exit_code == 1
+    assert "--" + next(iter(change)) in done.stderr
+    assert "separate" in done.stderr
+    assert done.stdout == ""
+    assert read_tree(small.content) == before
+
+
+def test_folder_whose_name_begins_like_another(small: Settings) -> None:
+    """``site`` and ``site-state`` lie beside each other."""
+    settings = small._replace(state=f"{small.out}-state")
+    assert hubctl("build", *folders(settings)).returncode == 0
+
+
+def test_folder_inside_another_through_a_link(small: Settings, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(small.content)
+    done = hubctl("build", *folders(small._replace(out=f"{link}/site")))
+    assert done.returncode == 1
+    assert not Path(small.content, "site").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "example.org", "ftp://example.org", "https://", "https://example.org?x=1",
+        "https://example.org/#x", "https://user@example.org", "https://example.org/a b",
+        "https://example.org/../x", "https://example.org//x", "https://example.org:port",
+        "https://example.org:99999", "https://exa<mple.org", 'https://example.org/"x',
+        "//example.org",
+        "javascript:alert(1)", "https://example.org/é",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_bad_base_url(small: Settings, url: str, how: str) -> None:
+    options, environment = ["--base-url", url], {}
+    if how == "variable":
+        options, environment = [], {"HUB_BASE_URL": url}
+    for command in (["build"], ["serve", "--port", "0"]):
+        done = run_here(*command, *folders(small), *options, **environment)
+        assert done.exit_code in (1, 2)
+        assert repr(url) in done.stderr
+        assert "https://prompts.example.org" in done.stderr
+        assert not Path(small.out).exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://example.org", "https://example.org/", "http://[::1]:8000/"]
+)
+def test_good_base_url(small: Settings, url: str) -> None:
+    assert run_here("build", *folders(small), "--base-url", url).exit_code == 0
+    hub = json.loads(Path(small.out, "api/v1/hub.json").read_text())["data"]
+    assert hub["base_url"] == url.rstrip("/")
+
+
+def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> None:
+    options = [
+        "--base-url", "https://hub.example/p", "--site-name", "Our prompts", "--queries",
+    ]  # fmt: skip
+    hubctl("build", *folders(small), *options)
+    by_variables = settings_in(tmp_path / "other")
+    write_small_catalogue(by_variables.content)
+    environment = {
+        "HUB_CONTENT": by_variables.content, "HUB_OUT": by_variables.out,
+        "HUB_STATE": by_variables.state, "HUB_BASE_URL": "https://hub.example/p",
+        "HUB_SITE_NAME": "Our prompts", "HUB_QUERIES": "1",
+    }  # fmt: skip
+    done = hubctl("build", cwd=tmp_path, **environment)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert read_tree(by_variables.out) == read_tree(small.out)
+    assert Path(by_variables.state, "build.sqlite3").exists()
+    # An option wins over its variable.
+    hubctl("build", "--site-name", "Mine", cwd=tmp_path, **environment)
+    hub = json.loads(Path(by_variables.out, "api/v1/hub.json").read_text())["data"]
+    assert (hub["name"], hub["base_url"]) == ("Mine", "https://hub.example/p")
+    assert hubctl("check", cwd=tmp_path, HUB_CONTENT=by_variables.content).returncode == 0
+
+
+def test_default_folders(tmp_path: Path) -> None:
+    write_small_catalogue(tmp_path / "content")
+    assert hubctl("build", cwd=tmp_path).returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["content", "site_out", "var"]
+
+
+def test_folder_that_cannot_be_written(small: Settings) -> None:
+    """A file stands where the folder should be."""
+    for option in ("out", "state"):
+        path = Path(getattr(small, option) + "-file")
+        path.write_text("mine")
+        done = hubctl("build", *folders(small._replace(**{option: str(path)})))
+        assert done.returncode == 1
+        assert path.name in done.stderr
+        assert path.read_text() == "mine"
+
+
+def test_progress_goes_to_standard_error(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    for number in range(500):
+        text = f"Number {number}.\n" + "More to index, word by word. " * 200
+        write_version(settings.content, f"o{number % 7}", f"n{number}", "1.0.0", text)
+    done = hubctl("build", *folders(settings), "--base-url", "https://hub.example")
+    assert done.returncode == 0
+    assert counts(done.stdout)["repos"] == 500
+    for line in done.stderr.splitlines():
+        assert re.fullmatch(r"[A-Z][a-z ]+: [\d,]+ of [\d,]+", line)
+
+
+# check
+
+
+def test_check_of_the_sample() -> None:
+    done = hubctl("check", "--content", str(SAMPLE))
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "33 repos of 13 owners" in done.stderr
+
+
+def test_check_names_every_fault(small: Settings) -> None:
+    content = Path(small.content)
+    (content / "bob/sql/1.0.0.md").write_text("Changed after it was published.\n")
+    (content / "ann/owner.json").write_text("{")
+    (content / "ann/story/notes.txt").write_text("left here")
+    (content / "ann/story/1.0.9.md").write_text("no record")
+    (content / "Bad_Name").mkdir()
+    (content / "api").mkdir()
+    edit_record(content / "ann/review/1.1.0.json", tags=["Not A Tag"])
+    before = read_tree(content)
+    done = hubctl("check", "--content", str(content))
+    assert done.returncode == 1
+    named = [line.partition(": ")[0] for line in done.stdout.splitlines()]
+    assert sorted(named) == [
+        "Bad_Name", "ann/owner.json", "ann/review/1.1.0.json", "ann/story/1.0.9.md",
+        "ann/story/notes.txt", "api", "bob/sql/1.0.0.md",
+    ]  # fmt: skip
+    assert "7 faults" in done.stderr
+    assert read_tree(content) == before
+
+
+def test_check_without_content(tmp_path: Path) -> None:
+    done = hubctl("check", "--content", str(tmp_path / "nowhere"))
+    assert done.returncode == 1
+    assert "--content" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["cli.options", "cli.token", "cli.owner", "cli.publish", "cli.build", "cli.mcp"]
+)
+def test_no_command_loads_what_only_the_service_needs(module: str) -> None:
+    heavy = {"flask", "authlib", "publisher.web.app", "publisher.trusted.keys"}
+    heavy |= {"publisher.openid.client"}
+    if module != "cli.mcp":
+        heavy |= {"requests", "joserfc", "cryptography", "asyncio", "builder.pipeline.rebuild"}
+    code = f"import {module}, json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(json.loads(done.stdout))

@@ -1,0 +1,163 @@
+"""``hubctl publish`` and ``hubctl import``: data on standard output, talk on standard error."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from builder.model.names import Version
+from builder.store.content import read_version
+from cli.hubctl import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with an empty content folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "content").mkdir()
+    return tmp_path
+
+
+def run(*args: str, stdin: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(main, args, input=stdin)
+
+
+def test_publish(folder: Path):
+    (folder / "story.md").write_text("---\ncolour: red\n---\nTell {{what}}.")
+    done = run(
+        "publish", "ann/story", "story.md", "-m", "New.", "--title", "A story", "--tag", "fun",
+        "--tag", "short", "--license", "MIT", "--description", "", "--publisher", "bob",
+    )  # fmt: skip
+    assert (done.exit_code, done.stdout) == (0, "ann/story 1.0.0\n")
+    assert "colour" in done.stderr and "hubctl build" in done.stderr
+    record, _ = read_version("content", "ann", "story", Version(1, 0, 0))
+    assert (record.title, record.tags, record.license) == ("A story", ["fun", "short"], "MIT")
+    assert (record.changelog, record.description, record.publisher) == ("New.", "", "bob")
+
+
+def test_front_matter_over_a_limit(folder: Path):
+    large = f"---\ntitle: {'x' * 16_384}\n---\nTell it."
+    (folder / "story.md").write_text(large)
+    refused = run("publish", "ann/story", "story.md")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "16,384. Shorten it, or start the content with an empty line" in refused.stderr
+    # An importer keeps it, as text.
+    done = run("import", "story.md", "--owner", "ann")
+    assert done.exit_code == 0
+    assert "Warning: story.md: The front matter is kept as text: it has" in done.stderr
+    record, text = read_version("content", "ann", "story", Version(1, 0, 0))
+    assert (text, record.title, record.front_matter_bytes) == (large, "story", 0)
+    checked = run("check")
+    assert checked.exit_code == 0
+    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter is shown as")
+    assert "sound" in checked.stderr
+
+
+def test_publish_from_standard_input(folder: Path):
+    run("publish", "ann/story", "-", stdin="One.\r\n")
+    done = run("publish", "ann/story", "-", "--bump", "minor", stdin="Two.")
+    assert done.stdout == "ann/story 1.1.0\n"
+    again = run("publish", "ann/story", "-", stdin="Two.")
+    assert (again.exit_code, again.stdout) == (0, "ann/story 1.1.0 unchanged\n")
+    assert "hubctl build" not in again.stderr
+    assert read_version("content", "ann", "story", Version(1, 0, 0))[1] == "One.\r\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "told"),
+    [
+        (["ann", "-"], 2, "OWNER/NAME"),
+        (["ann/story", "missing.md"], 2, "missing.md"),
+        (["Ann/story", "-"], 1, "use 'ann'"),
+        (["ann/a/b", "-"], 1, "repo name"),
+        (["api/story", "-"], 1, "another owner"),
+        (["ann/story", "-", "--tag", "No Tag"], 1, "tags[0]"),
+        (["ann/story", "-", "--title", ""], 1, "title"),
+        (["ann/story", "-", "--base-version", "1.0.0"], 1, "no version yet"),
+        (["ann/story", "-", "--bump", "huge"], 2, "--bump"),
+        (["ann/story", "-", "--content", "nowhere"], 1, "Make the content folder"),
+    ],
+)
+def test_publish_refuses(folder: Path, args: list[str], status: int, told: str):
+    done = run("publish", *args, stdin="Text.")
+    assert done.exit_code == status and told in done.stderr and done.stdout == ""
+    assert list((folder / "content").iterdir()) == []
+
+
+def test_publish_only_text(folder: Path):
+    done = run("publish", "ann/story", "-", stdin=b"\xff")
+    assert done.exit_code == 1 and "UTF-8" in done.stderr
+
+
+def test_import(folder: Path):
+    (folder / "some.csv").write_text("title,prompt,by\nA,one,ann\nB,two,bob\n")
+    args = ("import", "some.csv", "--contributor-column", "by", "--tag", "shared")
+    planned = run(*args, "--dry-run")
+    assert planned.stdout == (
+        "would create ann/a 1.0.0\nwould create bob/b 1.0.0\n"
+        "2 repos to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
+    )
+    done = run(*args)
+    assert done.stdout == "2 repos created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
+    assert done.exit_code == 0 and "hubctl build" in done.stderr
+    again = run(*args)
+    assert again.stdout == "0 repos created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
+    assert run("check").exit_code == 0
+    one_owner = run("import", "some.csv", "--contributor-column", "", "--owner", "team")
+    assert one_owner.stdout.startswith("2 repos created")
+    assert read_version("content", "team", "a", Version(1, 0, 0))[0].tags == []
+
+
+def test_import_tells_what_is_rejected(folder: Path):
+    (folder / "some.csv").write_text("title,prompt\nA,one\nB,\n")
+    done = run("import", "some.csv")
+    assert done.exit_code == 1 and done.stdout.startswith("1 repos created")
+    assert "Rejected: row 3: " in done.stderr and "1 could not be imported" in done.stderr
+
+
+def test_import_names_the_other_owners(folder: Path):
+    table = folder / "some.csv"
+    table.write_text("title,prompt,owner\nA,one,ann\nB,two,ann\nC,three,bob\nD,four,\n")
+    done = run("import", "some.csv")
+    assert done.exit_code == 0
+    assert "New repos of other owners: ann 2, bob 1\n" in done.stderr
+    table.write_text("title,prompt,owner\nA,1,ann\nB,2,ann\nC,3,bob\nD,4,\n")
+    for mode, updated in ((["--dry-run"], "1 to update"), ([], "1 updated")):
+        refused = run("import", "some.csv", *mode)
+        assert refused.exit_code == 1
+        assert refused.stdout.endswith(f"{updated}, 0 unchanged, 0 rejected, 3 refused\n")
+        assert (
+            "Refused: 3 changes to repos of other owners: ann 2, bob 1. To update "
+            "these repos, add --allow-owner ann --allow-owner bob\n"
+        ) in refused.stderr
+        assert "3 could not be imported" in refused.stderr
+    allowed = run("import", "some.csv", "--allow-owner", "ann", "--allow-owner", "bob")
+    assert allowed.exit_code == 0
+    assert allowed.stdout == "0 repos created, 3 updated, 1 unchanged, 0 rejected, 0 refused\n"
+
+
+def test_import_names_a_bounded_number_of_owners(folder: Path):
+    rows = [f"A,one,owner-{number}\n" for number in range(50)]
+    (folder / "some.csv").write_text("title,prompt,owner\n" + "".join(rows))
+    run("import", "some.csv")
+    (folder / "some.csv").write_text("title,prompt,owner\n" + "".join(rows).replace("one", "two"))
+    refused = run("import", "some.csv")
+    assert "Refused: 50 changes" in refused.stderr and "and 30 owners more" in refused.stderr
+    assert refused.stderr.count("--allow-owner") == 20
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "told"),
+    [
+        (["nowhere.csv"], 2, "nowhere.csv"),
+        (["some.csv", "--tag", "Not OK"], 2, "a tag is"),
+        (["some.csv", "--owner", "api"], 1, "another owner"),
+        (["some.csv", "--allow-owner", "No One"], 1, "owner"),
+        (["some.csv", "--title-column", "name"], 1, "The columns are: title, prompt."),
+    ],
+)
+def test_import_refuses(folder: Path, args: list[str], status: int, told: str):
+    (folder / "some.csv").write_text("title,prompt\nA,one\n")
+    done = run("import", *args)
+    assert done.exit_code == status and told in done.stderr
+    assert list((folder / "content").iterdir()) == []

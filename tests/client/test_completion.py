@@ -1,0 +1,62 @@
+"""Completion of the shell client knows its commands and options, and no others."""
+
+import re
+import subprocess
+
+import pytest
+
+from builder.render.shell_client import CLIENT
+from tests.support.servers import PROJECT
+
+COMMANDS = ("pull", "cat", "search", "versions", "push", "help")
+BASH = PROJECT / "cli" / "hub.bash"
+ZSH = PROJECT / "cli" / "_hub"
+
+
+def long_options(command: str) -> set[str]:
+    """The options that the help of a command names."""
+    told = subprocess.run(["sh", CLIENT, "help", command], capture_output=True, text=True)
+    assert told.returncode == 0
+    return set(re.findall(r"--[a-z-]+", told.stdout))
+
+
+def completed(*words: str) -> set[str]:
+    """What bash offers for the last of these words."""
+    script = (
+        f'source "{BASH}"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hub; '
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-euc", script, "bash", *words], capture_output=True, text=True, cwd=PROJECT
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_commands() -> None:
+    assert completed("hub", "") >= set(COMMANDS)
+    assert completed("hub", "p") == {"pull", "push"}
+    assert completed("hub", "help", "v") == {"versions"}
+
+
+@pytest.mark.parametrize("command", ["pull", "cat", "search", "versions", "push"])
+def test_options_in_bash(command: str) -> None:
+    assert completed("hub", command, "--") == long_options(command) | {"--help"}
+
+
+def test_values() -> None:
+    assert completed("hub", "search", "x", "--sort", "t") == {"top", "trending"}
+    assert completed("hub", "push", "a/b", "f", "c", "m") == {"major", "minor"}
+    assert completed("hub", "push", "--trusted", "a/b", "f", "c", "m") == {"major", "minor"}
+    assert "pyproject.toml" in completed("hub", "push", "a/b", "pypro")
+    assert "pyproject.toml" in completed("hub", "push", "--trusted", "a/b", "pypro")
+    assert "pyproject.toml" in completed("hub", "pull", "a/b", "-o", "pypro")
+
+
+def test_options_in_zsh() -> None:
+    text = ZSH.read_text()
+    assert subprocess.run(["zsh", "-n", ZSH], capture_output=True).returncode == 0
+    for command in COMMANDS:
+        assert f"'{command}:" in text
+        for option in long_options(command):
+            assert option in text

@@ -1,0 +1,101 @@
+"""The documents say what the code does: generated parts are fresh, examples work."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from builder.model.records import VersionFile
+from builder.store import content
+from cli.hubctl import main as hubctl
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]
+DOCUMENTS += sorted(ROOT.glob("docs/*/*.md")) + sorted(ROOT.glob("bench/*.md"))
+
+
+def blocks(document: str, language: str) -> list[str]:
+    text = (ROOT / document).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_generated_parts_are_as_the_code_says():
+    check = [sys.executable, "docs/generate.py", "--check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_option_and_environment_variable_is_documented():
+    text = (ROOT / "docs/reference/hubctl.md").read_text()
+    context = click.Context(hubctl)
+    for name in hubctl.list_commands(context):
+        for parameter in hubctl.get_command(context, name).params:
+            for option in parameter.opts:
+                assert option in text or parameter.param_type_name == "argument"
+            if getattr(parameter, "envvar", None):
+                assert parameter.envvar in text
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_places_named_in_the_architecture_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text.split("## Where things live")[1].split("\n## ")[0]
+    for row in table.splitlines()[4:]:
+        folder = ""
+        for name in re.findall(r"`([a-z_/.]+)`", row.split("|")[1]) if row else []:
+            folder = name.rpartition("/")[0] if "/" in name.rstrip("/") else folder
+            place = name if "/" in name else f"{folder}/{name}"
+            assert (
+                (ROOT / place).exists()
+                or (ROOT / f"{place}.py").exists()
+                or (place.rstrip("/") == "var")
+            ), place
+
+
+def test_the_example_record_is_a_record():
+    (example,) = blocks("docs/reference/content-format.md", "json")
+    assert msgspec.json.decode(example, type=VersionFile).variables[0].required
+
+
+def test_the_record_table_names_every_key():
+    text = (ROOT / "docs/reference/content-format.md").read_text()
+    for key in VersionFile.__struct_fields__:
+        assert f"| `{key}` |" in text
+
+
+def test_a_version_by_hand_in_shell_is_sound(tmp_path):
+    (script,) = blocks("docs/reference/content-format.md", "sh")
+    subprocess.run(["sh", "-eu", "-c", script], cwd=tmp_path, check=True)
+    root = str(tmp_path / "content")
+    assert list(content.check(root)) == []
+    assert content.list_repos(root, "ada") == ["code-review"]
+
+
+def test_readme_shows_what_the_api_answers(tmp_path):
+    environment = os.environ | {
+        "HUB_CONTENT": str(ROOT / "content"),
+        "HUB_OUT": str(tmp_path / "out"),
+        "HUB_STATE": str(tmp_path / "var"),
+    }
+    subprocess.run(
+        [sys.executable, "-m", "cli.hubctl", "build", "--no-index"], cwd=ROOT, env=environment,
+        check=True, capture_output=True,
+    )  # fmt: skip
+    readme = (ROOT / "README.md").read_text()
+    repo = tmp_path / "out/api/v1/repos/mara-okafor/sql-review"
+    assert (repo / "raw.txt").read_text().split(".")[0] in readme
+    first_lines = (repo / "versions/1.1.0.diff").read_text().splitlines()[:2]
+    assert "\n".join(first_lines) in readme
+    summary = json.loads((tmp_path / "out/api/v1/repos/mara-okafor/sql-review.json").read_text())
+    assert summary["data"]["title"] in readme

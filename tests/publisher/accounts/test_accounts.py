@@ -1,0 +1,647 @@
+"""Who may publish, and the database that remembers it: in threads, processes and trouble."""
+
+import errno
+import hashlib
+import os
+import re
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.accounts import database as database_module
+from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Token
+from publisher.accounts.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
+from publisher.accounts.events import Events
+from publisher.accounts.owners import Owner
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.locks import lock, unlock
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.tokens import make_token
+from publisher.trusted.publishers import TrustedPublishers
+from tests.support.servers import HUBCTL, clean_environment
+
+NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
+NOW_SECONDS = 1_769_851_815
+SECOND = timedelta(seconds=1)
+PRINTABLE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-. é"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(str(tmp_path / "var")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def accounts(database: Database) -> Accounts:
+    """Accounts with the owner ann."""
+    made = Accounts(database)
+    made.add_owner("ann", NOW)
+    return made
+
+
+def refusal(accounts: Accounts, text: str | None, now: datetime = NOW) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        accounts.authenticate(text, now)
+    return caught.value
+
+
+# Owners
+
+
+def test_owners(accounts: Accounts):
+    accounts.add_owner("a-1", NOW + SECOND)
+    for name in ("one", "two", "old"):
+        accounts.create_token("ann", name, expires_days=1 if name == "old" else 2, now=NOW)
+    accounts.revoke("ann", "one", NOW)
+    assert accounts.owners(NOW) == [Owner("a-1", NOW_SECONDS + 1, 0), Owner("ann", NOW_SECONDS, 2)]
+    assert [owner.tokens for owner in accounts.owners(NOW + timedelta(days=1))] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("handle", "error", "told"),
+    [("ann", OperatorError, "hubctl token create ann"), ("api", RequestError, "another owner"),
+     ("Bob", RequestError, "use 'bob'"), ("a/b", RequestError, "a-z"), ("", RequestError, "a-z")],
+)  # fmt: skip
+def test_owners_that_cannot_be_added(accounts: Accounts, handle: str, error: type, told: str):
+    with pytest.raises(error, match=told):
+        accounts.add_owner(handle, NOW)
+    assert [owner.handle for owner in accounts.owners(NOW)] == ["ann"]
+
+
+# Tokens
+
+
+def test_a_new_token(accounts: Accounts):
+    text, token = accounts.create_token("ann", "my ci", ["story", "ann/review", "story"], now=NOW)
+    expiry = NOW_SECONDS + 90 * 86_400
+    assert token == Token(
+        token.id, "ann", "my ci", ("story", "review"), NOW_SECONDS, expiry, None, None, None
+    )
+    assert len(token.id) == 8 and token.id not in text
+    assert accounts.tokens() == accounts.tokens("ann") == [token]
+    assert accounts.authenticate(text, NOW) == token
+    assert token.scope() == "ann/story, ann/review"
+    assert accounts.create_token("ann", "all", now=NOW)[1].scope() == "ann/*"
+
+
+def test_only_the_hash_is_stored(database: Database, accounts: Accounts):
+    text, _ = accounts.create_token("ann", "ci", now=NOW)
+    accounts.authenticate(text, NOW)
+    folder = Path(database.path).parent
+    stored = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert hashlib.sha256(text.encode()).digest() in stored
+    assert text[4:36].encode() not in stored
+
+
+@pytest.mark.parametrize("name", ["", " ci", "ci ", "a\nb", "a\tb", "x" * 65, "\udcff", "\u202e"])
+def test_names_that_a_token_cannot_have(accounts: Accounts, name: str):
+    with pytest.raises(OperatorError, match="1 to 64 printable"):
+        accounts.create_token("ann", name, now=NOW)
+    assert accounts.tokens() == []
+
+
+def test_a_name_is_one_token_until_it_is_revoked(accounts: Accounts):
+    _, first = accounts.create_token("ann", "ci", now=NOW)
+    with pytest.raises(OperatorError, match=f"hubctl token revoke ann {first.id}"):
+        accounts.create_token("ann", "ci", now=NOW)
+    accounts.revoke("ann", "ci", NOW)
+    _, second = accounts.create_token("ann", "ci", now=NOW + SECOND)
+    accounts.add_owner("bob", NOW)
+    _, other = accounts.create_token("bob", "ci", now=NOW)
+    assert [token.id for token in accounts.tokens()] == [first.id, second.id, other.id]
+    assert accounts.tokens("bob") == [other]
+
+
+@pytest.mark.parametrize("days", [0, -1, 366])
+def test_expiries_that_cannot_be(accounts: Accounts, days: int):
+    with pytest.raises(OperatorError, match="1 to 365 days"):
+        accounts.create_token("ann", "ci", expires_days=days, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("owner", "repos", "told"),
+    [("bob", [], "hubctl owner add bob"), ("Ann", [], "use 'ann'"), ("ann", ["bob/x"], "one owner"),
+     ("ann", ["X"], "use 'x'"), ("ann", ["a/ann/x"], "one owner"), ("ann", [""], "repo name")],
+)  # fmt: skip
+def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str], told: str):
+    with pytest.raises((OperatorError, RequestError), match=told):
+        accounts.create_token(owner, "ci", repos, now=NOW)
+    assert accounts.tokens() == []
+
+
+def test_ids_are_unique(accounts: Accounts, monkeypatch: pytest.MonkeyPatch):
+    ids = iter(["00000000", "00000000", "00000001"])
+    monkeypatch.setattr("publisher.accounts.accounts.secrets.token_hex", lambda _: next(ids))
+    made = [accounts.create_token("ann", name, now=NOW)[1].id for name in ("a", "b")]
+    assert made == ["00000000", "00000001"]
+
+
+# Revoking
+
+
+def test_revoking_by_name_and_by_id(accounts: Accounts):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    # A name that looks like the id of another must not be taken for it, nor hide it.
+    _, imitator = accounts.create_token("ann", token.id, now=NOW)
+    gone, is_new = accounts.revoke("ann", token.id, NOW)
+    assert is_new and gone == token._replace(revoked_at=NOW_SECONDS)
+    assert accounts.revoke("ann", "ci", NOW + SECOND) == (gone, False)
+    assert accounts.revoke("ann", imitator.id, NOW)[1]
+    assert refusal(accounts, text).code == "invalid_token"
+    assert gone.state(NOW) == "revoked"
+
+
+def test_a_name_used_again_means_the_token_that_is_good(accounts: Accounts):
+    _, old = accounts.create_token("ann", "ci", now=NOW)
+    accounts.revoke("ann", "ci", NOW)
+    _, new = accounts.create_token("ann", "ci", now=NOW)
+    assert accounts.revoke("ann", "ci", NOW + SECOND)[0].id == new.id
+    assert accounts.revoke("ann", "ci", NOW + SECOND)[0].id == new.id
+    assert accounts.revoke("ann", old.id, NOW + SECOND)[0].revoked_at == NOW_SECONDS
+
+
+def test_nothing_to_revoke(accounts: Accounts):
+    accounts.add_owner("bob", NOW)
+    _, token = accounts.create_token("ann", "ci", now=NOW)
+    for name in ("ci", token.id, ""):
+        with pytest.raises(OperatorError, match="hubctl token list bob"):
+            accounts.revoke("bob", name, NOW)
+    with pytest.raises(OperatorError, match="hubctl owner add eve"):
+        accounts.revoke("eve", "ci", NOW)
+    with pytest.raises(OperatorError, match="hubctl owner add eve"):
+        accounts.tokens("eve")
+    assert accounts.tokens() == [token]
+
+
+# Authentication
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_no_token(accounts: Accounts, text: str | None):
+    error = refusal(accounts, text)
+    assert (error.code, error.status) == ("missing_token", 401)
+    assert "Authorization: Bearer" in str(error)
+
+
+@given(st.data())
+def test_a_mistyped_token_is_told_without_the_database(data: st.DataObject):
+    text = make_token()
+    place = data.draw(st.integers(0, len(text) - 1))
+    wrong = data.draw(st.sampled_from(PRINTABLE.replace(text[place], "")))
+    kind = data.draw(st.sampled_from(["replaced", "inserted", "left out", "cut off"]))
+    mistyped = {
+        "replaced": text[:place] + wrong + text[place + 1 :],
+        "inserted": text[:place] + wrong + text[place:],
+        "left out": text[:place] + text[place + 1 :],
+        "cut off": text[: place or 1],
+    }[kind]
+    # Whatever asks None for rows fails.
+    error = refusal(Accounts(None), mistyped)
+    assert error.code == "invalid_token" and "mistyped" in str(error)
+
+
+def test_unknown_and_revoked_are_alike(accounts: Accounts):
+    text, _ = accounts.create_token("ann", "ci", expires_days=1, now=NOW)
+    accounts.revoke("ann", "ci", NOW)
+    revoked, unknown = refusal(accounts, text), refusal(accounts, make_token())
+    assert (revoked.code, str(revoked)) == (unknown.code, str(unknown))
+    assert revoked.code == "invalid_token" and "mistyped" not in str(revoked)
+    # Not even its age is told any more.
+    assert refusal(accounts, text, NOW + timedelta(days=2)).code == "invalid_token"
+
+
+def test_expiry_to_the_second(accounts: Accounts):
+    text, token = accounts.create_token("ann", "ci", expires_days=1, now=NOW)
+    end = datetime.fromtimestamp(token.expires_at, UTC)
+    assert accounts.authenticate(text, end - timedelta(microseconds=1)) == token
+    assert token.state(end - SECOND) == "active" and token.state(end) == "expired"
+    error = refusal(accounts, text, end)
+    assert (error.code, error.status) == ("token_expired", 401)
+    assert "2026-02-01T09:30:15Z" in str(error) and "account settings" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("repos", "target", "code"),
+    [
+        ([], "ann/story", None),
+        ([], "Ann/STORY", None),
+        ([], "bob/story", "not_owner"),
+        ([], "ann-2/story", "not_owner"),
+        (["story", "review"], "ann/Review", None),
+        (["story", "review"], "ann/other", "insufficient_scope"),
+        (["story", "review"], "ann/stor", "insufficient_scope"),
+        (["story"], "bob/story", "not_owner"),
+    ],
+)
+def test_where_a_token_may_publish(
+    accounts: Accounts, repos: list[str], target: str, code: str | None
+):
+    _, token = accounts.create_token("ann", "ci", repos, now=NOW)
+    owner, name = target.split("/")
+    if code is None:
+        accounts.check_may_publish(token, owner, name)
+        return
+    with pytest.raises(RequestError) as caught:
+        accounts.check_may_publish(token, owner, name)
+    assert (caught.value.code, caught.value.status) == (code, 403)
+    assert "bob" not in str(caught.value)
+
+
+def test_many_repos_are_not_all_told(accounts: Accounts):
+    _, token = accounts.create_token("ann", "ci", [f"r{n}" for n in range(9)], now=NOW)
+    with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
+        accounts.check_may_publish(token, "ann", "other")
+
+
+# Last use
+
+
+def test_use_is_noted_once_a_minute(database: Database, accounts: Accounts):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+
+    def use_after(seconds: int) -> int | None:
+        then = NOW + seconds * SECOND
+        accounts.note_use(accounts.authenticate(text, then), then)
+        return accounts.tokens()[0].last_used_at
+
+    assert [use_after(n) - NOW_SECONDS for n in (0, 1, 59, 60, 61, 300)] == [0, 0, 0, 60, 60, 300]
+    # One that was read before another noted it.
+    writes = database.execute("SELECT total_changes()")
+    accounts.note_use(token, NOW + 301 * SECOND)
+    assert database.execute("SELECT total_changes()") == writes
+    # A clock that was set back.
+    assert use_after(10) - NOW_SECONDS == 300
+
+
+def test_threads_at_once(database: Database, accounts: Accounts):
+    made = [accounts.create_token("ann", f"t{n}", now=NOW) for n in range(4)]
+    writes = database.execute("SELECT total_changes()")[0][0]
+
+    def use(number: int) -> None:
+        text, token = made[number % len(made)]
+        found = accounts.authenticate(text, NOW)
+        assert found.id == token.id
+        accounts.note_use(found, NOW)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(use, range(400)))
+    assert {token.last_used_at for token in accounts.tokens()} == {NOW_SECONDS}
+    assert database.execute("SELECT total_changes()")[0][0] - writes == len(made)
+
+
+def test_transactions_of_threads_do_not_mix(database: Database, accounts: Accounts):
+    def make(number: int) -> None:
+        with pytest.raises(ZeroDivisionError), database.transaction() as change:
+            Accounts(change).add_owner(f"gone-{number}")
+            raise ZeroDivisionError
+        accounts.create_token("ann", f"t{number}", now=NOW)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(40)))
+    assert len(accounts.tokens()) == 40
+    assert [owner.handle for owner in accounts.owners(NOW)] == ["ann"]
+
+
+# Size
+
+
+def whole_tables(database: Database, statements: list[str]) -> list[str]:
+    """What of these statements, as SQLite has run them, looks through a table of everybody."""
+    found = []
+    for statement in statements:
+        if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            steps = database._db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+            found += [
+                f"{step}: {statement}"
+                for *_, step in steps
+                if re.match(r"SCAN (owner|token|event|password|identity|trusted)\b", step)
+            ]
+    return found
+
+
+def test_nothing_that_one_owner_does_looks_through_the_rows_of_all(
+    database: Database, accounts: Accounts
+):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    statements: list[str] = []
+    database._db.set_trace_callback(statements.append)
+    accounts.authenticate(text, NOW)
+    accounts.note_use(token, NOW, address="192.0.2.1")
+    accounts.create_token("ann", "other", now=NOW)
+    accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    accounts.tokens("ann")
+    accounts.set_trusted_only("ann", "story", True, NOW)
+    accounts.check_may_publish(token, "ann", "other")
+    accounts.revoke("ann", "ci", NOW)
+    Events(database).note("ann", "signed_in", now=NOW)
+    Events(database).latest("ann", 9)
+    Events(database).page("ann", 9)
+    Sessions(database).of("ann", NOW)
+    Invitations(database).invite("ann", NOW)
+    Passwords(database).verify("ann", "a wrong password")
+    TrustedPublishers(database).of("ann")
+    database._db.set_trace_callback(None)
+    assert len(statements) > 20
+    assert whole_tables(database, statements) == []
+    # Nor through all that one owner has done.
+    (newest,) = database.execute(
+        "EXPLAIN QUERY PLAN SELECT * FROM event WHERE owner = ? ORDER BY id DESC", ("ann",)
+    )
+    assert "event_newest" in newest[3]
+    (deletion,) = {each for each in statements if each.startswith("DELETE FROM event WHERE owner")}
+    ((*_, step),) = database.execute(f"EXPLAIN QUERY PLAN {deletion}")
+    assert "owner=? AND at<?" in step
+
+
+def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
+    def names(days: int) -> list[str]:
+        then = NOW + timedelta(days=days)
+        accounts.create_token("ann", f"day-{days}", expires_days=365, now=then)
+        return [token.name for token in accounts.tokens("ann")]
+
+    accounts.add_owner("bob", NOW)
+    accounts.create_token("bob", "other", expires_days=1, now=NOW)
+    accounts.create_token("ann", "expires", expires_days=30, now=NOW)
+    accounts.create_token("ann", "revoked", expires_days=300, now=NOW)
+    accounts.create_token("ann", "stays", expires_days=365, now=NOW)
+    accounts.revoke("ann", "revoked", NOW + timedelta(days=10))
+    # Long after it has ended: that does not make it any younger.
+    accounts.revoke("ann", "expires", NOW + timedelta(days=200))
+    assert {"expires", "revoked", "stays"} <= set(names(375))
+    assert {"expires", "stays"} <= set(names(376)) and "revoked" not in names(377)
+    assert "expires" in names(395) and "expires" not in names(396)
+    assert "stays" in names(730) and "stays" not in names(731)
+    assert [token.name for token in accounts.tokens("bob")] == ["other"]
+
+
+def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(ENDED_KEPT_MAX + 3):
+            then = NOW + number * SECOND
+            accounts.create_token("ann", f"t{number}", now=then)
+            if number != 1:
+                accounts.revoke("ann", f"t{number}", then)
+    names = [token.name for token in accounts.tokens("ann")]
+    assert names == ["t1", *(f"t{number}" for number in range(3, ENDED_KEPT_MAX + 3))]
+
+
+def test_so_many_repos_can_be_for_trusted_publishers_only(database: Database, accounts: Accounts):
+    with database.transaction():
+        for number in range(TRUSTED_ONLY_MAX):
+            accounts.set_trusted_only("ann", f"r{number}", True, NOW)
+    accounts.set_trusted_only("ann", "r7", True, NOW)
+    with pytest.raises(RequestError, match="one too many") as caught:
+        accounts.set_trusted_only("ann", "more", True, NOW)
+    assert (caught.value.code, caught.value.details[0].field) == ("validation_failed", "repo")
+    accounts.set_trusted_only("ann", "r7", False, NOW)
+    accounts.set_trusted_only("ann", "more", True, NOW)
+
+
+# Locking
+
+
+def test_tokens_of_who_is_locked_out(database: Database, accounts: Accounts):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    accounts.add_owner("bob", NOW)
+    other, _ = accounts.create_token("bob", "ci", now=NOW)
+    job, _ = accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    lock(database, "ann", NOW)
+    assert accounts.owners(NOW)[0] == Owner("ann", NOW_SECONDS, 1, NOW_SECONDS)
+    for one in (text, job):
+        error = refusal(accounts, one)
+        assert (error.code, error.status) == ("invalid_token", 401)
+        assert str(error) == "The account is locked; ask whoever runs this hub."
+    with pytest.raises(RequestError, match="The account is locked") as caught:
+        accounts.create_trusted_token("ann", [], "0123abcd", NOW)
+    assert (caught.value.code, caught.value.status) == ("insufficient_scope", 403)
+    assert accounts.authenticate(other, NOW).owner == "bob"
+    accounts.create_trusted_token("bob", [], "0123abcd", NOW)
+    unlock(database, "ann", NOW)
+    assert accounts.authenticate(text, NOW) == token
+    assert accounts.owners(NOW)[0].locked_at is None
+
+
+# Processes
+
+
+def test_another_process_sees_it_at_once(tmp_path: Path):
+    def hubctl(*arguments: str) -> str:
+        done = subprocess.run(
+            [HUBCTL, *arguments], capture_output=True, text=True, check=True,
+            env=clean_environment(HUB_STATE=str(tmp_path)),
+        )  # fmt: skip
+        return done.stdout
+
+    with Database(str(tmp_path)) as database:
+        accounts = Accounts(database)
+        hubctl("owner", "add", "ann")
+        text = hubctl("token", "create", "ann", "--name", "ci").removesuffix("\n")
+        token = accounts.authenticate(text)
+        accounts.note_use(token)
+        with Database(str(tmp_path)) as other:
+            assert Accounts(other).tokens()[0].last_used_at is not None
+        hubctl("token", "revoke", "ann", "ci")
+        assert refusal(accounts, text, datetime.now(UTC)).code == "invalid_token"
+
+
+def test_revocation_holds_in_every_connection(database: Database, accounts: Accounts):
+    text, _ = accounts.create_token("ann", "ci", now=NOW)
+    with Database(str(Path(database.path).parent)) as other:
+        assert Accounts(other).authenticate(text, NOW).name == "ci"
+        accounts.revoke("ann", "ci", NOW)
+        assert refusal(Accounts(other), text).code == "invalid_token"
+
+
+def test_processes_that_make_the_database_at_once(tmp_path: Path):
+    for attempt in range(6):
+        state = str(tmp_path / str(attempt))
+        gate, opener = os.pipe()
+        children = []
+        for number in range(8):
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    os.close(opener)
+                    os.read(gate, 1)  # until all are there
+                    with Database(state) as database:
+                        Accounts(database).add_owner(f"owner-{number}")
+                    status = 0
+                finally:
+                    os._exit(status)
+            children.append(child)
+        os.close(opener)
+        os.close(gate)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+        with Database(state) as database:
+            assert len(Accounts(database).owners()) == 8
+
+
+# The file
+
+
+def test_the_file_is_private(tmp_path: Path):
+    old_mask = os.umask(0)
+    try:
+        with Database(str(tmp_path / "new" / "var")) as database:
+            Accounts(database).add_owner("ann")
+            modes = {p.name: p.stat().st_mode & 0o777 for p in Path(database.path).parent.iterdir()}
+    finally:
+        os.umask(old_mask)
+    assert set(modes.values()) == {0o600} and f"{ACCOUNTS_FILE}-wal" in modes
+    # Restored from a backup, perhaps.
+    Path(database.path).chmod(0o644)
+    Database(str(tmp_path / "new" / "var")).close()
+    assert Path(database.path).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_commit_waits_for_the_disk(database: Database):
+    assert database.execute("PRAGMA journal_mode") == [("wal",)]
+    assert database.execute("PRAGMA synchronous") == [(2,)]
+    with pytest.raises(sqlite3.IntegrityError):
+        database.execute("INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0, '')")
+
+
+def test_a_transaction_within_another_is_a_part_of_it(database: Database, accounts: Accounts):
+    with pytest.raises(ZeroDivisionError), database.transaction():
+        with database.transaction() as inner:
+            inner.execute("DELETE FROM owner WHERE handle = 'ann'")
+        raise ZeroDivisionError
+    assert accounts.is_known("ann")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_transaction_that_fails(database: Database, accounts: Accounts, error: type):
+    with pytest.raises(error), database.transaction() as change:
+        change.execute("DELETE FROM owner")
+        raise error
+    assert len(accounts.owners()) == 1
+    with database.transaction() as change:
+        change.execute("DELETE FROM owner")
+    assert accounts.owners() == []
+
+
+def test_a_full_disk(database: Database, accounts: Accounts):
+    ((pages,),) = database.execute("PRAGMA page_count")
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(RequestError, match="Free some space") as caught:
+        for number in range(1000):
+            accounts.create_token("ann", f"t{number}", now=NOW)
+    assert (caught.value.code, caught.value.status) == ("storage_unavailable", 503)
+    kept = accounts.tokens()
+    assert {token.name for token in kept} == {f"t{n}" for n in range(len(kept))}
+    database.execute(f"PRAGMA max_page_count = {pages + 100}")
+    accounts.create_token("ann", "more", now=NOW)
+
+
+@pytest.mark.parametrize("use", ["execute", "transaction"])
+def test_a_disk_that_cannot_be_written(database: Database, accounts: Accounts, use: str):
+    text, token = accounts.create_token("ann", "ci", now=NOW)
+    database.execute("PRAGMA query_only = ON")
+    with pytest.raises(RequestError, match="Let this service write") as caught:
+        if use == "execute":
+            accounts.note_use(token, NOW)
+        else:
+            accounts.revoke("ann", "ci", NOW)
+    assert caught.value.code == "storage_unavailable"
+    # Who has published already can still be told so.
+    assert accounts.authenticate(text, NOW) == token
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_is_taken_away(database: Database, accounts: Accounts, is_replaced: bool):
+    text, _ = accounts.create_token("ann", "ci", now=NOW)
+    folder = Path(database.path).parent
+    with pytest.raises(RequestError, match="restart"), database.transaction() as change:
+        change.execute("DELETE FROM token")
+        folder.rename(folder.with_name("away"))
+        if is_replaced:
+            Database(str(folder)).close()
+    # Otherwise a token that is revoked in the new file would still be good here.
+    error = refusal(accounts, text)
+    assert error.code == "storage_unavailable" and "Put it back" in str(error)
+    with Database(str(folder.with_name("away"))) as kept:
+        assert Accounts(kept).authenticate(text, NOW).name == "ci"
+
+
+def test_a_lock_that_is_held_too_long(
+    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(database_module, "BUSY_SECONDS", 0)
+    with Database(str(Path(database.path).parent)) as other, database.transaction():
+        with pytest.raises(RequestError, match="try again") as caught:
+            Accounts(other).create_token("ann", "ci", now=NOW)
+        assert caught.value.code == "storage_unavailable"
+        # Reading does not wait.
+        assert [owner.handle for owner in Accounts(other).owners()] == ["ann"]
+
+
+def test_a_mistake_of_ours_is_not_the_disks(database: Database):
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        database.execute("SELECT * FROM missing")
+    database.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        database.execute("SELECT 1")
+
+
+def test_no_database_at_all(tmp_path: Path):
+    (tmp_path / ACCOUNTS_FILE).write_bytes(b"not a database " * 100)
+    with pytest.raises(OperatorError, match="backup") as caught:
+        Database(str(tmp_path))
+    assert str(tmp_path / ACCOUNTS_FILE) in str(caught.value)
+    assert (tmp_path / ACCOUNTS_FILE).read_bytes() == b"not a database " * 100
+
+
+def test_damage_found_later(database: Database, accounts: Accounts):
+    accounts.create_token("ann", "ci", now=NOW)
+    ((root,),) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'token'")
+    ((page_bytes,),) = database.execute("PRAGMA page_size")
+    database.close()
+    path = Path(database.path)
+    data = bytearray(path.read_bytes())
+    data[(root - 1) * page_bytes : root * page_bytes] = b"\xff" * page_bytes
+    path.write_bytes(data)
+    damaged = pytest.raises(OperatorError, match="backup")
+    with Database(str(path.parent)) as again, damaged as caught:
+        Accounts(again).create_token("ann", "other", now=NOW)
+    assert database.path in str(caught.value)
+
+
+def test_a_newer_schema(database: Database):
+    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(OperatorError, match="newer release"):
+        Database(str(Path(database.path).parent))
+
+
+def test_the_database_of_another_program(tmp_path: Path):
+    with sqlite3.connect(tmp_path / ACCOUNTS_FILE) as foreign:
+        foreign.execute("CREATE TABLE owner (x)")
+    foreign.close()
+    with pytest.raises(OperatorError, match="not of hub's accounts"):
+        Database(str(tmp_path))
+
+
+def test_a_state_folder_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").touch()
+    with pytest.raises(OperatorError, match="--state"):
+        Database(str(tmp_path / "file"))
+    (tmp_path / "folder" / ACCOUNTS_FILE).mkdir(parents=True)
+    with pytest.raises(OperatorError, match="unable to open"):
+        Database(str(tmp_path / "folder"))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(OperatorError, match="Read-only"):
+        Database(str(tmp_path))

@@ -1,0 +1,499 @@
+"""What is in tables, lines and files of other projects becomes repos, and nothing goes missing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.names import Version
+from builder.model.records import CONTENT_BYTES_MAX, Variable, VersionFile
+from builder.store import content
+from publisher.importers.items import Columns
+from publisher.importers.run import Options, Outcome, import_source
+from publisher.write.drafts import make_draft
+from publisher.write.publish import publish
+from tests.conftest import YamlWork
+from tests.publisher.write.test_durable import watched
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    (tmp_path / "content").mkdir()
+    return str(tmp_path / "content")
+
+
+def bring(root: str, source: Path, **options: Any) -> Outcome:
+    outcome = import_source(str(source), root, Options(**options), lambda *_: None)
+    if outcome.created or not options.get("dry_run"):
+        assert all(fault.is_warning for fault in content.check(root))
+    return outcome
+
+
+def bring_text(root: str, name: str, text: str | bytes, **options: Any) -> Outcome:
+    """Import one file with this text."""
+    source = Path(root).parent / name
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_bytes(text.encode() if isinstance(text, str) else text)
+    return bring(root, source, **options)
+
+
+def latest(root: str, repo: str) -> tuple[VersionFile, str]:
+    owner, name = repo.split("/")
+    return content.read_version(
+        root, owner, name, content.list_versions(root, owner, name).versions[-1]
+    )
+
+
+def reasons(outcome: Outcome) -> dict[str, str]:
+    return dict(outcome.rejected)
+
+
+# Tables
+
+
+def test_a_table(root: str):
+    table = 'Act,Prompt,Tags,Contributor\r\nChef,"Cook\r\n{{dish}}.",Food;Fun,"@Ann, bob"\r\n'
+    outcome = bring_text(root, "chefs.csv", "\ufeff" + table)
+    assert outcome == Outcome(["ann/chef 1.0.0"], [], [], [], [], [])
+    record, text = latest(root, "ann/chef")
+    assert text == "Cook\r\n{{dish}}."
+    assert (record.title, record.tags, record.publisher) == ("Chef", ["food", "fun"], "ann")
+    assert record.changelog == "Imported from chefs.csv"
+    assert record.variables == [Variable("dish")]
+
+
+def test_a_second_import_brings_what_has_changed(root: str):
+    bring_text(root, "a.csv", "title,prompt\nA,one\nB,two\n")
+    again = bring_text(root, "a.csv", "title,prompt\nA,one\nB,two\n")
+    assert again == Outcome([], [], ["imported/a 1.0.0", "imported/b 1.0.0"], [], [], [])
+    changed = bring_text(root, "a.csv", "title,prompt\nA,one\nB,three\n")
+    assert (changed.updated, changed.unchanged) == (["imported/b 1.0.1"], ["imported/a 1.0.0"])
+    record, text = latest(root, "imported/b")
+    assert (text, record.changelog) == ("three", "Changed in a.csv")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters(root: str, delimiter: str):
+    table = f"title{delimiter}prompt\nA{delimiter}x y\n"
+    assert bring_text(root, "a.csv", table).created == ["imported/a 1.0.0"]
+
+
+def test_tsv(root: str):
+    assert bring_text(root, "a.TSV", 'title\tprompt\nA\t"x, y"\n').created == ["imported/a 1.0.0"]
+    assert latest(root, "imported/a")[1] == "x, y"
+
+
+def test_every_fault_of_a_table_is_told_with_its_row(root: str):
+    table = (
+        b"title,prompt\n"
+        b"A,one\n"
+        b"B,\xff\n"
+        b"C,\n"
+        b",two\n"
+        b"A,one\n"
+        b"D,a,b\n"
+        b"\n"
+        b"E,a\0b\n"
+        b'F,"a" b\n'
+        b"G\n"
+        b"H,fine\n"
+        b'I,"never closed\n'
+    )
+    outcome = bring_text(root, "a.csv", table)
+    assert outcome.created == ["imported/a 1.0.0", "imported/h 1.0.0"]
+    told = reasons(outcome)
+    assert "UTF-8" in told["row 3"]
+    assert "content: is empty" in told["row 4"]
+    assert "'title' is empty" in told["row 5"]
+    assert told["row 6"] == "the same as row 2"
+    assert told["row 7"] == "it has 3 cells under 2 columns"
+    assert "NUL" in told["row 9"]
+    assert "not CSV" in told["row 10"]
+    assert "content: is empty" in told["row 11"]
+    assert "never closed" in told["row 13"]
+    assert len(told) == 9
+
+
+def test_a_cell_may_be_huge(root: str):
+    outcome = bring_text(
+        root, "a.csv", f"title,prompt\nA,{'x' * CONTENT_BYTES_MAX}\nB,{'x' * 300_000}\n"
+    )
+    assert outcome.created == ["imported/a 1.0.0"]
+    assert "300,000 bytes" in reasons(outcome)["row 3"]
+
+
+def test_same_title_other_text(root: str):
+    table = "title,prompt\nChef,one\nchef,two\nChef,\nChef,three\n"
+    created = ["imported/chef 1.0.0", "imported/chef-2 1.0.0", "imported/chef-4 1.0.0"]
+    assert bring_text(root, "a.csv", table).created == created
+    # Mending the row that was rejected renames no other.
+    mended = bring_text(root, "a.csv", table.replace("Chef,\n", "Chef,more\n"))
+    assert mended.created == ["imported/chef-3 1.0.0"] and len(mended.unchanged) == 3
+
+
+def test_columns_by_option(root: str):
+    table = "q,Text of it,kind,topic,author\nA,hello,TEXT,My Topic,ann\n"
+    columns = Columns("Q", "text of it", ("kind", "topic"), "")
+    assert bring_text(root, "a.csv", table, columns=columns).created == ["imported/a 1.0.0"]
+    assert latest(root, "imported/a")[0].tags == ["text", "my", "topic"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (Columns(), "no column 'title' or 'name' or 'act'. The columns are: one, prompt."),
+        (Columns(title="one", prompt="two"), "no column 'two'"),
+        (Columns(title="one", tags=("t",)), "--tags-column"),
+        (Columns(title="one", contributor="who"), "--contributor-column"),
+    ],
+)
+def test_columns_that_are_not_there(root: str, columns: Columns, told: str):
+    with pytest.raises(OperatorError) as caught:
+        bring_text(root, "a.csv", "one,prompt\nA,x\n", columns=columns)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", "title,prompt\nA,x\n".encode("utf-16"), b'"title'])
+def test_no_table(root: str, text: bytes):
+    with pytest.raises(OperatorError):
+        bring_text(root, "a.csv", text)
+
+
+def test_options_for_all(root: str):
+    table = 'title,prompt,tags,license\nA,x,own,MIT\nB,"---\nlicense: ISC\n---\nx",,\nC,x,,\n'
+    outcome = bring_text(
+        root, "a.csv", table, license="CC0-1.0", tags=("all",), changelog="Why.", owner="ann"
+    )
+    assert len(outcome.created) == 3
+    records = [latest(root, f"ann/{name}")[0] for name in "abc"]
+    assert [record.license for record in records] == ["MIT", "ISC", "CC0-1.0"]
+    assert [record.tags for record in records] == [["all", "own"], ["all"], ["all"]]
+    assert {record.changelog for record in records} == {"Why."}
+
+
+def test_dry_run(root: str):
+    outcome = bring_text(root, "a.csv", "title,prompt\nA,x\nB,\n", dry_run=True)
+    assert outcome.created == ["imported/a 1.0.0"] and len(outcome.rejected) == 1
+    assert list(Path(root).iterdir()) == []
+
+
+def test_titles_are_tidied(root: str):
+    bring_text(root, "a.csv", f'title,prompt\n" A\n\u200bB ",x\nC{"c" * 300},x\n')
+    assert latest(root, "imported/a-b")[0].title == "A B"
+    assert len(latest(root, "imported/" + "c" * 64)[0].title) == 200
+
+
+def test_a_broken_repo_stops_no_other(root: str):
+    bring_text(root, "a.csv", "title,prompt\nA,x\n")
+    Path(root, "imported/a/1.0.0.md").write_text("edited")
+    source = Path(root).parent / "a.csv"
+    source.write_text("title,prompt\nA,y\nB,y\n")
+    outcome = import_source(str(source), root, Options(), lambda *_: None)
+    assert outcome.created == ["imported/b 1.0.0"] and "sha256" in reasons(outcome)["row 2"]
+
+
+# Lines
+
+
+def test_lines(root: str):
+    rows = [
+        {"name": "A", "content": "x", "tags": ["One Two"], "author": "Ann", "license": "MIT",
+         "parameters": {"model": "m"}},
+        {"title": "B", "text": "y {{v}}", "variables": {"v": 1}, "tags": "p q", "id": 7},
+        {"title": "C"}, {"title": 5, "text": "x"}, ["x"],
+    ]  # fmt: skip
+    lines = "\ufeff" + "\n\n".join(map(json.dumps, rows)) + "\n{\n"
+    outcome = bring_text(root, "a.jsonl", lines)
+    assert outcome.created == ["ann/a 1.0.0", "imported/b 1.0.0"]
+    record = latest(root, "ann/a")[0]
+    assert (record.tags, record.license, record.parameters) == (["one-two"], "MIT", {"model": "m"})
+    assert latest(root, "imported/b")[0].variables == [Variable("v", type="integer", default=1)]
+    told = reasons(outcome)
+    assert list(told) == ["line 5", "line 7", "line 9", "line 10"]
+    assert "The columns are: title." in told["line 5"]
+
+
+# Files
+
+
+DOTPROMPT = """---
+model: vendor/model-1
+config:
+  temperature: 0.4
+  maxOutputTokens: 100
+input:
+  schema:
+    topic: string, what about
+    count?: integer
+    kind(enum, of text): [poem, story]
+    rest?(array, more of it): string
+    (*): any
+  default:
+    topic: fish
+output:
+  format: json
+---
+{{topic}} {{count}} {{kind}} {{rest}}
+"""
+
+PROMPTY = """---
+name: Basic Prompt
+description: Answers.
+authors: [Ann, Bob]
+tags: [Getting Started]
+model:
+  api: chat
+  configuration:
+    name: gpt-x
+    api_key: secret
+  parameters:
+    max_tokens: 10
+inputs:
+  question:
+    type: string
+    description: What is asked
+  first: Jane
+sample:
+  question: Why?
+---
+system:
+{{question}} {{first}}
+"""
+
+MESSAGES = """name: Summary
+description: Sums up.
+model: vendor/model-2
+modelParameters:
+  topP: 0.5
+messages:
+  - role: system
+    content: Be brief.
+  - role: user
+    content: |
+      Sum up {{input}}.
+testData:
+  - input: x
+"""
+
+SKILL = """---
+name: pdf-forms
+description: Fills in forms.
+license: MIT
+metadata:
+  author: Ann
+  version: "1.0"
+---
+# Forms
+"""
+
+
+def test_a_folder(root: str):
+    folder = Path(root).parent / "library"
+    files: dict[str, str | bytes] = {
+        "README.md": "About.", "LICENSE": "MIT", "SECURITY.md": "x", "logo.png": b"\x89",
+        ".hidden/a.md": "x", ".b.md": "x", "table.csv": "title,prompt\nA,x\n",
+        "chef.md": "---\nname: The Chef\ncolor: red\n---\nCook.",
+        "deep/er/Summary.prompt.yml": MESSAGES,
+        "deep/one.prompt.yaml": "messages: [{role: user, content: 'Hi '}]",
+        "topic.prompt": DOTPROMPT,
+        "basic.prompty": PROMPTY,
+        "skills/pdf/SKILL.md": SKILL, "skills/pdf/reference.md": "x", "skills/pdf/more/a.md": "x",
+        "skills/nameless/SKILL.md": "Do it.",
+        "bad.md": b"\xff", "empty.md": "", "huge.md": "x" * 300_000, "none.prompt.yml": "a: 1",
+        "again/chef.md": "Cook otherwise.", "again/more/chef.md": "Cook otherwise.",
+    }  # fmt: skip
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+    (folder / "out.md").symlink_to(Path(root).parent)
+    (folder / "in.md").symlink_to(folder / "chef.md")
+    outcome = bring(root, folder)
+    assert outcome.created == [
+        "imported/chef 1.0.0", "ann/basic 1.0.0", "imported/chef-2 1.0.0",
+        "imported/summary 1.0.0", "imported/one 1.0.0", "imported/nameless 1.0.0",
+        "ann/pdf-forms 1.0.0", "imported/topic 1.0.0",
+    ]  # fmt: skip
+    told = reasons(outcome)
+    assert list(told) == [
+        "again/more/chef.md", "bad.md", "empty.md", "huge.md", "none.prompt.yml", "out.md",
+    ]  # fmt: skip
+    assert told["again/more/chef.md"] == "the same as again/chef.md"
+    assert outcome.warnings == [
+        "chef.md: Keys left out, which mean nothing here: 'color'.",
+        "topic.prompt: Keys left out, which mean nothing here: 'output'.",
+    ]
+    again = bring(root, folder)
+    assert not again.created and not again.updated and len(again.unchanged) == 8
+
+
+def test_markdown(root: str):
+    text = "---\r\ntitle: The Chef\r\ntags: Food\r\n---\r\nCook."
+    bring_text(root, "lib/chef.md", text)
+    record, stored = latest(root, "imported/chef")
+    assert (stored, record.title, record.tags) == (text, "The Chef", ["food"])
+    assert record.description == "Cook."
+
+
+def test_dotprompt(root: str):
+    bring_text(root, "topic.prompt", DOTPROMPT)
+    record, text = latest(root, "imported/topic")
+    assert text == DOTPROMPT
+    assert record.parameters == {
+        "model": "vendor/model-1", "temperature": 0.4, "max_tokens": 100,
+    }  # fmt: skip
+    assert record.variables == [
+        Variable("topic", "what about", default="fish"),
+        Variable("count", type="integer", required=False),
+        Variable("kind", "of text", enum=["poem", "story"]),
+        Variable("rest", "more of it", "array", required=False),
+    ]
+
+
+def test_json_schema(root: str):
+    schema = {"type": "object", "required": ["a"], "properties": {
+        "a": {"type": "number", "description": "First"}, "b": {"default": 2}}}  # fmt: skip
+    front = json.dumps({"input": {"schema": schema}})
+    bring_text(root, "x.prompt", f"---\n{front}\n---\n{{{{a}}}} {{{{b}}}}")
+    assert latest(root, "imported/x")[0].variables == [
+        Variable("a", "First", "number"), Variable("b", type="integer", required=False, default=2),
+    ]  # fmt: skip
+
+
+def test_prompty(root: str):
+    bring_text(root, "basic.prompty", PROMPTY)
+    record, text = latest(root, "ann/basic")
+    assert text == PROMPTY
+    assert (record.title, record.description, record.tags) == (
+        "Basic Prompt", "Answers.", ["getting-started"],
+    )  # fmt: skip
+    # No key of somebody's account.
+    assert record.parameters == {"model": "gpt-x", "max_tokens": 10}
+    assert record.variables == [
+        Variable("question", "What is asked", example="Why?"), Variable("first", example="Jane"),
+    ]  # fmt: skip
+
+
+def test_messages(root: str):
+    bring_text(root, "summary.prompt.yml", MESSAGES)
+    record, text = latest(root, "imported/summary")
+    assert text == "system:\nBe brief.\n\nuser:\nSum up {{input}}.\n"
+    assert record.parameters == {"model": "vendor/model-2", "top_p": 0.5}
+    assert (record.title, record.description) == ("Summary", "Sums up.")
+
+
+@pytest.mark.parametrize(
+    "block", [f"title: {'x' * 16_384}", f"input: [{'a,' * 2000}]"], ids=["bytes", "tokens"]
+)
+@pytest.mark.parametrize("name", ["a.md", "a.prompt", "a.prompty", "a/SKILL.md", "a.jsonl"])
+def test_front_matter_over_a_limit_is_kept_as_text(
+    root: str, yaml_work: YamlWork, name: str, block: str
+):
+    text = f"---\n{block}\n---\nBody."
+    line = json.dumps({"title": "a", "prompt": text})
+    outcome = bring_text(root, name, line if name.endswith("l") else text)
+    assert outcome.created == ["imported/a 1.0.0"]
+    assert [warning.split(": ", 2)[1] for warning in outcome.warnings] == [
+        "The front matter is kept as text"
+    ]
+    record, stored = latest(root, "imported/a")
+    assert (stored, record.front_matter_bytes) == (text, 0)
+    assert yaml_work.loaded == []
+
+
+def test_messages_of_too_many_tokens(root: str, yaml_work: YamlWork):
+    # A text of more than 16 KiB in them is none of their tokens.
+    bring_text(root, "long.prompt.yml", MESSAGES.replace("Be brief", "Be brief" * 5_000))
+    assert len(yaml_work.loaded) == 1
+    outcome = bring_text(root, "many.prompt.yml", f"{MESSAGES}\nmore: [{'1,' * 100_000}]\n")
+    assert reasons(outcome) == {"many.prompt.yml": "it has more than 2,000 YAML tokens"}
+    assert len(yaml_work.loaded) == 1
+
+
+def test_owners_of_files_can_be_ignored(root: str):
+    outcome = bring_text(
+        root, "basic.prompty", PROMPTY, owner="team", columns=Columns(contributor="")
+    )
+    assert outcome.created == ["team/basic 1.0.0"]
+
+
+# Other owners
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("chef.csv", "title,prompt,owner\nChef,{},Ann\n"),
+        ("chef.tsv", "title\tprompt\tcontributor\nChef\t{}\tAnn\n"),
+        ("chef.jsonl", '{{"title": "Chef", "prompt": "{}", "author": "Ann"}}\n'),
+        ("chef.prompty", "---\nname: Chef\nauthors: [Ann]\n---\n{}\n"),
+        ("lib/chef/SKILL.md", "---\nname: chef\nmetadata: {{author: Ann}}\n---\n{}\n"),
+    ],
+)
+def test_other_owners_repos_are_created_and_never_updated(root: str, file: str, text: str):
+    assert bring_text(root, file, text.format("Cook.")).created == ["ann/chef 1.0.0"]
+    assert bring_text(root, file, text.format("Cook.")).unchanged == ["ann/chef 1.0.0"]
+    changed = text.format("Burn.")
+    for dry_run in (True, False):
+        refused = bring_text(root, file, changed, dry_run=dry_run, allowed_owners=("bob",))
+        assert refused == Outcome([], [], [], ["ann/chef"], [], [])
+    assert "Cook." in latest(root, "ann/chef")[1]
+    allowed = bring_text(root, file, changed, allowed_owners=("bob", "ann"))
+    assert allowed.updated == ["ann/chef 1.0.1"] and not allowed.refused
+    assert bring_text(root, file, text.format("Boil."), owner="ann").updated == ["ann/chef 1.0.2"]
+
+
+def test_what_an_owner_publishes_during_an_import_is_not_updated(root: str):
+    is_published = []
+
+    def publish_first(call: str, args: tuple) -> None:
+        # The import waits for the lock of the repo, which was free when it looked.
+        if call == "flock" and not is_published:
+            is_published.append(True)
+            publish(root, "ann", "chef", make_draft({"content": "Mine."}), publisher="ann")
+
+    with watched(publish_first):
+        outcome = bring_text(root, "a.csv", "title,prompt,owner\nChef,Theirs.,ann\n")
+    assert is_published and outcome.refused == ["ann/chef"]
+    assert latest(root, "ann/chef")[1] == "Mine."
+
+
+def test_file_names_need_not_be_text(root: str):
+    folder = Path(root).parent / "odd\udcff"
+    folder.mkdir()
+    (folder / "\udcff\udcfe.md").write_text("Hi.")
+    assert bring(root, folder).created == ["imported/prompt 1.0.0"]
+    assert latest(root, "imported/prompt")[0].changelog == "Imported from odd\ufffd"
+
+
+def test_a_column_without_a_name_is_no_contributor(root: str):
+    table = ",title,prompt\nann,A,x\n"
+    assert bring_text(root, "a.csv", table).created == ["imported/a 1.0.0"]
+
+
+def test_what_is_no_source(root: str):
+    with pytest.raises(OperatorError) as caught:
+        bring_text(root, "a.docx", "x")
+    assert ".csv" in str(caught.value)
+
+
+def test_no_content_folder(root: str):
+    Path(root).rmdir()
+    with pytest.raises(OperatorError) as caught:
+        bring_text(root, "a.csv", "title,prompt\nA,x\n")
+    assert "There is no content folder" in str(caught.value)
+
+
+def test_a_full_disk_stops_the_import(root: str, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.link", full)
+        with pytest.raises(RequestError) as caught:
+            bring_text(root, "a.csv", "title,prompt\nA,x\n")
+    assert caught.value.code == "storage_unavailable"
+    assert bring_text(root, "a.csv", "title,prompt\nA,x\n").created == ["imported/a 1.0.0"]
+    assert content.list_versions(root, "imported", "a").versions == [Version(1, 0, 0)]

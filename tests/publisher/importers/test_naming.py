@@ -1,0 +1,73 @@
+"""Names made of titles are names, and the same each time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model import names
+from publisher.importers.naming import Names, handle_of, name_of
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Code Review", "code-review"),
+        ("  Marauder’s Map!! ", "marauders-map"),
+        ("Müzisyenler için", "muzisyenler-icin"),
+        ("Недвижимость", "nedvizhimost"),
+        ("提示词", "tishici"),
+        ("C++ & C#", "c-c"),
+        ("5 ideas", "5-ideas"),
+        ("2048", "prompt"),
+        ("?!", "prompt"),
+        ("", "prompt"),
+        ("x" * 70, "x" * 64),
+        ("word " * 20, "-".join(["word"] * 13)),
+        ("a" * 31 + " " + "b" * 32, "a" * 31 + "-" + "b" * 32),
+        ("a" * 31 + " " + "b" * 33, "a" * 31),
+    ],
+)
+def test_name_of(title: str, name: str):
+    assert name_of(title) == name
+
+
+@pytest.mark.parametrize(
+    ("contributors", "handle"),
+    [
+        ("Ann", "ann"),
+        ("@f, @ann", "f"),
+        ("ann.b_c", "ann-b-c"),
+        ("ann@example.org", "ann"),
+        ("", "imported"),
+        (" , ann", "imported"),
+        ("???", "imported"),
+        ("API", "api-user"),
+        ("x" * 50, "x" * 39),
+    ],
+)
+def test_handle_of(contributors: str, handle: str):
+    assert handle_of(contributors, "imported") == handle
+
+
+def test_every_reserved_owner_has_a_way_out():
+    for owner in names.RESERVED_OWNERS:
+        assert names.check_new_owner(handle_of(owner, "imported")) == f"{owner}-user"
+
+
+def test_collisions():
+    given_names = Names()
+    titles = ["Chef", "chef", "Chef 2", "CHEF", "x" * 64, "x" * 64]
+    assert [given_names.give("ann", name_of(title)) for title in titles] == [
+        "chef", "chef-2", "chef-2-2", "chef-3", "x" * 64, "x" * 62 + "-2",
+    ]  # fmt: skip
+    assert given_names.give("bob", "chef") == "chef"
+
+
+@given(st.lists(st.text(max_size=100), max_size=8))
+def test_names_are_names(titles: list[str]):
+    given_names, again = Names(), Names()
+    found = [given_names.give("ann", name_of(title)) for title in titles]
+    assert all(names.check_repo(name) for name in found)
+    assert len(set(found)) == len(titles)
+    assert found == [again.give("ann", name_of(title)) for title in titles]
+    assert all(names.check_new_owner(handle_of(title, "imported")) for title in titles)

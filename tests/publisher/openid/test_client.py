@@ -1,0 +1,502 @@
+"""The client of an OpenID provider, against one that does each thing wrong; its settings."""
+
+import base64
+import hashlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.openid import client as openid_client
+from publisher.openid.client import FRESH_SECONDS, PAUSE_SECONDS, Begun, Client, Identity
+from publisher.openid.provider import make_provider
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX
+from publisher.web.environment import provider_from
+from tests.publisher.outside.test_fetch import trickling
+from tests.publisher.web.pages.openid_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    TOKEN,
+    FakeProvider,
+    fake_provider,
+)
+from tests.support.issuer import DISCOVERY, KEYS, MISSING, make_key
+from tests.support.servers import free_port
+
+CALLBACK = "http://127.0.0.1:8000/account/openid/callback"
+SETTINGS = {
+    "HUB_OPENID_ISSUER": "https://login.example.org",
+    "HUB_OPENID_CLIENT_ID": "hub",
+    "HUB_OPENID_CLIENT_SECRET": "quite-secret",
+}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def fake():
+    with fake_provider() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def client(fake: FakeProvider, clock: Clock) -> Client:
+    return Client(make_provider(fake.url, CLIENT_ID, "Fake", CLIENT_SECRET), CALLBACK, clock)
+
+
+def finish(client: Client, begun: Begun, **answer: str) -> Identity:
+    return client.finish(begun, {"state": begun.state, "code": "a-code"} | answer)
+
+
+def refusal(client: Client, begun: Begun, **answer: str) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        finish(client, begun, **answer)
+    return caught.value
+
+
+# The right way
+
+
+def test_a_visitor_is_sent_with_what_the_flow_asks_for(client: Client, fake: FakeProvider) -> None:
+    url, begun = client.begin()
+    challenge = hashlib.sha256(begun.code_verifier.encode()).digest()
+    assert url.startswith(f"{fake.url}/auth?")
+    assert dict(parse_qsl(urlsplit(url).query)) == {
+        "response_type": "code",
+        "client_id": CLIENT_ID,
+        "redirect_uri": CALLBACK,
+        "scope": "openid",
+        "state": begun.state,
+        "nonce": begun.nonce,
+        "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
+        "code_challenge_method": "S256",
+    }
+    assert client.begin()[1] != begun
+    assert len(set(begun)) == 3
+    assert min(map(len, begun)) >= 20
+
+
+def test_a_code_becomes_an_identity(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    fake.say(begun.nonce, aud=[CLIENT_ID])
+    assert finish(client, begun, iss=fake.url) == Identity(fake.url, "somebody")
+    (form,) = fake.forms
+    assert form.pop("authorization").startswith("Basic ")
+    assert form == {
+        "grant_type": "authorization_code",
+        "code": "a-code",
+        "code_verifier": begun.code_verifier,
+        "redirect_uri": CALLBACK,
+    }
+    assert fake.asked == {DISCOVERY: 1, TOKEN: 1, KEYS: 1}
+
+
+def test_the_secret_is_sent_as_the_provider_takes_it(client: Client, fake: FakeProvider) -> None:
+    fake.discovery["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+    _, begun = client.begin()
+    fake.say(begun.nonce)
+    finish(client, begun)
+    (form,) = fake.forms
+    assert (form["client_id"], form["client_secret"]) == (CLIENT_ID, CLIENT_SECRET)
+    assert form["authorization"] == ""
+
+
+# RFC 9864 calls it Ed25519; providers that sign so mostly do not yet.
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
+@pytest.mark.parametrize("alg", ["ES256", "PS256", "EdDSA"])
+def test_any_published_key_will_do(client: Client, fake: FakeProvider, alg: str) -> None:
+    _, begun = client.begin()
+    key = make_key("other", alg)
+    fake.keys += [{"kty": "AKP", "kid": "of-the-future", "alg": "ML-DSA-44"}, key.public_jwk()]
+    fake.say(begun.nonce, key=key)
+    assert finish(client, begun).subject == "somebody"
+
+
+def test_keys_that_are_replaced_are_found(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    fake.say(begun.nonce)
+    finish(client, begun)
+    key = make_key("newer")
+    fake.keys = [key.public_jwk()]
+    fake.say(begun.nonce, key=key)
+    assert finish(client, begun).subject == "somebody"
+    assert fake.asked[KEYS] == 2
+
+
+# An ID token with one thing wrong
+
+WRONG_CLAIMS = {
+    "another nonce": {"nonce": "another"},
+    "no nonce": {"nonce": MISSING},
+    "another audience": {"aud": "another"},
+    # The party that asked is not whom it is for.
+    "another audience, asked for by us": {"aud": "another", "azp": CLIENT_ID},
+    "several audiences, none of them us": {"aud": ["another", "third"], "azp": CLIENT_ID},
+    "for us and others, asked for by another": {"aud": [CLIENT_ID, "another"], "azp": "another"},
+    "for us and others, asked for by nobody": {"aud": [CLIENT_ID, "another"]},
+    "no audience": {"aud": MISSING},
+    "empty audience": {"aud": []},
+    "another issuer": {"iss": "https://login.example.org"},
+    "a list of issuers": {"iss": ["https://login.example.org"]},
+    "no issuer": {"iss": MISSING},
+    "expired": {"exp": int(time.time()) - openid_client.LEEWAY_SECONDS - 5},
+    "never expires": {"exp": MISSING},
+    "not good yet": {"nbf": int(time.time()) + 3600},
+    "expires at a word": {"exp": "tomorrow"},
+    "made at no time": {"iat": MISSING},
+    "no subject": {"sub": MISSING},
+    "empty subject": {"sub": ""},
+    "a number as subject": {"sub": 7},
+    "a subject without end": {"sub": "x" * 256},
+    "another access token": {"at_hash": "bm90LXRoaXMtb25lIQ"},
+}
+
+
+@pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=WRONG_CLAIMS)
+def test_wrong_claims_let_nobody_in(
+    client: Client, fake: FakeProvider, claims: dict[str, Any]
+) -> None:
+    _, begun = client.begin()
+    token = fake.say(begun.nonce, **claims)
+    error = refusal(client, begun)
+    assert error.code == "invalid_token"
+    assert "Fake" in str(error) and "nobody was signed in" in str(error)
+    assert token not in str(error)
+
+
+def test_only_published_keys_sign(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    # Made by itself, under the name of the published one.
+    thief = make_key("thief")._replace(kid=fake.key.kid)
+    fake.say(begun.nonce, key=thief)
+    assert refusal(client, begun).code == "invalid_token"
+    fake.say(begun.nonce, key=make_key("thief"))
+    assert refusal(client, begun).code == "invalid_token"
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "HS256", "RS999"])
+def test_only_signatures_with_a_public_key_count(
+    client: Client, fake: FakeProvider, alg: str
+) -> None:
+    # Even if the provider says that it uses others.
+    fake.discovery["id_token_signing_alg_values_supported"] = ["none", "HS256", "RS256"]
+    fake.keys.append({"kty": "oct", "kid": "shared", "k": "c2hhcmVkLXNlY3JldC1vZi10aGlydHktdHdv"})
+    _, begun = client.begin()
+    for kid in (fake.key.kid, "shared", MISSING):
+        token = fake.say(begun.nonce, headers={"alg": alg, "kid": kid})
+        assert refusal(client, begun).code == "invalid_token"
+        fake.give(token.rpartition(".")[0] + ".")
+        assert refusal(client, begun).code == "invalid_token"
+
+
+@pytest.mark.parametrize("id_token", [None, 7, "", "a.b.c", "…", ["x"], "x" * 200_000])
+def test_rubbish_is_no_id_token(client: Client, fake: FakeProvider, id_token: Any) -> None:
+    _, begun = client.begin()
+    fake.give(id_token)
+    assert refusal(client, begun).code == "invalid_token"
+
+
+@pytest.mark.parametrize("keys", [[], 5, None, ["x"], [{}], [{"kty": "RSA", "kid": "rsa-1"}]])
+def test_rubbish_is_no_key(client: Client, fake: FakeProvider, keys: Any) -> None:
+    _, begun = client.begin()
+    fake.keys = keys
+    fake.say(begun.nonce)
+    assert refusal(client, begun).code == "invalid_token"
+
+
+# Other answers
+
+
+def test_an_answer_of_another_provider_is_refused(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    fake.say(begun.nonce)
+    assert refusal(client, begun, iss="https://evil.example").code == "invalid_parameter"
+    assert not fake.forms, "it must not get the code"
+
+
+def test_an_answer_without_a_code_is_refused(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    assert refusal(client, begun, code="").code == "invalid_parameter"
+    assert not fake.forms
+
+
+def test_what_the_provider_refuses_is_said(client: Client) -> None:
+    _, begun = client.begin()
+    denied = refusal(client, begun, error="access_denied", error_description="too late " * 99)
+    assert denied.code == "invalid_token"
+    assert "did not confirm it: too late" in str(denied)
+    assert len(str(denied)) < 400
+    assert "invalid_scope" in str(refusal(client, begun, error="invalid_scope"))
+    assert refusal(client, begun, error="temporarily_unavailable").code == "unavailable"
+
+
+def test_a_code_is_good_once(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    error = refusal(client, begun)
+    assert error.code == "invalid_token"
+    assert "used already" in str(error)
+
+
+def test_a_wrong_secret_is_for_the_operator_to_mend(client: Client, fake: FakeProvider) -> None:
+    _, begun = client.begin()
+    fake.reply = 401, {"error": "invalid_client"}
+    with pytest.raises(OperatorError, match=r"refuses this hub with 'invalid_client'") as caught:
+        finish(client, begun)
+    assert CALLBACK in str(caught.value)
+    assert CLIENT_SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reply", [(500, {}), (503, b"<h1>Sorry"), (200, b"<h1>Sorry"), (200, []), (429, b"slow down")]
+)
+def test_a_provider_that_fails_is_unavailable(
+    client: Client, fake: FakeProvider, reply: tuple[int, Any]
+) -> None:
+    _, begun = client.begin()
+    fake.reply = reply
+    assert refusal(client, begun).code == "unavailable"
+
+
+def test_the_secret_follows_no_redirect(client: Client, fake: FakeProvider) -> None:
+    with fake_provider() as other:
+        _, begun = client.begin()
+        fake.headers = {"Location": other.url + TOKEN}
+        fake.reply = 307, {}
+        assert refusal(client, begun).code == "unavailable"
+        assert not other.asked
+
+
+# What it says of itself
+
+
+def test_it_is_asked_when_it_is_needed_and_then_each_hour(
+    client: Client, fake: FakeProvider, clock: Clock
+) -> None:
+    assert not fake.asked
+    client.begin()
+    clock.now += FRESH_SECONDS - 1
+    client.begin()
+    assert fake.asked[DISCOVERY] == 1
+    clock.now += 1
+    fake.discovery["authorization_endpoint"] = f"{fake.url}/newer"
+    assert client.begin()[0].startswith(f"{fake.url}/newer?")
+
+
+def test_an_issuer_may_end_with_a_slash(fake: FakeProvider) -> None:
+    issuer = f"{fake.url}/"
+    fake.discovery["issuer"] = issuer
+    client = Client(make_provider(issuer, CLIENT_ID, None, CLIENT_SECRET), CALLBACK)
+    _, begun = client.begin()
+    fake.say(begun.nonce, iss=issuer)
+    assert finish(client, begun).issuer == issuer
+
+
+def test_one_that_is_down_is_not_asked_all_the_time(
+    client: Client, fake: FakeProvider, clock: Clock
+) -> None:
+    fake.status = 503
+    for _ in range(3):
+        with pytest.raises(RequestError, match="Fake cannot be reached") as caught:
+            client.begin()
+        assert caught.value.code == "unavailable"
+    assert fake.asked[DISCOVERY] == 1
+    fake.status = None
+    clock.now += PAUSE_SECONDS
+    client.begin()
+    # Afterwards, what it said before will do.
+    clock.now += FRESH_SECONDS
+    fake.status = 503
+    client.begin()
+    client.begin()
+    assert fake.asked[DISCOVERY] == 3
+
+
+def test_all_who_come_at_once_wait_for_one_answer(client: Client, fake: FakeProvider) -> None:
+    made = []
+    threads = [threading.Thread(target=lambda: made.append(client.begin())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({begun.state for _, begun in made}) == 8
+    assert fake.asked[DISCOVERY] == 1
+
+
+def test_one_that_is_not_there_is_unavailable() -> None:
+    provider = make_provider(f"http://127.0.0.1:{free_port()}", "hub", None, "secret")
+    with pytest.raises(RequestError, match=r"127\.0\.0\.1 cannot be reached") as caught:
+        Client(provider, CALLBACK).begin()
+    assert caught.value.code == "unavailable"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"issuer": "https://login.example.org"},
+        {"issuer": None},
+        {"token_endpoint": "http://login.example.org/token"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"jwks_uri": None},
+        {"token_endpoint": ["https://login.example.org"]},
+    ],
+)
+def test_one_that_says_something_strange_is_for_the_operator(
+    client: Client, fake: FakeProvider, wrong: dict[str, Any]
+) -> None:
+    fake.discovery |= wrong
+    with pytest.raises(OperatorError, match=r"OpenID (issuer|provider)"):
+        client.begin()
+
+
+def test_what_is_no_discovery_document_is_for_nobody(client: Client, fake: FakeProvider) -> None:
+    fake.headers = {"Location": "https://login.example.org"}
+    fake.status = 302
+    with pytest.raises(RequestError, match="cannot be reached"):
+        client.begin()
+
+
+# One that is slow
+
+
+@pytest.mark.parametrize("field", ["token_endpoint", "jwks_uri"])
+def test_an_answer_that_trickles_is_not_waited_for(
+    client: Client, fake: FakeProvider, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+        fake.discovery[field] = slow
+        _, begun = client.begin()
+        fake.say(begun.nonce)
+        monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+        assert refusal(client, begun).code == "unavailable"
+
+
+def test_a_discovery_that_trickles_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+    with trickling(b"HTTP/1.1 200 OK\r\nX-Slow: ") as slow:
+        client = Client(make_provider(slow, CLIENT_ID, "Slow", CLIENT_SECRET), CALLBACK)
+        with pytest.raises(RequestError, match="Slow cannot be reached"):
+            client.begin()
+
+
+@pytest.mark.parametrize("field", ["token_endpoint", "jwks_uri"])
+def test_what_is_too_large_is_not_read(client: Client, fake: FakeProvider, field: str) -> None:
+    _, begun = client.begin()
+    fake.say(begun.nonce)
+    if field == "token_endpoint":
+        fake.reply = 200, fake.reply[1] | {"more": "x" * DOCUMENT_BYTES_MAX}
+    else:
+        fake.keys.append({"more": "x" * DOCUMENT_BYTES_MAX})
+    assert refusal(client, begun).code == "unavailable"
+
+
+def test_nobody_waits_long_for_what_another_asks(
+    client: Client, fake: FakeProvider, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("publisher.openid.client.WAIT_SECONDS", 0.01)
+    asked, go_on = threading.Event(), threading.Event()
+    answer = fake.answer
+
+    def slowly(*request: Any) -> tuple[int, Any]:
+        asked.set()
+        assert go_on.wait(20)
+        return answer(*request)
+
+    fake.answer = slowly
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.begin)
+        try:
+            assert asked.wait(20)
+            with pytest.raises(RequestError, match="cannot be reached"):
+                client.begin()
+            assert not first.done()
+        finally:
+            go_on.set()
+        assert first.result(20)
+        # Who knows what it said before does not wait at all.
+        clock.now += FRESH_SECONDS
+        asked.clear()
+        go_on.clear()
+        second = pool.submit(client.begin)
+        try:
+            assert asked.wait(20)
+            assert client.begin()
+            assert not second.done()
+        finally:
+            go_on.set()
+
+
+# Settings
+
+
+def test_no_settings_are_no_provider() -> None:
+    assert provider_from({}) is None
+    assert provider_from({"HUB_OPENID_ISSUER": "", "HUB_OPENID_CLIENT_SECRET_FILE": ""}) is None
+
+
+def test_settings_of_the_environment(tmp_path: Path) -> None:
+    provider = provider_from(SETTINGS)
+    assert provider == make_provider(
+        "https://login.example.org", "hub", "login.example.org", "quite-secret"
+    )
+    assert "quite-secret" not in repr(provider)
+    file = tmp_path / "secret"
+    file.write_text("of-a-file\n")
+    named = {name: SETTINGS[name] for name in ("HUB_OPENID_ISSUER", "HUB_OPENID_CLIENT_ID")} | {
+        "HUB_OPENID_CLIENT_SECRET_FILE": str(file),
+        "HUB_OPENID_NAME": "Staff",
+    }
+    provider = provider_from(named)
+    assert (provider.client_secret, provider.name) == ("of-a-file", "Staff")
+
+
+@pytest.mark.parametrize("missing", SETTINGS)
+def test_settings_are_whole_or_not_there(missing: str) -> None:
+    given = {name: value for name, value in SETTINGS.items() if name != missing}
+    with pytest.raises(OperatorError, match=r"give also the (issuer|client ID|client secret)"):
+        provider_from(given)
+
+
+@pytest.mark.parametrize(
+    "issuer",
+    [
+        "http://login.example.org", "login.example.org", "https://", "ftp://login.example.org",
+        "https://me:word@login.example.org", "https://login.example.org?a=b",
+        "https://login.example.org#a", "https://login.example.org:0", "https://lo gin.example.org",
+        "https://[::1", "https://login.example.org:x",
+    ],
+)  # fmt: skip
+def test_an_issuer_is_asked_in_private(issuer: str) -> None:
+    with pytest.raises(OperatorError, match="cannot be an OpenID issuer"):
+        provider_from(SETTINGS | {"HUB_OPENID_ISSUER": issuer})
+
+
+def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    variable = "HUB_OPENID_CLIENT_SECRET_FILE"
+    with pytest.raises(OperatorError, match="not both"):
+        provider_from(SETTINGS | {variable: str(tmp_path / "secret")})
+    bare = {name: value for name, value in SETTINGS.items() if "SECRET" not in name}
+    with pytest.raises(OperatorError, match=r"Cannot read .*missing.*No such file"):
+        provider_from(bare | {variable: str(tmp_path / "missing")})
+    empty, binary = tmp_path / "empty", tmp_path / "binary"
+    empty.write_text("\n")
+    binary.write_bytes(b"\xff\xfe")
+    with pytest.raises(OperatorError, match="is empty"):
+        provider_from(bare | {variable: str(empty)})
+    with pytest.raises(OperatorError, match="not UTF-8"):
+        provider_from(bare | {variable: str(binary)})

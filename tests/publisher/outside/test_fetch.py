@@ -1,0 +1,129 @@
+"""Asking other servers: how long, and for how much."""
+
+import contextlib
+import gzip
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
+from tests.hosts.test_caddy import make_certificate
+from tests.support.servers import DEADLINE_SECONDS
+
+DROP_SECONDS = 0.01
+
+
+@contextlib.contextmanager
+def trickling(begin: bytes, certificate: tuple[str, str] | None = None) -> Iterator[str]:
+    """The URL of a server that answers so at once, then with a byte now and then for longer than
+    any test waits.
+    """
+    with answering(begin, b"x" * int(DEADLINE_SECONDS / DROP_SECONDS), certificate) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def answering(
+    begin: bytes, drops: bytes = b"", certificate: tuple[str, str] | None = None
+) -> Iterator[str]:
+    """The URL of a server with this one answer, whose ``drops`` come one after the other."""
+    ended = threading.Event()
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return  # it is closed
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65_536)
+                connection.sendall(begin)
+                for drop in drops:
+                    if ended.wait(DROP_SECONDS):
+                        return
+                    connection.sendall(bytes([drop]))
+
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = listener.getsockname()[1]
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            listener = stack.enter_context(context.wrap_socket(listener, server_side=True))
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
+        finally:
+            ended.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def reason(url: str) -> str:
+    with pytest.raises(FetchError) as caught:
+        fetch_json(url)
+    return str(caught.value)
+
+
+SLOW = [
+    b"",
+    b"HTTP/1.1 ",
+    b"HTTP/1.1 200 OK\r\nX-Slow: ",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186A0\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("begin", SLOW)
+def test_a_byte_now_and_then_is_no_answer(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+    with trickling(begin) as url:
+        assert "no answer in" in reason(url)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """One for 127.0.0.1, which is trusted here."""
+    made = make_certificate(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", made[0])
+    return made
+
+
+def test_the_same_over_tls(
+    certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    with answering(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n", b'{"a": 1}', certificate
+    ) as url:
+        assert fetch_json(url) == {"a": 1}
+    with trickling(SLOW[2], certificate) as url:
+        monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.3)
+        assert "no answer in" in reason(url)
+
+
+def test_an_answer_in_pieces_is_whole() -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with answering(head, b'4\r\n{"a"\r\n4\r\n: 1}\r\n0\r\n\r\n') as url:
+        assert fetch_json(url) == {"a": 1}
+
+
+def test_an_answer_that_ends_too_soon_is_none() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}") as url:
+        assert "no connection" in reason(url)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_no_more_is_read_than_a_document_may_have(is_packed: bool) -> None:
+    body, encoding = b" " * (DOCUMENT_BYTES_MAX + 1), b"identity"
+    if is_packed:
+        body, encoding = gzip.compress(body * 20), b"gzip"
+        assert len(body) < DOCUMENT_BYTES_MAX
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
+    with answering(head % (encoding, len(body)) + body) as url:
+        assert f"more than {DOCUMENT_BYTES_MAX:,} bytes" in reason(url)

@@ -1,0 +1,645 @@
+"""ID tokens of CI jobs: what the right ones say, and each claim wrong in turn."""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import requests
+from cryptography.hazmat.primitives import serialization
+from hypothesis import given
+from hypothesis import strategies as st
+from joserfc import jwk
+
+from builder.model.errors import RequestError
+from publisher.trusted.claims import (
+    LEEWAY_SECONDS,
+    LIFE_SECONDS_MAX,
+    RSA_BITS_MIN,
+    TOKEN_BYTES_MAX,
+    Job,
+    fold,
+    verify,
+)
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.trusted.keys import KeyRing
+from tests.support.catalogues import BASE_URL
+from tests.support.issuer import KEYS, MISSING, Key, TestIssuer, claims_of, issuer, make_key
+
+AT = 1_769_851_815
+HOST = "HOST"  # in the place of the issuer's host, where a test does not know it yet
+
+
+@pytest.fixture
+def live() -> Iterator[TestIssuer]:
+    with issuer() as running:
+        yield running
+
+
+class Verifier:
+    """Verifies as a hub that believes this issuer alone, at AT and so many seconds later."""
+
+    def __init__(self, kind: str, live: TestIssuer) -> None:
+        self.kind = kind
+        self.live = live
+        self.issuers = [Issuer(kind, live.url)]
+        self.keys = KeyRing(self.issuers)
+
+    def token(self, **changes: Any) -> str:
+        make = self.live.token if self.kind == "github" else self.live.gitlab_token
+        host = self.live.url.partition("://")[2]
+        filled = {
+            name: value.replace(HOST, host) if isinstance(value, str) else value
+            for name, value in changes.items()
+        }
+        return make(**{"now": AT} | filled)
+
+    def job(self, token: str, later: float = 0) -> Job:
+        now = datetime.fromtimestamp(AT + later, UTC)
+        return verify(token, self.issuers, self.keys, BASE_URL, now)
+
+    def refusal(self, token: str, later: float = 0) -> RequestError:
+        with pytest.raises(RequestError) as caught:
+            self.job(token, later)
+        # What the token says may be told, and never the token.
+        for part in token.split("."):
+            assert len(part) < 20 or part not in str(caught.value)
+        assert len(str(caught.value)) < 2000
+        return caught.value
+
+
+@pytest.fixture
+def github(live: TestIssuer) -> Verifier:
+    return Verifier("github", live)
+
+
+@pytest.fixture
+def gitlab(live: TestIssuer) -> Verifier:
+    return Verifier("gitlab", live)
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def either(request: pytest.FixtureRequest, live: TestIssuer) -> Verifier:
+    return Verifier(request.param, live)
+
+
+# The right ones
+
+
+def test_a_job_of_github(github: Verifier):
+    workflow = "octo/prompts/.github/workflows/Publish.yml@refs/tags/v1"
+    token = github.token(
+        repository="Octo/Prompts", environment="Release", jti="abc", job_workflow_ref=workflow,
+        ref="refs/heads/topic",
+    )  # fmt: skip
+    assert github.job(token) == Job(
+        issuer=github.live.url, kind="github", project="octo/prompts", project_id="74",
+        workflow="Publish.yml", environment="release", ref="refs/heads/topic",
+        workflow_ref="refs/tags/v1", run="run 1234567890",
+        token_hash=hashlib.sha256(f"{github.live.url}\nabc".encode()).digest(),
+        expires_at=AT + 300 + LEEWAY_SECONDS,
+    )  # fmt: skip
+
+
+# In lower case, or where case does not count, each is read as a letter of ASCII.
+LIKE_ASCII = {
+    "Kelvin sign": "\u212a",
+    "long s": "\u017f",
+    "dotted I": "\u0130",
+    "dotless i": "\u0131",
+}
+
+
+@pytest.mark.parametrize("letter", LIKE_ASCII.values(), ids=LIKE_ASCII)
+def test_letters_that_pass_for_those_of_ascii_stay(github: Verifier, letter: str):
+    job = github.job(github.token(environment=f"Doc{letter}erS"))
+    assert job.environment == f"doc{letter}ers"
+    assert fold(f"AZ{letter}az") == f"az{letter}az"
+
+
+@pytest.mark.parametrize(("ascii", "letter"), [*zip("ksii", LIKE_ASCII.values(), strict=True)])
+def test_no_other_repository_passes_for_the_jobs(github: Verifier, ascii: str, letter: str):
+    workflow = f"octo/prompts{ascii}/.github/workflows/publish.yml@refs/heads/main"
+    token = github.token(repository=f"octo/prompts{letter}", job_workflow_ref=workflow)
+    assert "another repository" in str(github.refusal(token))
+
+
+def test_a_job_of_gitlab(gitlab: Verifier):
+    token = gitlab.token(project_path="Acme/Team/Prompts", jti="abc")
+    assert gitlab.job(token) == Job(
+        issuer=gitlab.live.url, kind="gitlab", project="acme/team/prompts", project_id="20",
+        workflow=".gitlab-ci.yml", environment="", ref="refs/heads/main",
+        workflow_ref="refs/heads/main",
+        run=f"{gitlab.live.url}/Acme/Team/Prompts/-/jobs/302",
+        token_hash=hashlib.sha256(f"{gitlab.live.url}\nabc".encode()).digest(),
+        expires_at=AT + 3600 + LEEWAY_SECONDS,
+    )  # fmt: skip
+    assert gitlab.job(gitlab.token(environment="Prod/EU")).environment == "Prod/EU"
+    assert gitlab.job(gitlab.token(environment=None)).environment == ""
+
+
+def test_runs_of_githubs_own_have_a_page(live: TestIssuer):
+    class Keys:
+        """Those of the issuer in this test, in the name of GitHub's."""
+
+        def key_for(self, _: Issuer, kid: str):
+            return KeyRing([there]).key_for(there, kid)
+
+    there = Issuer("github", live.url)
+    token = live.token(now=AT, iss=DEFAULT_ISSUERS[0].url)
+    job = verify(token, DEFAULT_ISSUERS, Keys(), BASE_URL, datetime.fromtimestamp(AT, UTC))
+    assert job.run == "https://github.com/octo/prompts/actions/runs/1234567890"
+
+
+@pytest.mark.parametrize(
+    ("claim", "workflow", "ref"),
+    [
+        ("octo/prompts/.github/workflows/a.yaml@refs/heads/x@y/z", "a.yaml", "refs/heads/x@y/z"),
+        ("octo/prompts/.github/workflows/a@b.yml@refs/heads/a.yml@refs/x", "a@b.yml",
+         "refs/heads/a.yml@refs/x"),
+        ("OCTO/prompts/.github/workflows/a.yml@" + "0" * 40, "a.yml", "0" * 40),
+        ("octo/prompts/.github/workflows/a.yml@x.yml@refs/heads/main", "a.yml@x.yml",
+         "refs/heads/main"),
+    ],
+)  # fmt: skip
+def test_workflows_of_github(github: Verifier, claim: str, workflow: str, ref: str):
+    job = github.job(github.token(job_workflow_ref=claim))
+    assert (job.workflow, job.workflow_ref) == (workflow, ref)
+
+
+@pytest.mark.parametrize(
+    ("path", "workflow", "ref"),
+    [
+        ("ci/publish.yml@refs/tags/v1", "ci/publish.yml", "refs/tags/v1"),
+        ("a.yml@refs/heads/x@refs/heads/main", "a.yml", "refs/heads/x@refs/heads/main"),
+    ],
+)
+def test_pipelines_of_gitlab(gitlab: Verifier, path: str, workflow: str, ref: str):
+    job = gitlab.job(gitlab.token(ci_config_ref_uri=f"{HOST}/acme/team/prompts//{path}"))
+    assert (job.workflow, job.workflow_ref) == (workflow, ref)
+
+
+@pytest.mark.parametrize(
+    ("claims", "ref"),
+    [
+        ({}, "refs/heads/main"),
+        ({"ref_path": MISSING}, "refs/heads/main"),
+        ({"ref_path": None, "ref": "a/b"}, "refs/heads/a/b"),
+        ({"ref_path": MISSING, "ref_type": "tag"}, "refs/tags/main"),
+        ({"ref_path": "refs/tags/main"}, "refs/tags/main"),
+        ({"ref_path": MISSING, "ref": "refs/heads/main"}, "refs/heads/refs/heads/main"),
+        ({"ref_path": MISSING, "ref": "refs/heads/main", "ref_type": "tag"},
+         "refs/tags/refs/heads/main"),
+        ({"ref_path": MISSING, "ref_type": MISSING}, ""),
+        ({"ref_path": MISSING, "ref_type": "other"}, ""),
+        ({"ref_path": MISSING, "ref": MISSING}, ""),
+        ({"ref_path": MISSING, "ref": ""}, ""),
+    ],
+)  # fmt: skip
+def test_what_jobs_of_gitlab_run_on(gitlab: Verifier, claims: dict[str, Any], ref: str):
+    assert gitlab.job(gitlab.token(**claims)).ref == ref
+
+
+def test_what_jobs_of_github_run_on(github: Verifier):
+    for ref in ("refs/heads/a/b", "refs/tags/main", "refs/pull/7/merge"):
+        assert github.job(github.token(ref=ref)).ref == ref
+    assert github.job(github.token(ref=MISSING)).ref == ""
+
+
+@pytest.mark.parametrize(
+    ("ref", "file", "branch", "place"),
+    [
+        ("refs/heads/a/b", "refs/heads/a/b", "a/b", "on refs/heads/a/b"),
+        ("refs/heads/a", "refs/heads/main", "", "on refs/heads/a with the file of refs/heads/main"),
+        ("refs/heads/main", "refs/tags/main", "",
+         "on refs/heads/main with the file of refs/tags/main"),
+        ("refs/tags/main", "refs/tags/main", "", "on refs/tags/main"),
+        ("", "refs/heads/main", "", "on no branch or tag with the file of refs/heads/main"),
+    ],
+)  # fmt: skip
+def test_the_branch_of_a_job(github: Verifier, ref: str, file: str, branch: str, place: str):
+    workflow = f"octo/prompts/.github/workflows/a.yml@{file}"
+    job = github.job(github.token(ref=ref, job_workflow_ref=workflow))
+    assert (job.branch, job.place()) == (branch, place)
+
+
+def test_an_issuer_with_a_path(live: TestIssuer):
+    url = f"{live.url}/git"
+    there = [Issuer("gitlab", url)]
+    live.replace("/git/.well-known/openid-configuration",
+                 {"issuer": url, "jwks_uri": live.url + KEYS})  # fmt: skip
+    host = url.partition("://")[2]
+    token = live.gitlab_token(
+        now=AT, iss=url, ci_config_ref_uri=f"{host}/acme/team/prompts//a.yml@refs/heads/main"
+    )
+    job = verify(token, there, KeyRing(there), BASE_URL, datetime.fromtimestamp(AT, UTC))
+    assert job.run == f"{url}/acme/team/prompts/-/jobs/302"
+
+
+def test_what_the_runner_of_github_gives(live: TestIssuer):
+    there = [Issuer("github", live.url)]
+    live.job = {"environment": "prod"}
+    env = live.env()
+    url = f"{env['ACTIONS_ID_TOKEN_REQUEST_URL']}&audience={quote(BASE_URL, safe='')}"
+    answer = requests.get(url, timeout=20)
+    assert answer.status_code == 401
+    secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
+    answer = requests.get(url, headers={"Authorization": f"bearer {secret}"}, timeout=20)
+    job = verify(answer.json()["value"], there, KeyRing(there), BASE_URL)
+    assert (job.project, job.environment) == ("octo/prompts", "prod")
+
+
+def test_the_present_is_now(live: TestIssuer):
+    there = [Issuer("github", live.url)]
+    assert verify(live.token(), there, KeyRing(there), BASE_URL).project == "octo/prompts"
+    with pytest.raises(RequestError, match="expired"):
+        verify(live.token(now=AT), there, KeyRing(there), BASE_URL)
+
+
+# RFC 9864 calls it Ed25519; issuers that sign so mostly do not yet.
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
+@pytest.mark.parametrize("alg", ["RS256", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"])
+def test_algorithms(github: Verifier, alg: str):
+    key = make_key(f"an-{alg}", alg)
+    github.live.keys = [key]
+    assert github.job(github.token()).project == "octo/prompts"
+    assert claims_of(github.token())["repository"] == "octo/prompts"
+
+
+def test_keys_that_are_rotated(either: Verifier):
+    old = either.token()
+    either.live.rotate()
+    assert either.job(either.token())
+    assert either.job(old)
+
+
+def test_keys_that_are_kept(either: Verifier):
+    assert either.job(either.token())
+    either.live.fail(503)
+    assert either.job(either.token())
+
+
+def test_keys_that_cannot_be_had(either: Verifier):
+    either.live.fail(503)
+    assert either.refusal(either.token()).code == "unavailable"
+
+
+def test_another_token_has_another_hash(either: Verifier):
+    assert either.job(either.token(jti="a")).token_hash != either.job(
+        either.token(jti="b")
+    ).token_hash  # fmt: skip
+    assert either.job(either.token(jti="a")) == either.job(either.token(jti="a"))
+
+
+# Signatures
+
+
+def forge(claims: dict, header: Any, sign: Callable[[bytes], bytes]) -> str:
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=") for one in (header, claims)
+    ]
+    signature = base64.urlsafe_b64encode(sign(b".".join(parts))).rstrip(b"=")
+    return b".".join((*parts, signature)).decode()
+
+
+def test_signed_by_another_key(either: Verifier):
+    stolen = make_key("another")._replace(kid="rsa-1")
+    error = either.refusal(either.token(key=stolen))
+    assert error.code == "invalid_token"
+    assert "not signed by" in str(error)
+
+
+def test_changed_after_it_was_signed(either: Verifier):
+    header, claims, signature = either.token().split(".")
+    changed = claims_of(either.token()) | {"aud": BASE_URL, "sub": "repo:octo/other"}
+    other = forge(changed, {}, lambda _: b"").split(".")[1]
+    assert "not signed by" in str(either.refusal(f"{header}.{other}.{signature}"))
+    assert "not signed by" in str(either.refusal(f"{header}.{claims}.{signature[4:]}"))
+    assert "not signed by" in str(either.refusal(f"{header}.{claims}."))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "", None, 7, ["RS256"], "RS1"])
+def test_signed_with_nothing(either: Verifier, algorithm: object):
+    claims = claims_of(either.token())
+    for header in ({"alg": algorithm, "kid": "rsa-1"}, {"alg": algorithm}):
+        error = either.refusal(forge(claims, header, lambda _: b""))
+        assert error.code == "invalid_token"
+    assert not either.live.asked
+
+
+@pytest.mark.parametrize("form", ["pem", "der", "jwk"])
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+def test_signed_with_the_public_key_as_a_secret(either: Verifier, algorithm: str, form: str):
+    key = either.live.keys[0]
+    public = key.private.public_key
+    encoding = serialization.Encoding.PEM if form == "pem" else serialization.Encoding.DER
+    secret = (
+        json.dumps(key.public_jwk()).encode() if form == "jwk"
+        else public.public_bytes(encoding, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )  # fmt: skip
+    digest = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}[algorithm]
+    token = forge(
+        claims_of(either.token()), {"alg": algorithm, "kid": key.kid},
+        lambda text: hmac.digest(secret, text, digest),
+    )  # fmt: skip
+    error = either.refusal(token)
+    assert error.code == "invalid_token"
+    assert f"'{algorithm}'" in str(error)
+
+
+def test_signed_with_another_algorithm_than_the_keys(either: Verifier):
+    token = either.token(key=make_key("rsa-1")._replace(alg="PS256"))
+    assert "its key is for RS256" in str(either.refusal(token))
+    token = either.token(headers={"alg": "ES256"})
+    assert "its key is for RS256" in str(either.refusal(token))
+
+
+@pytest.mark.filterwarnings("ignore:Key size should be")
+@pytest.mark.parametrize("alg", ["RS256", "PS256"])
+def test_signed_with_a_key_that_is_too_short(either: Verifier, alg: str):
+    either.live.keys = [Key("weak", alg, jwk.generate_key("RSA", RSA_BITS_MIN - 8))]
+    assert "not signed by" in str(either.refusal(either.token()))
+
+
+@pytest.mark.parametrize("header", [["alg"], "alg", 7, None])
+def test_a_header_that_is_no_object(either: Verifier, header: Any):
+    claims = claims_of(either.token())
+    assert "no signed JWT" in str(either.refusal(forge(claims, header, lambda _: b"")))
+
+
+@pytest.mark.parametrize("kid", [MISSING, None, 7, ["rsa-1"], "", "unknown", "x" * 5000])
+def test_kid_is_wrong(either: Verifier, kid: object):
+    assert either.refusal(either.token(headers={"kid": kid})).code == "invalid_token"
+
+
+def test_a_key_in_the_header_is_not_used(either: Verifier):
+    mine = make_key("mine")
+    for header in (
+        {"jwk": mine.public_jwk()}, {"jwk": mine.public_jwk(), "kid": "rsa-1"},
+        {"jku": "https://evil.example/keys", "kid": "rsa-1"},
+    ):  # fmt: skip
+        assert either.refusal(either.token(key=mine, headers=header)).code == "invalid_token"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [{"crit": []}, {"crit": None}, {"crit": 7}, {"crit": ["alg"]}, {"crit": ["x"], "x": 1},
+     {"crit": ["b64"]}, {"crit": ["b64"], "b64": False}, {"b64": False}],
+)  # fmt: skip
+def test_extensions_that_must_be_understood(either: Verifier, header: dict[str, Any]):
+    assert "no signed JWT" in str(either.refusal(either.token(headers=header)))
+
+
+def test_a_long_header(either: Verifier):
+    assert either.job(either.token(headers={"x5c": ["x" * 4000], "more": [7]}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "x", "..", "a.b.c", "e30.e30.", "e30.W10.", "W10.e30.", "a" * (TOKEN_BYTES_MAX + 1),
+        "é.é.é", "\ud800.a.b", "\0", "eyJhbGciOiJub25lIn0", "Bearer a.b.c", "null",
+        "eyJhbGciOiJSUzI1NiJ9.W10.", "eyJhbGciOiJSUzI1NiJ9.e30=.", "eyJhbGciOiJSUzI1NiJ9.e30.a",
+        "eyJhbGciOiJSUzI1NiJ9." + base64.urlsafe_b64encode(b"[" * 9000).decode() + ".e30",
+        base64.urlsafe_b64encode(b"[" * 9000).decode() + ".e30.e30",
+    ],
+)  # fmt: skip
+def test_that_is_no_token(either: Verifier, text: str):
+    assert either.refusal(text).code == "invalid_token"
+    assert not either.live.asked
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_refused(text: str):
+    with pytest.raises(RequestError) as caught:
+        verify(text, DEFAULT_ISSUERS, KeyRing(DEFAULT_ISSUERS), BASE_URL)
+    assert caught.value.code == "invalid_token"
+
+
+def test_the_longest_token(either: Verifier):
+    short = either.token(padding="")
+    room = TOKEN_BYTES_MAX - len(short)
+    # Three bytes are four characters.
+    assert either.job(either.token(padding="x" * (room * 3 // 4 - 8)))
+    assert "at most 16,384" in str(either.refusal(either.token(padding="x" * room)))
+
+
+# Claims of both
+
+JSON_VALUES = [None, "", 7, True, ["x"], {"a": "b"}, "x\ny", "\ud800", "x" * 1001]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [MISSING, "https://evil.example", "https://gitlab.com", f"http://{HOST}/", f"HTTP://{HOST}",
+     f"http://{HOST}.evil.example", None, "", 7, [f"http://{HOST}"]],
+)  # fmt: skip
+def test_issuer_is_unknown(either: Verifier, url: object):
+    error = either.refusal(either.token(iss=url))
+    assert error.code == "invalid_token"
+    assert "(iss)" in str(error) and either.live.url in str(error)
+    assert not either.live.asked
+
+
+@pytest.mark.parametrize(
+    ("came", "shown"),
+    [("x" * 999, f"'{'x' * 199}…"), (["a", 7], "['a', 7]"), (True, "True"), ("é\n", r"'\xe9\n'"),
+     ([["a"]], "nested data"), ({"a": "b"}, "nested data"), (None, "missing")],
+)  # fmt: skip
+def test_how_claims_are_quoted(either: Verifier, came: object, shown: str):
+    assert f"(iss) is {shown}, and" in str(either.refusal(either.token(iss=came)))
+
+
+@pytest.mark.parametrize(
+    "audience",
+    [MISSING, None, "", "https://github.com/octo", BASE_URL + "/", BASE_URL.upper(), [],
+     [BASE_URL, "https://other.example"], [BASE_URL, BASE_URL], [[BASE_URL]], {BASE_URL: 1}, 7,
+     BASE_URL + "/api", f" {BASE_URL}"],
+)  # fmt: skip
+def test_audience_is_wrong(either: Verifier, audience: object):
+    error = either.refusal(either.token(aud=audience))
+    assert error.code == "invalid_token"
+    assert "(aud)" in str(error) and repr(BASE_URL) in str(error)
+
+
+def test_audience_may_be_a_list_of_one(either: Verifier):
+    assert either.job(either.token(aud=[BASE_URL]))
+
+
+def test_expired(either: Verifier):
+    token = either.token(exp=AT)
+    for later in (-1, 0, LEEWAY_SECONDS - 1, LEEWAY_SECONDS - 0.01):
+        assert either.job(token, later)
+    error = either.refusal(token, LEEWAY_SECONDS)
+    assert error.code == "token_expired"
+    assert "2026-01-31T09:30:15Z" in str(error) and "2026-01-31T09:31:15Z" in str(error)
+
+
+def test_an_expired_token_tells_of_clocks(either: Verifier):
+    error = either.refusal(either.token(exp=AT + 300, iat=AT), 420)
+    assert (
+        "If it is new, a clock is wrong: the CI's said 2026-01-31T09:30:15Z when it was made "
+        "(iat), this hub's says 2026-01-31T09:37:15Z."
+    ) in str(error)
+    error = either.refusal(either.token(exp=AT, iat=MISSING), 420)
+    assert str(error).endswith("a clock is wrong: this hub's says 2026-01-31T09:37:15Z.")
+
+
+def test_a_fraction_of_a_second_counts(either: Verifier):
+    token = either.token(exp=AT + 0.5)
+    assert either.job(token, LEEWAY_SECONDS + 0.4).expires_at == AT + LEEWAY_SECONDS + 1
+    assert either.refusal(token, LEEWAY_SECONDS + 0.5).code == "token_expired"
+
+
+@pytest.mark.parametrize("claim", ["nbf", "iat"])
+def test_not_yet(either: Verifier, claim: str):
+    token = either.token(**{claim: AT + LEEWAY_SECONDS})
+    assert either.job(token)
+    error = either.refusal(token, -1)
+    assert error.code == "invalid_token"
+    assert f"({claim})" in str(error)
+    assert either.job(either.token(**{claim: MISSING}))
+
+
+def test_it_must_expire_within_a_day(either: Verifier):
+    edge = AT + LIFE_SECONDS_MAX + LEEWAY_SECONDS
+    assert either.job(either.token(exp=edge))
+    assert "more than a day" in str(either.refusal(either.token(exp=edge + 1)))
+    assert "never expires" in str(either.refusal(either.token(exp=MISSING)))
+
+
+@pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
+@pytest.mark.parametrize(
+    "value", [None, "", str(AT), True, [AT], float("nan"), float("inf"), -1, 10**400, {}]
+)
+def test_times_that_are_none(either: Verifier, claim: str, value: object):
+    error = either.refusal(either.token(**{claim: value}))
+    assert error.code == "invalid_token"
+    assert claim in str(error)
+
+
+@pytest.mark.parametrize("claim", ["jti", "sub"])
+@pytest.mark.parametrize("value", [MISSING, *JSON_VALUES])
+def test_jti_and_sub_are_texts(either: Verifier, claim: str, value: object):
+    error = either.refusal(either.token(**{claim: value}))
+    assert error.code == "invalid_token"
+    assert claim in str(error)
+
+
+# Claims of each
+
+
+@pytest.mark.parametrize(
+    "claim", ["repository", "repository_id", "job_workflow_ref", "event_name"]
+)  # fmt: skip
+@pytest.mark.parametrize("value", [MISSING, *JSON_VALUES])
+def test_claims_that_github_makes(github: Verifier, claim: str, value: object):
+    error = github.refusal(github.token(**{claim: value}))
+    assert error.code == "invalid_token"
+    assert claim in str(error)
+
+
+@pytest.mark.parametrize(
+    "claim", ["project_path", "project_id", "ci_config_ref_uri", "pipeline_source"]
+)
+@pytest.mark.parametrize("value", [MISSING, *JSON_VALUES])
+def test_claims_that_gitlab_makes(gitlab: Verifier, claim: str, value: object):
+    error = gitlab.refusal(gitlab.token(**{claim: value}))
+    assert error.code == "invalid_token"
+    assert claim in str(error)
+
+
+@pytest.mark.parametrize("value", [7, True, ["prod"], "a\nb", "x" * 1001])
+def test_environments_that_are_none(either: Verifier, value: object):
+    assert "environment" in str(either.refusal(either.token(environment=value)))
+
+
+@pytest.mark.parametrize("value", ["74a", "-1", "7.4", " 74", "٧٤", "7" * 21])
+def test_ids_are_digits(github: Verifier, gitlab: Verifier, value: str):
+    assert "repository_id" in str(github.refusal(github.token(repository_id=value)))
+    assert "project_id" in str(gitlab.refusal(gitlab.token(project_id=value)))
+
+
+@pytest.mark.parametrize("value", [7, True, ["main"], "a\nb", "x" * 1001])
+def test_refs_that_are_none(github: Verifier, gitlab: Verifier, value: object):
+    assert "ref is" in str(github.refusal(github.token(ref=value)))
+    for claim in ("ref", "ref_type", "ref_path"):
+        assert f"{claim} is" in str(gitlab.refusal(gitlab.token(**{claim: value})))
+
+
+def test_a_workflow_of_another_repository(github: Verifier):
+    for project in ("octo/shared", "evil/prompts", "octo/prompts2"):
+        ref = f"{project}/.github/workflows/publish.yml@refs/heads/main"
+        error = github.refusal(github.token(job_workflow_ref=ref))
+        assert error.code == "invalid_token"
+        assert "reusable workflow of another repository" in str(error)
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "octo/prompts/.github/workflows/publish.yml", "octo/prompts/publish.yml@refs/heads/main",
+        "octo/prompts/.github/workflows/sub/publish.yml@refs/heads/main",
+        "octo/prompts/.github/workflows/publish.yml@main",
+        "octo/prompts/.github/workflows/publish.yml@refs/",
+        "octo/prompts/.github/workflows/publish.sh@refs/heads/main",
+        "octo/prompts/.github/workflows/.yml@refs/heads/main",
+        "prompts/.github/workflows/publish.yml@refs/heads/main",
+        "evil/octo/prompts/.github/workflows/publish.yml@refs/heads/main",
+    ],
+)  # fmt: skip
+def test_workflows_that_are_none(github: Verifier, ref: str):
+    error = github.refusal(github.token(job_workflow_ref=ref))
+    assert "expected is octo/prompts/.github/workflows/FILE.yml@REF" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        (f"{HOST}/acme/team/other//.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
+        (f"{HOST}/acme/team//prompts/.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
+        ("gitlab.com/acme/team/prompts//.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
+        ("//acme/team/prompts//.gitlab-ci.yml@refs/heads/main", "defined elsewhere"),
+        (f"{HOST}/acme/team/prompts/.gitlab-ci.yml@refs/heads/main", "expected is"),
+        (f"{HOST}/acme/team/prompts//.gitlab-ci.yml", "expected is"),
+        (f"{HOST}/acme/team/prompts//.gitlab-ci.yml@main", "expected is"),
+        (f"{HOST}/acme/team/prompts//@refs/heads/main", "expected is"),
+    ],
+)
+def test_pipelines_that_are_defined_elsewhere(gitlab: Verifier, uri: str, told: str):
+    error = gitlab.refusal(gitlab.token(ci_config_ref_uri=uri))
+    assert error.code == "invalid_token"
+    assert told in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "claim", "event"),
+    [
+        ("github", "event_name", "pull_request_target"),
+        ("gitlab", "pipeline_source", "merge_request_event"),
+        ("gitlab", "pipeline_source", "external_pull_request_event"),
+        ("gitlab", "pipeline_source", "parent_pipeline"),
+    ],
+)
+def test_jobs_that_run_what_strangers_wrote(live: TestIssuer, kind: str, claim: str, event: str):
+    verifier = Verifier(kind, live)
+    error = verifier.refusal(verifier.token(**{claim: event}))
+    assert error.code == "invalid_token"
+    assert f"{event} ({claim})" in str(error) and "stranger" in str(error)
+    assert verifier.job(verifier.token(**{claim: "schedule"}))
+
+
+def test_tokens_of_one_kind_are_none_of_the_other(github: Verifier, gitlab: Verifier):
+    assert "repository" in str(github.refusal(gitlab.token()))
+    assert "project_path" in str(gitlab.refusal(github.token()))
+
+
+def test_what_it_is_run_by_may_be_unknown(github: Verifier, gitlab: Verifier):
+    assert github.job(github.token(run_id=MISSING)).run == ""
+    assert github.job(github.token(run_id="1/../2")).run == ""
+    assert gitlab.job(gitlab.token(job_id="x")).run == ""

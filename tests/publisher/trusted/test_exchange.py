@@ -1,0 +1,501 @@
+"""An ID token for a token of the hub: once, for whoever trusts the job, and for no longer."""
+
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Request
+from werkzeug.test import EnvironBuilder
+
+from builder.model.errors import Detail, RequestError
+from publisher.accounts.accounts import Accounts, Token
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.trusted.claims import LEEWAY_SECONDS, verify
+from publisher.trusted.exchange import exchange
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.keys import KeyRing
+from publisher.trusted.publishers import TrustedPublishers
+from publisher.web.trusted_exchange import read_exchange, trusted_token
+from server.bodies import VISITOR_BYTES_MAX
+from tests.support.catalogues import BASE_URL
+from tests.support.issuer import TestIssuer, claims_of, issuer
+
+NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)
+AT = 1_769_851_815
+MINUTE = timedelta(minutes=1)
+
+
+class Hub:
+    """A hub that believes one issuer, as GitHub and as GitLab, with the owners ann and bob."""
+
+    def __init__(self, folder: Path, live: TestIssuer) -> None:
+        self.live = live
+        self.folder = folder
+        self.database = Database(str(folder))
+        self.accounts = Accounts(self.database)
+        for owner in ("ann", "bob"):
+            self.accounts.add_owner(owner, NOW)
+        self.publishers = TrustedPublishers(self.database)
+        self.github, self.gitlab = Issuer("github", live.url), Issuer("gitlab", live.url)
+        self.keys = KeyRing([self.github, self.gitlab])
+
+    def trust(self, owner: str = "ann", repo: str = "review", **changes: str) -> str:
+        """Trust the usual job of GitHub; returns the publisher's id."""
+        usual = {"project": "octo/prompts", "workflow": "publish.yml"}
+        return self.publishers.add(owner, repo, self.github, **usual | changes, now=NOW).id
+
+    def token(self, **claims: Any) -> str:
+        return self.live.token(**{"now": AT} | claims)
+
+    def exchange(
+        self, token: str, repo: str | None = "ann/review", now: datetime = NOW
+    ) -> tuple[str, Token]:
+        is_gitlab = "project_path" in claims_of(token)
+        believed = [self.gitlab if is_gitlab else self.github]
+        job = verify(token, believed, self.keys, BASE_URL, now)
+        return exchange(self.database, self.accounts, job, repo, now, address="192.0.2.1")
+
+    def refusal(
+        self, token: str, repo: str | None = "ann/review", now: datetime = NOW
+    ) -> RequestError:
+        before = self.state()
+        with pytest.raises(RequestError) as caught:
+            self.exchange(token, repo, now)
+        assert self.state() == before
+        return caught.value
+
+    def state(self) -> list[list[tuple]]:
+        """All that an exchange can change."""
+        return [
+            self.database.execute(f"SELECT * FROM {table} ORDER BY 1")
+            for table in ("token", "trusted_publisher", "exchanged", "event")
+        ]
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    with issuer() as live:
+        made = Hub(tmp_path / "var", live)
+        with made.database:
+            yield made
+
+
+# What is granted
+
+
+def test_a_job_of_github_gets_a_token(hub: Hub):
+    publisher = hub.trust()
+    text, token = hub.exchange(hub.token())
+    assert (token.owner, token.repos, token.trusted_publisher) == ("ann", ("review",), publisher)
+    assert token.expires_at == AT + 15 * 60
+    assert hub.accounts.authenticate(text, NOW) == token
+    assert hub.accounts.authenticate(text, NOW + 15 * MINUTE - timedelta(seconds=1))
+    with pytest.raises(RequestError, match="expired"):
+        hub.accounts.authenticate(text, NOW + 15 * MINUTE)
+    hub.accounts.check_may_publish(token, "ann", "review")
+    with pytest.raises(RequestError) as caught:
+        hub.accounts.check_may_publish(token, "ann", "story")
+    assert caught.value.code == "insufficient_scope"
+    (used,) = hub.publishers.of("ann")
+    assert (used.project_id, used.used_at) == ("74", AT)
+    event = Events(hub.database).latest("ann", 1)[0]
+    assert (event.kind, event.subject, event.address) == ("publisher_used", publisher, "192.0.2.1")
+    assert event.note == "github octo/prompts publish.yml on refs/heads/main run 1234567890"
+    assert hub.accounts.tokens("ann") == []  # it is no personal one
+
+
+def test_a_job_of_gitlab_gets_a_token(hub: Hub):
+    hub.publishers.add("ann", "", hub.gitlab, "Acme/Team/Prompts", "", now=NOW)
+    _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/*")
+    assert (token.owner, token.repos) == ("ann", ())
+    _, token = hub.exchange(hub.live.gitlab_token(now=AT), "ann/any")
+    assert token.repos == ("any",)
+    assert Events(hub.database).latest("ann", 1)[0].note == (
+        "gitlab acme/team/prompts .gitlab-ci.yml on refs/heads/main "
+        f"{hub.live.url}/acme/team/prompts/-/jobs/302"
+    )
+
+
+def test_gitlab_tells_environments_by_their_capitals(hub: Hub):
+    hub.publishers.add(
+        "ann", "", hub.gitlab, "acme/team/prompts", "", environment="production", now=NOW
+    )
+    assert hub.exchange(hub.live.gitlab_token(now=AT, environment="production"), "ann/*")
+    other = hub.live.gitlab_token(now=AT, environment="Production")
+    assert hub.refusal(other, "ann/*").code == "insufficient_scope"
+
+
+def test_an_environment_that_is_wanted(hub: Hub):
+    hub.trust(environment="Prod")
+    assert hub.exchange(hub.token(environment="pROD"))
+    for environment in ({}, {"environment": "test"}):
+        assert hub.refusal(hub.token(**environment)).code == "insufficient_scope"
+
+
+GITHUB_FILE = "octo/prompts/.github/workflows/publish.yml"
+GITLAB_FILE = "HOST/acme/team/prompts//.gitlab-ci.yml"
+
+
+def of_branch(hub: Hub, kind: str, **claims: str | None) -> str:
+    """An ID token of a job on main, but for these claims."""
+    if kind == "github":
+        return hub.token(**claims)
+    host = hub.live.url.partition("://")[2]
+    filled = {name: value and value.replace("HOST", host) for name, value in claims.items()}
+    return hub.live.gitlab_token(now=AT, **filled)
+
+
+@pytest.mark.parametrize(
+    ("kind", "claims", "told"),
+    [
+        ("github", {"ref": "refs/heads/topic"},
+         "on refs/heads/topic with the file of refs/heads/main"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"},
+         "on refs/heads/main with the file of refs/heads/topic"),
+        ("github", {"ref": "refs/heads/topic",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/topic"}, "on refs/heads/topic,"),
+        ("github", {"ref": "refs/tags/main",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
+        ("github", {"ref": "refs/heads/Main",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/heads/Main"}, "on refs/heads/Main,"),
+        ("github", {"ref": "refs/pull/7/merge",
+                    "job_workflow_ref": f"{GITHUB_FILE}@refs/pull/7/merge"},
+         "on refs/pull/7/merge,"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@{'0' * 40}"}, f"the file of {'0' * 40},"),
+        ("github", {"job_workflow_ref": f"{GITHUB_FILE}@refs/heads/x@refs/heads/main"},
+         "with the file of refs/heads/x@refs/heads/main,"),
+        ("github", {"ref": None}, "on no branch or tag"),
+        ("gitlab", {"ref": "topic", "ref_path": "refs/heads/topic"},
+         "on refs/heads/topic with the file of refs/heads/main"),
+        ("gitlab", {"ref": "topic", "ref_path": None}, "on refs/heads/topic with"),
+        ("gitlab", {"ci_config_ref_uri": f"{GITLAB_FILE}@refs/heads/topic"},
+         "on refs/heads/main with the file of refs/heads/topic"),
+        ("gitlab", {"ref_type": "tag", "ref_path": "refs/tags/main",
+                    "ci_config_ref_uri": f"{GITLAB_FILE}@refs/tags/main"}, "on refs/tags/main,"),
+        ("gitlab", {"ref_type": "tag", "ref_path": None}, "on refs/tags/main with"),
+        ("gitlab", {"ref_type": None, "ref_path": None}, "on no branch or tag"),
+    ],
+)  # fmt: skip
+def test_a_branch_that_is_wanted(hub: Hub, kind: str, claims: dict[str, str | None], told: str):
+    add = hub.publishers.add
+    hub.trust(branch="main")
+    add("ann", "review", hub.gitlab, "acme/team/prompts", "", branch="refs/heads/main", now=NOW)
+    assert hub.exchange(of_branch(hub, kind))
+    error = hub.refusal(of_branch(hub, kind, **claims))
+    assert error.code == "insufficient_scope"
+    assert told in str(error)
+    # Who names no branch trusts them all, and the log tells which it was.
+    hub.trust("bob")
+    add("bob", "review", hub.gitlab, "acme/team/prompts", "", now=NOW)
+    assert hub.exchange(of_branch(hub, kind, **claims), "bob/review")
+    assert told.strip(",") in Events(hub.database).latest("bob", 1)[0].note
+
+
+def test_for_all_repos_those_that_trust_the_job_are_meant(hub: Hub):
+    ids = [hub.trust(repo=repo) for repo in ("story", "review")]
+    _, token = hub.exchange(hub.token(), "ann/*")
+    assert token.repos == ("review", "story")
+    assert sorted(token.trusted_publisher.split()) == sorted(ids)
+    hub.trust(repo="")
+    _, token = hub.exchange(hub.token(), "ann/*")
+    assert (token.owner, token.repos) == ("ann", ())
+    _, token = hub.exchange(hub.token(), "ann/story")
+    assert token.repos == ("story",)
+
+
+def test_who_else_names_a_project_changes_nothing(hub: Hub):
+    hub.trust("bob", repo="")
+    assert hub.refusal(hub.token(), "ann/*").code == "insufficient_scope"
+    hub.trust("ann", repo="")
+    for owner in ("ann", "bob"):
+        assert hub.exchange(hub.token(), f"{owner}/*")[1].owner == owner
+
+
+def test_repos_that_take_no_other_tokens(hub: Hub):
+    hub.trust()
+    hub.accounts.set_trusted_only("ann", "review", True, NOW)
+    _, personal = hub.accounts.create_token("ann", "laptop", now=NOW)
+    with pytest.raises(RequestError, match="trusted publishers alone"):
+        hub.accounts.check_may_publish(personal, "ann", "review")
+    _, token = hub.exchange(hub.token())
+    hub.accounts.check_may_publish(token, "ann", "review")
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"repository": "octo/other",
+         "job_workflow_ref": "octo/other/.github/workflows/publish.yml@refs/heads/main"},
+        {"repository_id": "75"},
+        {"job_workflow_ref": "octo/prompts/.github/workflows/other.yml@refs/heads/main"},
+        {"job_workflow_ref": "octo/prompts/.github/workflows/Publish.yml@refs/heads/main"},
+        {"environment": "test"},
+        {"environment": None},
+    ],
+    ids=["repository", "id", "workflow", "capitals", "environment", "no environment"],
+)  # fmt: skip
+def test_jobs_that_nobody_trusts(hub: Hub, claims: dict[str, Any]):
+    hub.trust(environment="prod", project_id="74")
+    assert hub.exchange(hub.token(environment="prod"))
+    error = hub.refusal(hub.token(**{"environment": "prod"} | claims))
+    assert error.code == "insufficient_scope"
+    assert "Trusted publishers" in str(error)
+
+
+def test_a_refusal_tells_what_the_job_is_and_nothing_else(hub: Hub):
+    hub.trust(environment="secret-environment", workflow="hidden.yml")
+    hub.trust("bob", "hidden-repo")
+    error = hub.refusal(hub.token(environment="Test"))
+    for part in ("ann/review", "octo/prompts", "(id 74)", "publish.yml", "on refs/heads/main,",
+                 "environment test", hub.live.url):  # fmt: skip
+        assert part in str(error)
+    assert "no environment" in str(hub.refusal(hub.token()))
+    assert "hidden" not in str(error) and "secret" not in str(error) and "bob" not in str(error)
+    # As where nothing is configured at all.
+    nothing = hub.refusal(hub.token(environment="Test"), "cleo/review")
+    assert str(nothing) == str(error).replace("ann/", "cleo/")
+
+
+@pytest.mark.parametrize("repo", ["ann/story", "bob/review", "bob/story", "cleo/review"])
+def test_repos_of_which_it_is_not_trusted(hub: Hub, repo: str):
+    hub.trust()
+    hub.trust("bob", "other")
+    error = hub.refusal(hub.token(), repo)
+    assert error.code == "insufficient_scope"
+    assert repo in str(error)
+
+
+def test_gitlab_and_github_are_apart(hub: Hub):
+    hub.publishers.add("ann", "", Issuer("gitlab", "https://gitlab.com"), "octo/prompts",
+                       "publish.yml", now=NOW)  # fmt: skip
+    assert hub.refusal(hub.token()).code == "insufficient_scope"
+
+
+def test_a_project_made_anew_by_somebody_else(hub: Hub):
+    hub.trust()
+    assert hub.exchange(hub.token(repository_id="74"))
+    error = hub.refusal(hub.token(repository_id="75"))
+    assert error.code == "insufficient_scope"
+    assert "(id 75)" in str(error) and "74" not in str(error)
+    assert hub.exchange(hub.token(repository_id="74"))
+    (publisher,) = hub.publishers.of("ann")
+    hub.publishers.remove("ann", publisher.id)
+    hub.trust()
+    assert hub.exchange(hub.token(repository_id="75"))
+
+
+# Once
+
+
+def test_an_id_token_counts_once(hub: Hub):
+    hub.trust(repo="")
+    token = hub.token()
+    hub.exchange(token)
+    for later, repo in ((timedelta(), "ann/review"), (MINUTE, "ann/story"), (6 * MINUTE, "ann/*")):
+        error = hub.refusal(token, repo, NOW + min(later, timedelta(seconds=359)))
+        assert error.code == "invalid_token"
+        assert "used already" in str(error)
+    assert hub.exchange(hub.token())
+    # The same jti is the same token, whatever else is in it.
+    spent = claims_of(token)["jti"]
+    assert "used already" in str(hub.refusal(hub.token(jti=spent, ref="refs/heads/other")))
+
+
+def test_a_refusal_does_not_use_it_up(hub: Hub):
+    token = hub.token()
+    assert hub.refusal(token).code == "insufficient_scope"
+    hub.trust()
+    assert hub.refusal(token, "ann/story").code == "insufficient_scope"
+    assert hub.exchange(token)
+    assert "used already" in str(hub.refusal(token))
+
+
+def test_two_at_once_with_one_id_token(hub: Hub):
+    hub.trust()
+    job = verify(hub.token(), [hub.github], hub.keys, BASE_URL, NOW)
+    together = threading.Barrier(6)
+
+    def ask(number: int) -> str | None:
+        # Two processes' worth: what a transaction keeps apart, and what a lock does.
+        with Database(str(hub.folder)) as other:
+            database = other if number % 2 else hub.database
+            together.wait()
+            try:
+                return exchange(database, Accounts(database), job, "ann/review", NOW)[0]
+            except RequestError as error:
+                assert error.code == "invalid_token"
+                return None
+
+    with ThreadPoolExecutor(6) as pool:
+        texts = [text for text in pool.map(ask, range(6)) if text]
+    assert len(texts) == 1
+    assert hub.accounts.authenticate(texts[0], NOW)
+
+
+def test_two_projects_of_one_name_at_once(hub: Hub):
+    hub.trust()
+    jobs = [
+        verify(hub.token(repository_id=str(74 + number % 2)), [hub.github], hub.keys, BASE_URL, NOW)
+        for number in range(6)
+    ]
+
+    def ask(job: Any) -> str:
+        try:
+            exchange(hub.database, hub.accounts, job, "ann/review", NOW)
+        except RequestError as error:
+            assert error.code == "insufficient_scope"
+            return ""
+        return job.project_id
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len({project for project in pool.map(ask, jobs) if project}) == 1
+
+
+def test_what_is_used_up_is_remembered_as_long_as_it_holds(hub: Hub):
+    hub.trust()
+    token = hub.token(exp=AT + 300)
+    job = verify(token, [hub.github], hub.keys, BASE_URL, NOW)
+    last = timedelta(seconds=300 + LEEWAY_SECONDS - 1)
+    hub.exchange(token)
+    hub.exchange(hub.token(now=AT + 359), now=NOW + last)
+    assert len(hub.database.execute("SELECT * FROM exchanged")) == 2
+    assert "used already" in str(hub.refusal(token, now=NOW + last))
+    # It held when it was verified; the row goes with the next exchange.
+    after = NOW + last + timedelta(seconds=1)
+    hub.exchange(hub.token(now=AT + 360), now=after)
+    assert len(hub.database.execute("SELECT * FROM exchanged")) == 2
+    with pytest.raises(RequestError) as caught:
+        exchange(hub.database, hub.accounts, job, "ann/review", after)
+    assert caught.value.code == "token_expired"
+
+
+# Afterwards
+
+
+def test_a_removal_revokes_at_once(hub: Hub):
+    ids = [hub.trust(repo=repo) for repo in ("review", "")]
+    text, _ = hub.exchange(hub.token(), "ann/*")
+    other = hub.exchange(hub.token(), "ann/story")[0]
+    hub.publishers.remove("ann", ids[0], now=NOW)
+    with pytest.raises(RequestError) as caught:
+        hub.accounts.authenticate(text, NOW)
+    assert caught.value.code == "invalid_token"
+    assert hub.accounts.authenticate(other, NOW)
+    hub.publishers.remove("ann", ids[1], now=NOW)
+    with pytest.raises(RequestError):
+        hub.accounts.authenticate(other, NOW)
+    assert hub.refusal(hub.token()).code == "insufficient_scope"
+
+
+def test_nothing_secret_is_in_the_database(hub: Hub):
+    hub.trust()
+    secrets = []
+    for _ in range(3):
+        token = hub.token()
+        secrets += [token, *token.split("."), claims_of(token)["jti"], hub.exchange(token)[0]]
+    hub.refusal(token)
+    stored = b"".join(path.read_bytes() for path in hub.folder.iterdir())
+    assert b"publish.yml" in stored
+    for secret in secrets:
+        assert secret.encode() not in stored
+
+
+# The body
+
+
+def posted(body: bytes, **headers: str) -> Request:
+    sent = {"Content-Type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return Request(EnvironBuilder(method="POST", data=body, headers=sent).get_environ())
+
+
+def body_refusal(body: bytes, **headers: str) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        read_exchange(posted(body, **headers))
+    return caught.value
+
+
+def test_a_body(hub: Hub):
+    token = hub.token()
+    for repo in ("ann/review", "ann/*"):
+        body = json.dumps({"token": token, "repo": repo}).encode()
+        assert read_exchange(posted(body)) == (token, repo)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"{}", "token"), (b'{"repo": "ann/review"}', "token"), (b'{"token": ""}', "token"),
+        (b'{"token": "a"}', "repo"), (b'{"token": "a", "repo": null}', "repo"),
+        (b'{"token": "a", "repo": "*/*"}', "repo"), (b'{"token": "a", "repo": "a/b*"}', "repo"),
+        (b'{"token": 1}', "token"), (b'{"token": null}', "token"), (b'{"token": ["a"]}', "token"),
+        (b'{"token": "a", "repo": 1}', "repo"), (b'{"token": "a", "repo": ""}', "repo"),
+        (b'{"token": "a", "repo": "review"}', "repo"), (b'{"token": "a", "repo": "A/b"}', "repo"),
+        (b'{"token": "a", "repo": "a/b\\n"}', "repo"), (b'{"token": "a", "repo": "a/b/c"}', "repo"),
+        (b'{"token": "a", "repo": "a/"}', "repo"), (b'{"token": "a", "rep": "a/b"}', "rep"),
+        (b'{"token": "a", "repo": "' + b"a" * 40 + b'/b"}', "repo"),
+        (b'{"token": "a", "repo": "a/' + b"b" * 65 + b'"}', "repo"),
+        (b'{"token": "a", "' + b"x" * 500 + b'": 1}', "x" * 79 + "…"),
+    ],
+)  # fmt: skip
+def test_bodies_with_wrong_fields(body: bytes, field: str):
+    error = body_refusal(body)
+    assert error.code == "validation_failed"
+    assert [detail.field for detail in error.details] == [field]
+    assert error.details[0].message
+    if field == "rep":
+        assert error.details == [Detail("rep", "is none of token, repo (did you mean 'repo'?)")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"null", b"7", b'"a"', b"{", b"token=a", b'{"token": "\xff"}', b"[" * 60_000,
+     b'{"token": "a", "repo": "a/b"} x', b'{"token": "\\ud800"}', b"\xff\xfe{\0}\0",
+     b'{"token": NaN}'],
+)  # fmt: skip
+def test_bodies_that_are_no_object(body: bytes):
+    assert body_refusal(body).code == "invalid_json"
+
+
+def test_bodies_that_are_too_large():
+    body = json.dumps({"repo": "a/b", "token": "a" * (VISITOR_BYTES_MAX - 28)}).encode()
+    assert len(body) == VISITOR_BYTES_MAX
+    assert read_exchange(posted(body))
+    error = body_refusal(body + b" ")
+    assert error.code == "content_too_large"
+    assert "65,536" in str(error)
+
+
+def test_other_media_types():
+    for headers in (
+        {"Content_Type": "text/plain"}, {"Content_Type": "application/x-www-form-urlencoded"},
+        {"Content_Type": "application/json; charset=utf-16"}, {"Content_Encoding": "gzip"},
+    ):  # fmt: skip
+        assert body_refusal(b'{"token": "a"}', **headers).code == "unsupported_media_type"
+
+
+def test_no_refusal_of_a_body_quotes_the_token(hub: Hub):
+    token = hub.token()
+    for body in (
+        {"token": token, "repo": "x"}, {"token": [token]}, {"token": token, "more": 1},
+    ):  # fmt: skip
+        error = body_refusal(json.dumps(body).encode())
+        assert token not in str(error) and token[:30] not in str(error)
+
+
+def test_the_answer(hub: Hub):
+    hub.trust()
+    text, token = hub.exchange(hub.token())
+    answer = trusted_token(text, token)
+    assert (answer.token, answer.owner, answer.repos) == (text, "ann", ["review"])
+    assert answer.expires_at == "2026-01-31T09:45:15Z"

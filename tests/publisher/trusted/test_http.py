@@ -1,0 +1,126 @@
+"""A job of a CI publishes to a live hub, with nothing but its issuer's word."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import requests
+
+from builder.model.routes import TRUSTED_URL
+from builder.model.settings import Settings
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
+from tests.support.catalogues import settings_in
+from tests.support.issuer import TestIssuer, issuer
+from tests.support.servers import Server, serving
+
+VERSIONS = "/api/v1/repos/ann/{}/versions"
+
+
+class Site(NamedTuple):
+    server: Server
+    live: TestIssuer
+    settings: Settings
+
+    def id_token(self, **claims: object) -> str:
+        return self.live.token(**{"aud": self.server.url} | claims)
+
+    def exchange(self, **sent: object) -> requests.Response:
+        return self.server.request("POST", TRUSTED_URL, json={"repo": "ann/*"} | sent)
+
+    def publish(self, token: str, repo: str = "review") -> requests.Response:
+        return self.server.request(
+            "POST", VERSIONS.format(repo), json={"content": "Review this.\n"},
+            headers={"Authorization": f"Bearer {token}"},
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A hub whose owner ann lets octo/prompts publish ann/review and nothing else do so."""
+    settings = settings_in(tmp_path_factory.mktemp("trusted"))
+    Path(settings.content).mkdir(exist_ok=True)
+    with issuer() as live:
+        with Database(settings.state) as database:
+            Accounts(database).add_owner("ann")
+            Accounts(database).set_trusted_only("ann", "review", True)
+            TrustedPublishers(database).add(
+                "ann", "review", Issuer("github", live.url), "octo/prompts", "publish.yml"
+            )
+        with serving(settings, "--trusted-issuer", f"github={live.url}") as server:
+            yield Site(server, live, settings)
+
+
+def error_of(answer: requests.Response, status: int) -> dict:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Cache-Control"] == "no-store"
+    return answer.json()["error"]
+
+
+def test_a_job_publishes(site: Site):
+    id_token = site.id_token()
+    answer = site.exchange(token=id_token, repo="ann/review")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert list(answer.json()) == ["data"]
+    data = answer.json()["data"]
+    assert list(data) == ["token", "owner", "repos", "expires_at"]
+    assert (data["owner"], data["repos"]) == ("ann", ["review"])
+    assert site.publish(data["token"]).status_code == 201
+    assert error_of(site.publish(data["token"], "story"), 403)["code"] == "insufficient_scope"
+    again = error_of(site.exchange(token=id_token, repo="ann/review"), 401)
+    assert again["code"] == "invalid_token"
+    assert "used already" in again["message"]
+    with Database(site.settings.state) as database:
+        personal, _ = Accounts(database).create_token("ann", "laptop")
+    assert error_of(site.publish(personal), 403)["code"] == "insufficient_scope"
+    # What the hub has written down in a folder or a log has neither token.
+    written = [path for path in Path(site.settings.state).parent.rglob("*") if path.is_file()]
+    assert any(b"publish.yml" in path.read_bytes() for path in written)
+    for secret in (id_token, *id_token.split("."), data["token"], personal):
+        assert secret not in site.server.process.text
+        assert not [path for path in written if secret.encode() in path.read_bytes()]
+
+
+def test_a_removal_holds_for_the_next_request(site: Site):
+    with Database(site.settings.state) as database:
+        trusted = TrustedPublishers(database)
+        added = trusted.add(
+            "ann", "story", Issuer("github", site.live.url), "octo/stories", "publish.yml"
+        )
+        job = {
+            "repository": "octo/stories", "repository_id": "80",
+            "job_workflow_ref": "octo/stories/.github/workflows/publish.yml@refs/heads/main",
+        }  # fmt: skip
+        token = site.exchange(token=site.id_token(**job)).json()["data"]["token"]
+        assert site.publish(token, "story").status_code == 201
+        trusted.remove("ann", added.id)
+    assert error_of(site.publish(token, "story"), 401)["code"] == "invalid_token"
+    refused = error_of(site.exchange(token=site.id_token(**job)), 403)
+    assert refused["code"] == "insufficient_scope"
+
+
+def test_refusals(site: Site):
+    refused = error_of(site.exchange(token=site.id_token(aud="https://other.example")), 401)
+    assert refused["code"] == "invalid_token"
+    assert repr(site.server.url) in refused["message"]
+    refused = error_of(site.exchange(token=site.id_token(), repo="review"), 422)
+    assert (refused["code"], refused["details"][0]["field"]) == ("validation_failed", "repo")
+    answer = site.server.request("POST", TRUSTED_URL, data="{", headers={"Content-Type": "x/y"})
+    assert error_of(answer, 415)["code"] == "unsupported_media_type"
+
+
+def test_an_issuer_that_is_away(site: Site, tmp_path: Path):
+    with issuer() as away:
+        away.fail(503)
+        settings = settings_in(tmp_path)
+        with serving(settings, "--trusted-issuer", f"github={away.url}") as server:
+            sent = {"token": away.token(aud=server.url), "repo": "ann/review"}
+            refused = server.request("POST", TRUSTED_URL, json=sent)
+            assert error_of(refused, 503)["code"] == "unavailable"
+            assert away.url in refused.json()["error"]["message"]
+            assert int(refused.headers["Retry-After"]) > 0

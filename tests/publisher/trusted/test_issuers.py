@@ -1,0 +1,410 @@
+"""Issuers of ID tokens: which can be named, and how their keys are got, kept and changed."""
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX
+from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuer, parse_issuers
+from publisher.trusted.keys import (
+    ALGORITHMS,
+    FRESH_SECONDS,
+    PAUSE_SECONDS,
+    USABLE_SECONDS,
+    KeyRing,
+)
+from tests.publisher.outside.test_fetch import trickling
+from tests.support.issuer import DISCOVERY, KEYS, TestIssuer, issuer, make_key
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def live() -> Iterator[TestIssuer]:
+    with issuer() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def github(live: TestIssuer) -> Issuer:
+    return Issuer("github", live.url)
+
+
+@pytest.fixture
+def ring(github: Issuer, clock: Clock) -> KeyRing:
+    return KeyRing([github], clock)
+
+
+def refusal(ring: KeyRing, of: Issuer, kid: str = "rsa-1") -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        ring.key_for(of, kid)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "issuer"),
+    [
+        ("gitlab=https://gitlab.example.org", Issuer("gitlab", "https://gitlab.example.org")),
+        (" gitlab=https://gitlab.example.org/ ", Issuer("gitlab", "https://gitlab.example.org")),
+        ("gitlab=https://example.org/git", Issuer("gitlab", "https://example.org/git")),
+        ("github=http://127.0.0.1:8123", Issuer("github", "http://127.0.0.1:8123")),
+        ("github=http://[::1]:8123", Issuer("github", "http://[::1]:8123")),
+        ("github=http://localhost", Issuer("github", "http://localhost")),
+        *((f"{one.kind}={one.url}", one) for one in DEFAULT_ISSUERS),
+    ],
+)
+def test_issuers_that_can_be_named(text: str, issuer: Issuer):
+    assert parse_issuer(text) == issuer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "gitlab", "gitlab=", "https://gitlab.com", "circleci=https://circleci.example",
+        "gitlab=http://gitlab.example.org", "gitlab=http://127.0.0.1.example.org",
+        "gitlab=ftp://127.0.0.1", "gitlab=https://", "gitlab=https://gitlab.com?a=b",
+        "gitlab=https://gitlab.com#a", "gitlab=https://me@gitlab.com", "gitlab=https://a b.example",
+        "gitlab=https://[::1", "gitlab=https://gitlab.com:0", "gitlab=https://gitlab.com:99999",
+        "gitlab=https://gitläb.example", "gitlab=gitlab.com", "GitLab=https://gitlab.com",
+    ],
+)  # fmt: skip
+def test_issuers_that_cannot(text: str):
+    with pytest.raises(OperatorError, match=r"gitlab=https://gitlab\.example\.org"):
+        parse_issuer(text)
+
+
+def test_an_issuer_is_named_once():
+    assert parse_issuers(["gitlab=https://gitlab.com"]) == (DEFAULT_ISSUERS[1],)
+    with pytest.raises(OperatorError, match="named twice"):
+        parse_issuers(["github=https://ci.example", "gitlab=https://ci.example/"])
+
+
+def test_no_algorithm_has_a_shared_secret():
+    assert not [name for name in ALGORITHMS if name.startswith("HS") or name == "none"]
+
+
+def test_keys_are_fetched_once_an_hour(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    assert not live.asked
+    for _ in range(3):
+        assert ring.key_for(github, "rsa-1").alg == "RS256"
+        assert ring.key_for(github, "ec-1").alg == "ES256"
+        clock.seconds += FRESH_SECONDS / 3 - 1
+    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+    clock.seconds += 3
+    ring.key_for(github, "rsa-1")
+    assert live.asked == {DISCOVERY: 2, KEYS: 2}
+
+
+def test_a_new_key_is_fetched_when_it_is_needed(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    ring.key_for(github, "rsa-1")
+    key = live.rotate()
+    assert refusal(ring, github, key.kid).code == "invalid_token"  # a moment after the last fetch
+    clock.seconds += PAUSE_SECONDS
+    assert ring.key_for(github, key.kid).kid == key.kid
+    assert ring.key_for(github, "rsa-1").kid == "rsa-1"
+    assert live.asked[KEYS] == 2
+
+
+def test_a_key_that_is_withdrawn_is_good_for_an_hour_at_most(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    ring.key_for(github, "rsa-1")
+    live.rotate(drop=True)
+    clock.seconds += FRESH_SECONDS - 1
+    ring.key_for(github, "rsa-1")
+    clock.seconds += 1
+    assert refusal(ring, github).code == "invalid_token"
+
+
+def test_strangers_cannot_make_it_hammer_the_issuer(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    for number in range(50):
+        error = refusal(ring, github, f"made-up-{number}")
+        assert error.code == "invalid_token"
+        assert f"made-up-{number}" in str(error)
+    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+    clock.seconds += PAUSE_SECONDS - 1
+    refusal(ring, github, "made-up")
+    assert live.asked[KEYS] == 1
+    clock.seconds += 1
+    refusal(ring, github, "made-up")
+    refusal(ring, github, "made-up")
+    assert live.asked[KEYS] == 2
+    assert ring.key_for(github, "rsa-1")
+
+
+def test_an_issuer_that_is_away_is_left_alone_too(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    live.fail(503)
+    for kid in ("rsa-1", "made-up", "rsa-1"):
+        error = refusal(ring, github, kid)
+        assert error.code == "unavailable"
+        assert "HTTP 503" in str(error) and live.url in str(error)
+    assert live.asked == {DISCOVERY: 1}
+    live.fail(None)
+    clock.seconds += PAUSE_SECONDS
+    assert ring.key_for(github, "rsa-1")
+
+
+def test_keys_are_good_for_a_day_while_the_issuer_is_away(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    ring.key_for(github, "rsa-1")
+    live.fail(500)
+    clock.seconds += FRESH_SECONDS
+    with caplog.at_level(logging.WARNING, "hub.trusted"):
+        assert ring.key_for(github, "rsa-1")
+    (record,) = caplog.records
+    assert record.fields == {"issuer": live.url}
+    # Whether the issuer has this one by now, nobody knows.
+    assert refusal(ring, github, "new").code == "unavailable"
+    clock.seconds += USABLE_SECONDS - FRESH_SECONDS - 1
+    assert ring.key_for(github, "rsa-1")
+    clock.seconds += 1
+    assert refusal(ring, github).code == "unavailable"
+    live.fail(None)
+    clock.seconds += PAUSE_SECONDS
+    assert ring.key_for(github, "rsa-1")
+    assert refusal(ring, github, "new").code == "invalid_token"
+
+
+def test_nobody_listens(clock: Clock):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
+    error = refusal(KeyRing([gone], clock), gone)
+    assert error.code == "unavailable"
+    assert "no connection" in str(error)
+
+
+def test_an_issuer_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        silent = Issuer("github", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert "no answer in" in str(refusal(KeyRing([silent]), silent))
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
+def test_an_answer_that_trickles_is_not_waited_for(
+    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch, path: str
+):
+    monkeypatch.setattr("publisher.outside.fetch.TIMEOUT_SECONDS", 0.1)
+    with trickling(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{") as slow:
+        if path == DISCOVERY:
+            github = Issuer("github", slow)
+            ring = KeyRing([github])
+        else:
+            live.replace(DISCOVERY, {"issuer": live.url, "jwks_uri": slow})
+        assert "no answer in" in str(refusal(ring, github))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "told"),
+    [
+        (DISCOVERY, {"issuer": "https://evil.example"}, "another issuer's"),
+        (DISCOVERY, {}, "another issuer's"),
+        (DISCOVERY, b"<html>", "not JSON"),
+        (DISCOVERY, b"\xff", "not JSON"),
+        (DISCOVERY, b"[" * 100_000, "not JSON"),
+        (DISCOVERY, b"[]", "no JSON object"),
+        (DISCOVERY, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
+        (KEYS, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
+        (KEYS, {}, "no key"),
+        (KEYS, {"keys": {}}, "no key"),
+        (KEYS, {"keys": []}, "no key"),
+        (KEYS, {"keys": ["x", {}, {"kid": "rsa-1"}, {"kid": "rsa-1", "kty": "XYZ"}]}, "no key"),
+    ],
+)
+def test_documents_that_are_none(
+    live: TestIssuer, github: Issuer, ring: KeyRing, path: str, body: object, told: str
+):
+    live.replace(path, body)
+    error = refusal(ring, github)
+    assert error.code == "unavailable"
+    assert told in str(error)
+
+
+@pytest.mark.parametrize("url", ["http://keys.example/keys", "file:///etc/passwd", "", 7, "//[::1"])
+def test_keys_come_only_by_a_way_that_nobody_can_change(
+    live: TestIssuer, github: Issuer, ring: KeyRing, url: object
+):
+    live.replace(DISCOVERY, {"issuer": live.url, "jwks_uri": url})
+    assert "jwks_uri" in str(refusal(ring, github))
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
+def test_redirects_are_not_followed(
+    live: TestIssuer, github: Issuer, ring: KeyRing, path: str
+):  # fmt: skip
+    live.replace(path, status=302, headers={"Location": f"{live.url}/elsewhere"})
+    assert "HTTP 302" in str(refusal(ring, github))
+    assert live.asked["/elsewhere"] == 0
+
+
+def test_no_credentials_of_this_machine_are_sent(
+    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch, tmp_path
+):
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    sent = []
+    answer = live.answer
+    live.answer = lambda target, authorization: (
+        sent.append(authorization), answer(target, authorization)
+    )[1]  # fmt: skip
+    ring.key_for(github, "rsa-1")
+    assert sent == [None, None]
+
+
+def test_only_keys_for_signatures_are_taken(live: TestIssuer, github: Issuer, ring: KeyRing):
+    jwk = make_key("rsa-1").public_jwk()
+    listed = [
+        jwk,
+        {**jwk, "kid": "for-encryption", "use": "enc"},
+        {**jwk, "kid": "oaep", "alg": "RSA-OAEP"},
+        {**jwk, "kid": "other-alg", "alg": "PS256"},
+        {name: value for name, value in jwk.items() if name != "kid"},
+        {"kty": "RSA", "n": jwk["n"], "e": jwk["e"], "kid": "bare"},
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"},
+        {"kty": "oct", "kid": "shared-too", "k": "c2VjcmV0", "alg": "HS256", "use": "sig"},
+    ]  # fmt: skip
+    live.replace(KEYS, {"keys": listed})
+    found = {}
+    for kid in ("rsa-1", "for-encryption", "oaep", "other-alg", "bare", "shared", "shared-too", ""):
+        try:
+            found[kid] = ring.key_for(github, kid).alg
+        except RequestError as error:
+            assert error.code == "invalid_token"
+    assert found == {"rsa-1": "RS256", "other-alg": "PS256", "bare": "RS256"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kty": []}, {"kty": "AKP", "pub": "AQ"}, {"n": 7}, {"n": "é"}, {"n": "\ud800"}, {"n": ""},
+        {"n": "+/=="}, {"alg": 7}, {"alg": "ES256"}, {"use": ["sig"]}, {"key_ops": 7},
+        {"use": "sig", "key_ops": "encrypt"}, {"oth": []}, {"d": "AQ"},
+        {"kty": "EC", "crv": "P-1", "x": "AQ", "y": "AQ"},
+        {"kty": "EC", "crv": [], "x": "AQ", "y": "AQ"},
+        {"kty": "EC", "crv": "P-256", "x": "AQ", "y": "AQ"},
+        {"kty": "OKP", "crv": "Ed25519", "x": "AQ"}, {"kty": "OKP", "crv": "P-256", "x": "AQ"},
+    ],
+)  # fmt: skip
+def test_a_key_that_is_none_hides_no_other(
+    live: TestIssuer, github: Issuer, ring: KeyRing, wrong: dict
+):
+    jwk = make_key("rsa-1").public_jwk()
+    bare = {name: jwk[name] for name in ("kty", "n", "e")}
+    live.replace(KEYS, {"keys": [bare | {"kid": "wrong"} | wrong, jwk]})
+    assert refusal(ring, github, "wrong").code == "invalid_token"
+    assert ring.key_for(github, "rsa-1").alg == "RS256"
+
+
+def test_one_thread_fetches_and_the_others_wait(live: TestIssuer, github: Issuer, ring: KeyRing):
+    together = threading.Barrier(8)
+
+    def ask(_: int) -> str:
+        together.wait()
+        return ring.key_for(github, "rsa-1").kid
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(8))) == ["rsa-1"] * 8
+    assert live.asked == {DISCOVERY: 1, KEYS: 1}
+
+
+@contextlib.contextmanager
+def held_fetch(live: TestIssuer, ring: KeyRing, github: Issuer) -> Iterator[Future]:
+    """A fetch of keys by another thread, which gets its answer when the block has ended."""
+    asked, go_on = threading.Event(), threading.Event()
+    answer = live.answer
+
+    def slowly(target: str, authorization: str | None):
+        asked.set()
+        assert go_on.wait(20)
+        return answer(target, authorization)
+
+    live.answer = slowly
+    with ThreadPoolExecutor(1) as pool:
+        fetching = pool.submit(ring.key_for, github, "rsa-1")
+        try:
+            assert asked.wait(20)
+            yield fetching
+        finally:
+            go_on.set()
+
+
+def test_whoever_has_a_key_does_not_wait_for_a_fetch(
+    live: TestIssuer, github: Issuer, ring: KeyRing, clock: Clock
+):
+    ring.key_for(github, "rsa-1")
+    clock.seconds += FRESH_SECONDS
+    with held_fetch(live, ring, github) as fetching:
+        assert ring.key_for(github, "rsa-1").kid == "rsa-1"
+        assert not fetching.done()
+    assert fetching.result(20).kid == "rsa-1"
+
+
+def test_nobody_waits_long_for_what_another_asks(
+    live: TestIssuer, github: Issuer, ring: KeyRing, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("publisher.trusted.keys.WAIT_SECONDS", 0.01)
+    with held_fetch(live, ring, github) as fetching:
+        error = refusal(ring, github)
+        assert not fetching.done()
+    assert error.code == "unavailable" and "not answered yet" in str(error)
+    assert fetching.result(20).kid == "rsa-1"
+
+
+def test_who_may_not_make_it_ask_gets_what_is_known(live: TestIssuer, github: Issuer, clock: Clock):
+    refused: list[RequestError] = []
+
+    def refuse() -> None:
+        if refused:
+            raise refused[0]
+
+    ring = KeyRing([github], clock, refuse)
+    assert ring.key_for(github, "rsa-1")
+    refused.append(RequestError("rate_limited", "Too many."))
+    assert ring.key_for(github, "rsa-1")
+    clock.seconds += FRESH_SECONDS
+    # What it has will do, so nobody waits.
+    assert ring.key_for(github, "rsa-1")
+    asked = dict(live.asked)
+    assert refusal(ring, github, "new").code == "rate_limited"
+    clock.seconds += USABLE_SECONDS
+    assert refusal(ring, github).code == "rate_limited"
+    assert live.asked == asked
+
+
+def test_issuers_are_apart(live: TestIssuer, clock: Clock):
+    with issuer() as other:
+        key = other.rotate()
+        one, two = Issuer("github", live.url), Issuer("gitlab", other.url)
+        ring = KeyRing([one, two], clock)
+        assert ring.key_for(two, key.kid)
+        assert refusal(ring, one, key.kid).code == "invalid_token"
+        other.fail(500)
+        clock.seconds += USABLE_SECONDS
+        assert refusal(ring, two, key.kid).code == "unavailable"
+        assert ring.key_for(one, "rsa-1")

@@ -1,0 +1,115 @@
+"""The account pages while more passwords wait than may."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from builder.model.routes import TRUSTED_URL
+from publisher.accounts.people.attempts import VISITOR_LIMIT
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.passwords import HASHES_AT_ONCE, WAITING_MAX, Passwords
+from tests.publisher.web.test_app import Hub
+from tests.support.held_hashes import HeldHashes, held_hashes
+from tests.support.servers import DEADLINE_SECONDS
+
+__all__ = ["held_hashes"]
+
+GOOD, NEW = "seven quiet herons over Bergen", "eleven loud gulls under Lisbon"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    made = Hub(tmp_path, "http://127.0.0.1:8000", open_signup=True)
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def passwords(hub: Hub) -> Passwords:
+    made = Passwords(hub.database)
+    made.put("ann", GOOD)
+    return made
+
+
+@pytest.fixture
+def ann(hub: Hub, passwords: Passwords) -> FlaskClient:
+    """A browser in which ann is signed in."""
+    client = hub.app.test_client()
+    answer = send(client, "/account/login", handle="ann", password=GOOD)
+    assert answer.status_code == 303
+    return client
+
+
+@pytest.fixture
+def free(
+    ann: FlaskClient, passwords: Passwords, held_hashes: HeldHashes
+) -> Iterator[Callable[[], object]]:
+    """Every place is taken, until this is called."""
+    count = HASHES_AT_ONCE + WAITING_MAX + 1
+    with ThreadPoolExecutor(count) as pool:
+        asked = [pool.submit(passwords.verify, "nobody", "x") for _ in range(count)]
+        assert next(as_completed(asked, DEADLINE_SECONDS)).exception()
+
+        def free() -> None:
+            held_hashes.let_go()
+            wait(asked)
+
+        yield free
+        held_hashes.let_go()
+
+
+def send(client: FlaskClient, path: str, page: str = "", **fields: str) -> TestResponse:
+    """Send a form of the page at ``page``, by default the one at ``path``."""
+    token = re.search(r'name="csrf_token" value="([^"]+)"', client.get(page or path).text)[1]
+    return client.post(path, data={"csrf_token": token, **fields})
+
+
+def check_refused(answer: TestResponse) -> str:
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert "Wait 5 seconds, go back, and send the form again." in answer.text
+    return answer.text
+
+
+def test_who_signs_in_is_told_to_come_back(hub: Hub, free: Callable[[], object]):
+    browsers = [hub.app.test_client() for _ in range(VISITOR_LIMIT + 1)]
+    handles = ("ann", "bob", "nobody", "no handle")
+    pages = {
+        check_refused(send(browser, "/account/login", handle=handle, password=GOOD))
+        for browser in browsers
+        for handle in handles
+    }
+    # Whose handle it is, nobody is told.
+    assert len(pages) == 1
+    # Everything else goes on.
+    assert hub.app.test_client().get("/account/login").status_code == 200
+    assert hub.app.test_client().post(TRUSTED_URL, json={}).status_code == 422
+    free()
+    # What was not looked at does not count.
+    answer = send(browsers[0], "/account/login", handle="ann", password=GOOD)
+    assert answer.status_code == 303
+
+
+def test_who_sets_a_password_is_told_to_come_back(
+    hub: Hub, ann: FlaskClient, passwords: Passwords, free: Callable[[], object]
+):
+    visitor, chosen = hub.app.test_client(), {"password": NEW, "again": NEW}
+    code = Invitations(hub.database).invite("bob")
+    forms = [
+        (visitor, "/account/signup", "", {"handle": "carl", **chosen}),
+        (visitor, "/account/invitation", "", {"code": code, **chosen}),
+    ]
+    change = (ann, "/account/password", "/account/security", {"current": GOOD, **chosen})
+    for _ in range(VISITOR_LIMIT + 1):
+        check_refused(send(*change[:3], **change[3]))
+    for client, path, page, fields in forms:
+        check_refused(send(client, path, page, **fields))
+    assert not hub.accounts.is_known("carl") and not passwords.has("bob")
+    free()
+    for client, path, page, fields in [*forms, change]:
+        assert send(client, path, page, **fields).status_code == 303
+    assert all(passwords.verify(handle, NEW) for handle in ("ann", "bob", "carl"))

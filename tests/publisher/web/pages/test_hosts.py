@@ -1,0 +1,55 @@
+"""Under which host names the account settings are served; tests/test_access.py has all of them."""
+
+from pathlib import Path
+
+import pytest
+
+from builder.model.routes import TRUSTED_URL
+from builder.model.settings import Settings
+from tests.publisher.web.test_app import Hub
+from tests.support.servers import serving
+
+BASE = "https://hub.example/prompts"
+OWN = ("hub.example", "HUB.example:443", "localhost", "127.0.0.1:8000", "[::1]:1")
+FOREIGN = (
+    "", "evil.example", "hub.example.evil.example", "hub.example:8443", "evil.example@hub.example",
+    "hub.example,evil.example", "192.0.2.7", "h\xfcb.example", "*",
+)  # fmt: skip
+OTHER = "hub-origin.example.org"
+
+
+@pytest.mark.parametrize("host", FOREIGN)
+@pytest.mark.parametrize("origins", [(), ("*",)])
+def test_other_hosts_are_refused(tmp_path: Path, host: str, origins: tuple[str, ...]):
+    hub = Hub(tmp_path, BASE, origins=origins, open_signup=True)
+    client = hub.app.test_client()
+    for method, path in (
+        ("GET", "/account"), ("GET", "/account/login"), ("POST", "/account/login"),
+        ("POST", "/account/signup"), ("GET", "/account/nothing"), ("OPTIONS", "/account/tokens"),
+    ):  # fmt: skip
+        answer = client.open(path, method=method, headers={"Host": host})
+        assert answer.status_code == 403
+        assert f"Open {BASE}/account instead." in answer.text
+        assert "Set-Cookie" not in answer.headers
+        assert answer.headers["Cache-Control"] == "no-store"
+    # What needs no cookie is asked by any name.
+    assert client.get("/healthz", headers={"Host": host}).status_code == 200
+    assert client.post(TRUSTED_URL, json={}, headers={"Host": host}).status_code == 422
+    hub.database.close()
+
+
+def test_own_hosts_are_served(tmp_path: Path):
+    hub = Hub(tmp_path, BASE, origins=("*", f"https://{OTHER}"))
+    client = hub.app.test_client()
+    for host in (*OWN, OTHER):
+        answer = client.get("/account/login", headers={"Host": host})
+        assert answer.status_code == 200, host
+    hub.database.close()
+
+
+def test_the_command_is_told_of_more(small: Settings):
+    options = ("--base-url", "https://hub.example", "--mcp-origin", f"https://{OTHER}")
+    with serving(small, *options) as server:
+        for host, status in (("hub.example", 200), (OTHER, 200), ("evil.example", 403)):
+            answer = server.get("/account/login", headers={"Host": host})
+            assert answer.status_code == status

@@ -1,0 +1,282 @@
+"""The page of the profile, and the file that it writes."""
+
+import errno
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import RequestError
+from builder.model.records import OwnerFile
+from builder.store.content import OWNER_FILE, check, read_owner
+from publisher.accounts.tokens import make_token
+from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
+from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.support.catalogues import moment, write_owner
+
+PROFILE = "/account/profile"
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    return people.guest()
+
+
+def store(visitor: Visitor, **fields: str | None) -> Page:
+    visitor.get(PROFILE)
+    return visitor.submit(PROFILE, **fields)
+
+
+def file_of(people: People, visitor: Visitor) -> Path:
+    return Path(people.settings.content, visitor.handle, OWNER_FILE)
+
+
+def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
+    page = owner.get(PROFILE)
+    assert "All of this is public" in page.words and "the page that you get" in page.words
+    assert dict(owner.form(PROFILE).fields)["name"] == owner.handle
+    page = store(
+        owner, name="  Åsa   Öberg ", bio="Writes.\r\n\r\n<b>Prompts</b> & 本 🔑\r\n",
+        url="https://asa.example/?a=1&b='2'",
+    )  # fmt: skip
+    assert (page.status, page.path) == (200, PROFILE)
+    assert "Your profile is stored, and everybody can see it." in page.words
+    told = people.server.get(f"/api/v1/users/{owner.handle}").json()["data"]
+    assert told["name"] == "Åsa Öberg" and told["bio"] == "Writes.\n\n<b>Prompts</b> & 本 🔑"
+    assert told["url"] == "https://asa.example/?a=1&b='2'"
+    began_at = owner.get("/account/security").html.rpartition('<time datetime="')[2][:20]
+    assert told["joined_at"] == began_at
+    public = people.server.get(f"/{owner.handle}").text
+    assert "Åsa Öberg" in public and "&lt;b&gt;Prompts" in public and "<b>Prompts" not in public
+    page = owner.get(PROFILE)
+    assert f'href="/{owner.handle}"' in page.html and "<b>Prompts" not in page.html
+    # What is in the form, sent again, changes nothing.
+    before = file_of(people, owner).read_bytes()
+    assert "is stored" in store(owner).words
+    assert file_of(people, owner).read_bytes() == before
+    assert before.endswith(b'",\n  "url": "https://asa.example/?a=1&b=\'2\'"\n}\n')
+    assert not list(check(people.settings.content))
+
+
+def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
+    write_owner(people.settings.content, owner.handle, bio="Old.", joined_at=moment(3))
+    assert "Old." in owner.get(PROFILE).words
+    store(owner, name=None, bio="New.", url="")
+    told = json.loads(file_of(people, owner).read_text(encoding="utf-8"))
+    assert told == {
+        "name": owner.handle.capitalize(), "joined_at": moment(3), "bio": "New.", "url": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"name": ""}, "Give a name"),
+        ({"name": " \t "}, "Give a name"),
+        ({"name": "x" * (chars_max("name") + 1)}, "200 characters"),
+        ({"name": "Ann\u202ekcaH"}, "U+202E"),
+        ({"name": "a\0b"}, "U+0000"),
+        ({"bio": "a\x1b[31m\u2066"}, "U+001B, U+2066"),
+        ({"bio": "x" * (chars_max("bio") + 1)}, "2000 characters"),
+        ({"bio": f"Use {make_token()} for it."}, "Has a token of the hub in it"),
+        ({"name": make_token()}, "Has a token of the hub in it"),
+        ({"url": f"https://a.example/{make_token()}"}, "Has a token of the hub in it"),
+        ({"url": "example.org"}, "Begins with https://"),
+        ({"url": "javascript:alert(1)"}, "Begins with https://"),
+        ({"url": "HTTPS://a.example"}, "Begins with https://"),
+        ({"url": "https://"}, "Begins with https://"),
+        ({"url": "https://[a"}, "Begins with https://"),
+        ({"url": "https://a b.example"}, "Begins with https://"),
+        ({"url": "https://a.example/" + "x" * 500}, "500 characters"),
+    ],
+)
+def test_what_a_form_is_refused_for(
+    people: People, profile_owner: Visitor, fields: dict[str, str | None], told: str
+) -> None:
+    page = store(profile_owner, **fields)
+    assert page.status == 422 and told in page.words, page.words
+    assert not file_of(people, profile_owner).exists()
+
+
+@pytest.fixture
+def profile_owner(people: People) -> Visitor:
+    return people.guest()
+
+
+def test_the_longest_there_can_be(people: People, owner: Visitor) -> None:
+    given = {
+        "name": "名" * 200,
+        "bio": "a\r\n" * 999 + "🔑",
+        "url": "https://a.example/" + "x" * 482,
+    }
+    assert "is stored" in store(owner, **given).words
+    profile = read_owner(people.settings.content, owner.handle)
+    assert (profile.name, profile.bio) == (given["name"], given["bio"].replace("\r", ""))
+    assert store(owner, **given | {"bio": "a\n" * 999 + "🔑🔑🔑"}).status == 422
+
+
+@pytest.mark.parametrize("text", ["{", '{"name": 1}', '{"name": "A", "joined_at": "soon"}', "link"])
+def test_a_file_with_a_fault_is_left_as_it_is(people: People, owner: Visitor, text: str) -> None:
+    owner.get(PROFILE)
+    form = owner.form(PROFILE)
+    path = file_of(people, owner)
+    path.parent.mkdir()
+    path.symlink_to("/etc/passwd") if text == "link" else path.write_text(text, encoding="utf-8")
+    try:
+        for page in (owner.post(PROFILE, form.fields), owner.get(PROFILE)):
+            assert page.status == 503 and "has a fault, and is left as it is" in page.words
+            assert f"{owner.handle}/{OWNER_FILE}" in page.words and "has to mend it" in page.words
+            assert people.settings.content not in page.html and "root:" not in page.html
+        assert path.is_symlink() if text == "link" else path.read_text(encoding="utf-8") == text
+    finally:
+        path.unlink()
+        path.parent.rmdir()
+
+
+def test_a_content_folder_that_is_lost(people: People, owner: Visitor) -> None:
+    content = Path(people.settings.content)
+    owner.get(PROFILE)
+    content.rename(content.with_name("elsewhere"))
+    try:
+        page = owner.submit(PROFILE, bio="Hello.")
+    finally:
+        content.with_name("elsewhere").rename(content)
+    assert page.status == 503 and "Make the content folder" in page.words
+    assert "is stored" in store(owner, bio="Hello.").words
+
+
+def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
+    obstacle = Path(people.settings.out, f"{owner.handle}.html", "file")
+    obstacle.parent.mkdir()
+    obstacle.touch()
+    try:
+        page = store(owner, bio="Hello.")
+        assert (page.status, page.path) == (200, PROFILE)
+        assert "Your profile is stored. It cannot be seen on the site yet" in page.words
+        assert read_owner(people.settings.content, owner.handle).bio == "Hello."
+    finally:
+        obstacle.unlink()
+        obstacle.parent.rmdir()
+    assert "everybody can see it" in store(owner, bio="Hello again.").words
+    assert "Hello again." in people.server.get(f"/{owner.handle}").text
+
+
+# The file
+
+
+def profile_of(bio: str) -> OwnerFile:
+    return parse_profile("Ann", bio, "", moment(0))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first: bool) -> None:
+    old, new = None if is_first else profile_of("Old."), profile_of("New.")
+    root = str(tmp_path)
+    failures = 0
+    for number in range(1, 100):
+        if old:
+            write_profile(root, "ann", old)
+        else:
+            (tmp_path / "ann" / OWNER_FILE).unlink(missing_ok=True)
+            if (tmp_path / "ann").exists():
+                (tmp_path / "ann").rmdir()
+        failed = None
+        with calls(fail_at=number) as made:
+            try:
+                write_profile(root, "ann", new)
+            except RequestError as error:
+                failed = error
+        if failed:
+            assert failed.code == "storage_unavailable" and "Free some space" in str(failed)
+            assert root not in str(failed)
+            failures += 1
+        assert read_profile(root, "ann") in ((old, new) if failed else (new,))
+        if len(made) < number:
+            break
+        write_profile(root, "ann", new)
+        assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
+    assert failures > 8
+
+
+def test_it_is_on_the_disk_before_it_is_said(tmp_path: Path) -> None:
+    with calls() as made:
+        write_profile(str(tmp_path), "ann", profile_of("Hi."))
+    kept = [call for call in made if call in ("write", "fsync", "rename")]
+    # The text; then its name, in the owner's folder; then the folder's.
+    assert kept == ["write", "fsync", "rename", "fsync", "fsync"]
+
+
+@contextmanager
+def calls(fail_at: int = 0) -> Iterator[list[str]]:
+    """The names of the system calls that are made; the one with this number fails."""
+    made: list[str] = []
+
+    def wrap(name: str, real: Callable) -> Callable:
+        def call(*args, **kwargs):
+            made.append(name)
+            if len(made) == fail_at:
+                if name == "close":
+                    real(*args)  # a close that fails has closed
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*args, **kwargs)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (
+            "mkdir",
+            "open",
+            "fstat",
+            "stat",
+            "unlink",
+            "write",
+            "fsync",
+            "rename",
+            "close",
+        ):
+            patch.setattr(os, name, wrap(name, getattr(os, name)))
+        patch.setattr(fcntl, "flock", wrap("flock", fcntl.flock))
+        yield made
+
+
+def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    texts = [f"{number} " * 500 for number in range(8)]
+    seen: set[str] = set()
+
+    def write(text: str) -> None:
+        for _ in range(20):
+            write_profile(root, "ann", profile_of(text))
+            seen.add(read_profile(root, "ann").bio)
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen <= {text.strip() for text in texts} and len(seen) > 1
+    assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
+
+
+def test_a_rest_of_a_crash_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / ".owner.tmp").write_text("half", encoding="utf-8")
+    write_profile(str(tmp_path), "ann", profile_of("Hi."))
+    assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_is_no_folder_is_not_written_to(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "content" / "ann"
+    place.parent.mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere") if kind == "link" else place.touch()
+    with pytest.raises(RequestError) as raised:
+        write_profile(str(place.parent), "ann", profile_of("Hi."))
+    assert raised.value.code == "storage_unavailable"
+    assert os.listdir(tmp_path / "elsewhere") == []

@@ -1,0 +1,398 @@
+"""The page of trusted publishers: what it adds is what a job needs, and what it shows works."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+import requests
+import yaml
+
+from builder.model.routes import TRUSTED_URL
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublisher, TrustedPublishers
+from tests.docs.test_publish_from_ci import NOTHING, Project, github_environment, gitlab_environment
+from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.publisher.web.pages.test_tokens import create, snippets_of, text_of
+from tests.support.catalogues import write_version
+from tests.support.servers import PROJECT
+
+PUBLISHERS = "/account/publishers"
+# A project is whose it is once a job has published, so each test takes another.
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    return people.guest()
+
+
+def publishers_of(people: People, owner: str) -> list[TrustedPublisher]:
+    with Database(people.settings.state) as database:
+        return TrustedPublishers(database).of(owner)
+
+
+def new_project() -> str:
+    return f"octo/prompts-{next(_numbers)}"
+
+
+def add(visitor: Visitor, **fields: str | None) -> Page:
+    visitor.get(PUBLISHERS)
+    return visitor.submit(
+        PUBLISHERS, **{"project": new_project(), "workflow": "publish.yml"} | fields
+    )
+
+
+def set_only(visitor: Visitor, repo: str, who: str) -> Page:
+    visitor.get(PUBLISHERS)
+    return visitor.post(f"{PUBLISHERS}/only", [("repo", repo), ("who", who), *visitor.csrf()])
+
+
+def workflow_of(page: Page) -> str:
+    """The workflow that a page shows without being asked."""
+    (opened,) = re.findall("<details open>.*?</details>", page.html, re.DOTALL)
+    (text,) = snippets_of(page._replace(html=opened))
+    return text
+
+
+class ShownProject(Project):
+    """Somebody's project whose CI has the workflow that a page shows."""
+
+    def __init__(self, folder: Path, people: People, owner: str, path: str, shown: str) -> None:
+        super().__init__(folder, people.url, owner, token="")
+        self._people = people
+        self.path = path
+        self.parsed = yaml.safe_load(shown)
+
+    def job(self, platform: str, before: str, after: str, run: str) -> tuple[dict[str, str], str]:
+        if platform == "github":
+            job = self.parsed["jobs"]["publish"]
+            self._people.github.job = {
+                "repository": self.path,
+                "job_workflow_ref": f"{self.path}/.github/workflows/publish.yml@refs/heads/main",
+                "environment": job.get("environment", ""),
+            }
+            _, step = job["steps"]
+            given = github_environment(step, {}, before, after, run)
+            return given | self._people.github.env(), step["run"]
+        job = self.parsed["publish-prompts"]
+        host = self._people.gitlab.url.partition("://")[2]
+        token = self._people.gitlab.gitlab_token(
+            aud=job["id_tokens"]["HUB_ID_TOKEN"]["aud"], project_path=self.path,
+            environment=job.get("environment"),
+            ci_config_ref_uri=f"{host}/{self.path}//.gitlab-ci.yml@refs/heads/main",
+        )  # fmt: skip
+        (script,) = job["script"]
+        given = gitlab_environment(job, {}, before, after, run)
+        return given | {"HUB_ID_TOKEN": token}, script
+
+
+def show(
+    people: People, owner: Visitor, folder: Path, platform: str, **fields: str
+) -> ShownProject:  # fmt: skip
+    """Add a trusted publisher; the project that has pasted what the page shows then."""
+    project = new_project()
+    if platform != "github":
+        fields |= {"issuer": people.gitlab.url, "workflow": ""}
+    page = add(owner, project=project, **fields)
+    assert (page.status, page.path) == (200, PUBLISHERS)
+    assert f"{project} is trusted" in page.words
+    assert "fixed by the first job" in page.words and "Last use never" in page.words
+    return ShownProject(folder, people, owner.handle, project, workflow_of(page))
+
+
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_a_workflow_publishes_as_it_is_shown(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
+) -> None:
+    project = show(people, owner, tmp_path, platform, environment="Hub")
+    subject = "café $(date)"
+    first = project.push_files(subject, {"prompts/one.md": "1.", "prompts/two.md": "2."})
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0, done.output
+    for name, text in (("one", "1."), ("two", "2.")):
+        answer = people.server.get(f"/api/v1/repos/{owner.handle}/{name}").json()["data"]
+        assert (answer["content"], answer["changelog"]) == (text, subject)
+    page = owner.get(PUBLISHERS)
+    assert re.search(r"number \d+ Last use \d", page.words), page.words
+    assert "<details open" not in page.html
+
+
+@pytest.mark.parametrize("platform", ["github", "alpine"])
+def test_a_workflow_for_one_repo_leaves_the_others(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
+) -> None:
+    project = show(people, owner, tmp_path, platform, repo=f"{owner.handle}/review")
+    first = project.push_files("Begin", {"prompts/review.md": "R.", "prompts/other.md": "O."})
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0 and done.output.endswith(f"{owner.handle}/review 1.0.0\n")
+    second = project.push_files("Aside", {"prompts/other.md": "O!"})
+    done = project.run(platform, first, second)
+    assert done.status == 0 and "1.0" not in done.output
+    third = project.push_files("More", {"prompts/review.md": "R!"})
+    assert project.run(platform, second, third).output.endswith(" 1.0.1\n")
+    # An old job is run again.
+    done = project.run(platform, NOTHING, first)
+    assert done.status == 0 and "prompts/review.md: a later push has changed it" in done.output
+    raw = f"/api/v1/repos/{owner.handle}"
+    assert people.server.get(f"{raw}/review/raw").text == "R!"
+    assert people.server.get(f"{raw}/other/raw").status_code == 404
+
+
+@pytest.mark.parametrize("platform", ["github", "gitlab"])
+def test_a_workflow_that_is_refused_shows_why(
+    people: People, owner: Visitor, tmp_path: Path, platform: str
+) -> None:
+    project = show(people, owner, tmp_path, platform)
+    owner.get(PUBLISHERS)
+    owner.submit("/remove")
+    after = project.push_files("Begin", {"prompts/a.md": "A"})
+    done = project.run(platform, NOTHING, after)
+    assert done.status != 0 and f"project {project.path}" in done.output
+
+
+def test_a_workflow_is_the_document_s(people: People, owner: Visitor) -> None:
+    named = {"workflow": "publish-prompts.yml", "environment": "hub", "branch": ""}
+    document = (PROJECT / "docs/use/publish-from-ci.md").read_text(encoding="utf-8")
+    replaced = document.replace("https://prompts.example.org", people.url)
+    replaced = replaced.replace("HUB_OWNER: ada", f"HUB_OWNER: {owner.handle}")
+    assert workflow_of(add(owner, **named)) in replaced
+    gitlab = {"issuer": people.gitlab.url, "workflow": "", "branch": ""}
+    assert workflow_of(add(owner, **gitlab)) in replaced
+
+
+def test_a_workflow_runs_where_it_is_trusted(people: People, owner: Visitor) -> None:
+    shown = yaml.safe_load(workflow_of(add(owner, branch="it's/2", repo="review")))
+    assert shown[True]["push"] == {"branches": ["it's/2"], "paths": ["prompts/review.md"]}
+    # GitHub doubles what quotes a string.
+    assert shown["jobs"]["publish"]["if"] == "github.ref == 'refs/heads/it''s/2'"
+    gitlab = {"issuer": people.gitlab.url, "workflow": "", "project": "acme/where"}
+    page = add(owner, **gitlab, branch="it's/2", repo="review", environment="on")
+    job = yaml.safe_load(workflow_of(page))["publish-prompts"]
+    assert job["environment"] == "on"
+    pushed, by_hand = job["rules"]
+    assert pushed["changes"] == ["prompts/review.md"] and "changes" not in by_hand
+    for rule in (pushed, by_hand):
+        assert rule["if"].startswith('$CI_COMMIT_BRANCH == "it\'s/2" && ')
+
+
+def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
+    page = owner.get(PUBLISHERS)
+    (form,) = (form for form in page.forms if form.action == PUBLISHERS)
+    assert ("branch", "main") in form.fields
+    assert (
+        "Only jobs on this branch. Empty: any branch or tag – then whoever may push any branch "
+        "can publish." in page.words
+    )
+    # Who sends the form without the field is not taken to mean any.
+    for branch, stored in (("main", "main"), (None, "main"), (" refs/heads/Dev/2 ", "Dev/2")):
+        page = add(owner, branch=branch)
+        assert page.status == 200 and f"Branch {stored} Environment" in page.words
+        (added,) = publishers_of(people, owner.handle)
+        assert added.branch == stored
+        noted = f"Trusted publisher added: {added.project} publish.yml branch {stored} for"
+        assert noted in owner.get("/account/security").words
+        owner.get(PUBLISHERS)
+        owner.submit("/remove")
+
+
+def test_a_branch_that_is_emptied_is_any(people: People, owner: Visitor) -> None:
+    page = add(owner, branch="", workflow="x")
+    assert page.status == 422
+    (form,) = (form for form in page.forms if form.action == PUBLISHERS)
+    assert ("branch", "") in form.fields
+    page = add(owner, branch="")
+    assert "Branch any Environment" in page.words
+    assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == ["main"]
+    page = add(owner, branch="", issuer=people.gitlab.url, project="acme/any", workflow="")
+    rule, _ = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"].startswith("$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && ")
+    assert [one.branch for one in publishers_of(people, owner.handle)] == ["", ""]
+
+
+def test_only_jobs_of_the_branch_publish(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project, branch="release", repo="review")
+
+    def exchange(ref: str) -> requests.Response:
+        workflow = f"{project}/.github/workflows/publish.yml@{ref}"
+        token = people.github.token(
+            aud=people.url, repository=project, ref=ref, job_workflow_ref=workflow
+        )
+        sent = {"token": token, "repo": f"{owner.handle}/review"}
+        return people.server.request("POST", TRUSTED_URL, json=sent)
+
+    for ref in ("refs/heads/main", "refs/tags/release"):
+        refused = exchange(ref)
+        assert refused.status_code == 403 and f"on {ref}," in refused.text
+    assert exchange("refs/heads/release").status_code == 200
+    assert "publish.yml on refs/heads/release" in owner.get("/account/security").words
+
+
+@pytest.mark.parametrize(
+    ("branch", "pattern"),
+    [
+        ("release/1.x", "release/1.x"),
+        ("größe", "größe"),
+        ("c++", r"c\+\+"),
+        ("!a!", r"\!a!"),
+        ("a]#b", "a]#b"),
+        ("#1", "#1"),
+        ("{a},b", "{a},b"),
+        ("yes", "yes"),
+        ("1.0", "1.0"),
+        ("it's", "it's"),
+    ],
+)
+def test_workflows_name_the_branch(
+    people: People, owner: Visitor, branch: str, pattern: str
+) -> None:
+    page = add(owner, branch=branch)
+    assert page.status == 200 and f"Branch {branch} Environment" in page.words
+    assert yaml.safe_load(workflow_of(page))[True]["push"]["branches"] == [pattern]
+    owner.submit("/remove")
+    page = add(owner, branch=branch, issuer=people.gitlab.url, project="acme/x", workflow="")
+    rule, _ = yaml.safe_load(workflow_of(page))["publish-prompts"]["rules"]
+    assert rule["if"].startswith(f'$CI_COMMIT_BRANCH == "{branch}" && ')
+    owner.submit("/remove")
+
+
+def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project)
+    page = owner.submit("/remove")
+    assert page.path == PUBLISHERS and f"{project} is trusted no more" in page.words
+    assert "You have none." in page.words and not publishers_of(people, owner.handle)
+
+
+def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
+    add(owner)
+    (publisher,) = publishers_of(people, owner.handle)
+    stranger = people.guest()
+    stranger.get(PUBLISHERS)
+    for given in (publisher.id, "0", "%00", "%ff", "..%2f", publisher.project.replace("/", "%2f")):
+        page = stranger.post(f"{PUBLISHERS}/{given}/remove", stranger.csrf())
+        assert page.status == 404, given
+    assert publishers_of(people, owner.handle) == [publisher]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"project": "octo"}, "Is OWNER/REPO"),
+        ({"project": None}, "Name the project"),
+        ({"project": "  "}, "Name the project"),
+        ({"project": "<b>/x"}, "Is OWNER/REPO"),
+        ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
+        ({"workflow": None}, "ends in .yml or .yaml"),
+        ({"repo": "No Name"}, "A repo name has 1 to 64"),
+        ({"branch": "a b"}, "Is the name of a branch"),
+        ({"branch": "refs/tags/main"}, "Is the name of a branch"),
+        ({"branch": "refs/heads/"}, "Is the name of a branch"),
+        ({"environment": "x" * 256}, "255 characters"),
+        ({"project_id": "one"}, "only digits"),
+        ({"issuer": "https://evil.example"}, "Not a valid choice"),
+        ({"issuer": None}, "Not a valid choice"),
+    ],
+)
+def test_what_a_form_is_refused_for(
+    people: People, owner: Visitor, fields: dict[str, str | None], told: str
+) -> None:
+    page = add(owner, **fields)
+    assert page.status == 422 and told in page.words, page.words
+    assert 'class="wrong"' in page.html and "<b>" not in page.html
+    assert not publishers_of(people, owner.handle)
+
+
+def test_the_same_twice_is_refused(people: People, owner: Visitor) -> None:
+    project = new_project()
+    add(owner, project=project)
+    page = add(owner, project=project.upper())
+    assert page.status == 422 and "trusted already" in page.words
+    assert len(publishers_of(people, owner.handle)) == 1
+
+
+@pytest.mark.parametrize(
+    "environment",
+    ['"><script>alert(1)</script>', "prod: 1 # no", "{{ 7*7 }}", "größe 本番", "'\"\\"],
+)
+def test_any_text_stays_text(people: People, owner: Visitor, environment: str) -> None:
+    page = add(owner, workflow="<i>&.yml", environment=environment)
+    assert page.status == 200 and environment in page.words and "<i>&.yml" in page.words
+    assert "<script>" not in page.html and "<i>" not in page.html
+    job = yaml.safe_load(workflow_of(page))["jobs"]["publish"]
+    assert job["environment"] == environment
+    assert environment in owner.get("/account/security").words
+
+
+def test_a_repo_that_takes_nothing_else(people: People, owner: Visitor) -> None:
+    write_version(people.settings.content, owner.handle, "review", "1.0.0", "Review.\n")
+    token = text_of(create(owner, "ci"))
+    page = set_only(owner, "review", "only")
+    assert (
+        page.path == PUBLISHERS and "takes publications from trusted publishers only" in page.words
+    )
+    assert "nobody can publish to it" in page.words
+    assert people.publish(token, owner.handle, "review").status_code == 403
+    assert people.publish(token, owner.handle, "other").status_code == 201
+    page = add(owner, repo="review")
+    assert "nobody can publish to it" not in page.words
+    row = f"{owner.handle}/review trusted publishers only"
+    assert row in page.words
+    # Its button takes it back.
+    form = next(form for form in page.forms if ("repo", "review") in form.fields)
+    page = owner.post(form.action, form.fields)
+    assert row not in page.words and "takes publications from tokens as well" in page.words
+    assert people.publish(token, owner.handle, "review").status_code == 201
+
+
+def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
+    set_only(owner, f"{owner.handle}/to-come", "only")
+    assert f"{owner.handle}/to-come trusted publishers only" in owner.page.words
+    assert "nobody can publish to it" in owner.page.words
+    assert "nobody can publish to it" not in add(owner, repo="").words
+
+
+@pytest.mark.parametrize(
+    ("repo", "who", "told"),
+    [
+        ("No Name", "only", "A repo name has"),
+        ("Review", "only", "use 'review'"),
+        ("bob/sql", "only", "A repo name has"),
+        ("", "only", "Name the repo"),
+        ("review", "nobody", "Not a valid choice"),
+        ("<b>", "only", "A repo name has"),
+    ],
+)
+def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, told: str) -> None:
+    page = set_only(owner, repo, who)
+    assert page.status == 422 and told in page.words and "<b>" not in page.html
+    page = owner.post(f"{PUBLISHERS}/only", owner.csrf())
+    assert page.status == 422 and "Name the repo." in page.words
+    with Database(people.settings.state) as database:
+        assert not Accounts(database).trusted_only(owner.handle)
+
+
+def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) -> None:
+    gone = Issuer("gitlab", "https://gone.example")
+    with Database(people.settings.state) as database:
+        TrustedPublishers(database).add(owner.handle, "", gone, "acme/prompts", "")
+    page = owner.get(PUBLISHERS)
+    assert page.status == 200 and "does not believe its provider any more" in page.words
+    assert "<details" not in page.html
+    assert "is trusted no more" in owner.submit("/remove").words
+
+
+def test_a_fault_in_the_content_does_not_stop_the_page(people: People, owner: Visitor) -> None:
+    folder = Path(people.settings.content, owner.handle)
+    folder.mkdir()
+    (folder / "Not A Name").mkdir()
+    try:
+        page = add(owner, repo="review")
+        assert page.status == 200 and "cannot be listed at the moment" in page.words
+        assert f"{owner.handle}/review trusted publishers and tokens" in page.words
+    finally:
+        (folder / "Not A Name").rmdir()
+        folder.rmdir()

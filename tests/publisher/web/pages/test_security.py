@@ -1,0 +1,325 @@
+"""The page of sessions and passwords, and the log of the account in plain words."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import RequestError
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import KINDS, Event, Events
+from publisher.accounts.people.attempts import VISITOR_LIMIT
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.locks import lock, unlock
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.web.pages.frame import CHANGE_LIMIT
+from publisher.web.pages.log_words import browser_name, tell
+from publisher.web.pages.security import EVENTS_SHOWN
+from tests.publisher.web.pages.conftest import PASSWORD, Page, People, Visitor
+from tests.publisher.web.pages.test_sign_in import make_app, post, while_a_password_is_verified
+
+SECURITY = "/account/security"
+NEW_PASSWORD = "eleven small foxes near Turku"
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    return people.member()
+
+
+def sign_in(visitor: Visitor, handle: str, password: str) -> Page:
+    visitor.get("/account/login")
+    return visitor.submit(handle=handle, password=password)
+
+
+def change(
+    visitor: Visitor, current: str | None, password: str | None = NEW_PASSWORD, again: str = ""
+) -> Page:
+    visitor.get(SECURITY)
+    again = again or password or ""
+    return visitor.submit("/password", current=current, password=password, again=again)
+
+
+def cookie_of(visitor: Visitor) -> str:
+    return visitor.session.cookies["hub-account"]
+
+
+def kinds_of(people: People, owner: str) -> list[str]:
+    with Database(people.settings.state) as database:
+        return [event.kind for event in Events(database).latest(owner, 1000)]
+
+
+def test_where_one_is_signed_in(people: People, owner: Visitor) -> None:
+    other = people.visitor("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) Safari/604.1")
+    sign_in(other, owner.handle, PASSWORD)
+    page = owner.get(SECURITY)
+    assert f"Safari on iOS {other.address}" in page.words
+    assert f"Firefox on Linux this one {owner.address}" in page.words
+    assert f"Firefox on Linux {owner.address}" in other.get(SECURITY).words
+    assert "Safari on iOS this one" in other.page.words
+    stranger = people.guest()
+    assert owner.address not in stranger.get(SECURITY).words
+
+
+def test_signing_out_everywhere(people: People, owner: Visitor) -> None:
+    other = people.visitor()
+    sign_in(other, owner.handle, PASSWORD)
+    stranger = people.guest()
+    owner.get(SECURITY)
+    page = owner.submit("/sign-out-everywhere")
+    assert page.path == "/account/login" and "You are signed out everywhere." in page.words
+    for visitor in (owner, other):
+        assert visitor.get(SECURITY).path == "/account/login"
+    assert stranger.get(SECURITY).path == SECURITY
+    sign_in(owner, owner.handle, PASSWORD)
+    assert "Signed out everywhere." in owner.get(SECURITY).words
+
+
+def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> None:
+    other = people.visitor()
+    sign_in(other, owner.handle, PASSWORD)
+    thief = people.visitor()
+    thief.session.cookies.update(owner.session.cookies)
+    assert thief.get(SECURITY).path == SECURITY
+    before = cookie_of(owner).partition(".")[0]
+    page = change(owner, PASSWORD)
+    assert (page.status, page.path) == (200, SECURITY)
+    assert "Your password is changed." in page.words and "The password was changed." in page.words
+    assert cookie_of(owner).partition(".")[0] != before
+    for visitor in (other, thief):
+        assert visitor.get(SECURITY).path == "/account/login"
+    assert sign_in(other, owner.handle, PASSWORD).path == "/account/login"
+    assert sign_in(other, owner.handle, NEW_PASSWORD).path == "/account/tokens"
+
+
+@pytest.mark.parametrize(
+    ("current", "password", "again", "told"),
+    [
+        ("not my password", NEW_PASSWORD, "", "This is not your password."),
+        (None, NEW_PASSWORD, "", "Give your current password."),
+        (PASSWORD, "short", "", "at least 12 characters"),
+        (PASSWORD, "password1234", "", "known from breaches"),
+        (PASSWORD, NEW_PASSWORD, "another", "These are not the same."),
+        (PASSWORD, None, "", "Choose a password."),
+        (PASSWORD, "x" * 10_000, "", "256 characters"),
+        ("x" * 10_000, NEW_PASSWORD, "", "This is not your password."),
+        ("<b>", NEW_PASSWORD, "", "This is not your password."),
+    ],
+)
+def test_what_changes_no_password(
+    people: People, security_owner: Visitor, current: str | None, password: str | None, again: str,
+    told: str,
+) -> None:  # fmt: skip
+    page = change(security_owner, current, password, again)
+    assert page.status == 422 and told in page.words, page.words
+    assert "<details open>" in page.html, "where the error is"
+    assert NEW_PASSWORD not in page.html and PASSWORD not in page.html
+    assert "password_changed" not in kinds_of(people, security_owner.handle)
+    assert security_owner.get(SECURITY).path == SECURITY
+
+
+@pytest.fixture(scope="module")
+def security_owner(people: People) -> Visitor:
+    return people.member()
+
+
+def test_guessing_the_current_password_is_limited(people: People, owner: Visitor) -> None:
+    for _ in range(VISITOR_LIMIT):
+        assert change(owner, "a wrong password").status == 422
+    page = change(owner, PASSWORD)
+    assert page.status == 429 and "Too many wrong passwords" in page.words
+    assert int(page.response.headers["Retry-After"]) > 0
+    # The same count as that of signing in.
+    again = people.visitor()
+    again.session.headers["X-Forwarded-For"] = owner.address
+    assert sign_in(again, owner.handle, PASSWORD).status == 429
+    assert kinds_of(people, owner.handle).count("sign_in_failed") == VISITOR_LIMIT
+    assert "A wrong password was given." in owner.get(SECURITY).words
+
+
+def test_one_who_has_no_password_sets_one(people: People) -> None:
+    owner = people.guest()
+    with Database(people.settings.state) as database:
+        Identities(database).add(owner.handle, "https://id.example", "1", address="192.0.2.1")
+    page = owner.get(SECURITY)
+    assert "You have none" in page.words and "Current password" not in page.words
+    page = owner.submit("/password", password=NEW_PASSWORD, again=NEW_PASSWORD)
+    assert page.path == SECURITY and "A password was set." in page.words
+    assert "Current password" in page.words
+    assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/tokens"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_event_is_told(kind: str) -> None:
+    told = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
+    assert told.endswith(".") and len(told) > 15
+    about = {"token", "publisher", "trusted", "identity"}
+    assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
+
+
+def test_an_invitation_ends_with_what_it_would_undo(people: People, owner: Visitor) -> None:
+    def invite() -> str:
+        with Database(people.settings.state) as database:
+            return Invitations(database).invite(owner.handle)
+
+    def is_good(code: str) -> bool:
+        with Database(people.settings.state) as database:
+            try:
+                return Invitations(database).look(code) == owner.handle
+            except RequestError:
+                return False
+
+    code = invite()
+    assert change(owner, "a wrong password").status == 422 and is_good(code)
+    assert change(owner, PASSWORD).status == 200 and not is_good(code)
+    code = invite()
+    owner.get(SECURITY)
+    owner.submit("/sign-out-everywhere")
+    assert not is_good(code)
+
+
+def test_a_new_password_is_not_set_by_who_was_shut_out_meanwhile(tmp_path: Path) -> None:
+    """Somebody else who is signed in is changing the password, too."""
+    (tmp_path / "content").mkdir()
+    secret, own = "t" * 43, "the very own one of a thief"
+    with Database(f"{tmp_path}/state") as database:
+        passwords, sessions = Passwords(database), Sessions(database)
+        Accounts(database).add_owner("ann")
+        app = make_app(tmp_path, database, "https://hub.example")
+        for act in (
+            lambda: sessions.end_all("ann"),
+            lambda: passwords.put("ann", NEW_PASSWORD),
+            lambda: lock(database, "ann"),
+        ):
+            unlock(database, "ann")
+            passwords.put("ann", PASSWORD)
+            sessions.begin("ann", secret, address="", agent="")
+            client = app.test_client()
+            client.set_cookie("__Secure-hub-account", secret, domain="hub.example", path="/account")
+            sent = {"current": PASSWORD, "password": own, "again": own}
+            with while_a_password_is_verified(act):
+                answer = post(client, "/account/password", sent, page=SECURITY)
+            assert answer.status_code == 303 and answer.headers["Location"] == "/account/login"
+            assert not passwords.verify("ann", own) and sessions.of("ann") == []
+
+
+def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
+    owner = people.guest()
+    with Database(people.settings.state) as database, database.transaction():
+        events = Events(database)
+        events.note(owner.handle, "token_made", subject="1", note="of-an-intruder")
+        for number in range(97):
+            events.note(owner.handle, "sign_in_failed", address=f"198.18.0.{number}")
+        for number in range(EVENTS_SHOWN - 11):
+            events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
+    page = owner.get(SECURITY)
+    assert "A wrong password was given. 198.18.0.96" in page.words
+    assert "A wrong password was given. 198.18.0.87 … and 87 more like this" in page.words
+    assert "198.18.0.86" not in page.words and "Newest" not in page.words
+    assert "of-an-intruder" in page.words, "100 lines"
+    assert "Signed in, with" not in page.words
+    (older,) = re.findall(r'href="([^"]+)#log">Older', page.html)
+    page = owner.get(older)
+    assert "Signed in, with Firefox on Linux." in page.words and "Newest" in page.words
+    assert "token made" not in page.words.lower() and "Older" not in page.words
+    assert "Nothing." in owner.get(f"{SECURITY}?before=0").words
+    for rubbish in ("", "x", "-1", "9" * 30, "1%00", "%ff", "²"):
+        page = owner.get(f"{SECURITY}?before={rubbish}")
+        assert page.status == 400 and "no such part of the log" in page.words
+    stranger = people.guest()
+    assert owner.address not in stranger.get(older).words
+
+
+def test_an_owner_changes_only_so_much_a_minute(people: People) -> None:
+    owner, other = people.guest(), people.guest()
+    for visitor in (owner, other):
+        visitor.get("/account/publishers")
+    sent = [("repo", "x"), ("who", "never"), *owner.csrf()]
+    statuses = [
+        owner.session.post(f"{people.url}/account/publishers/only", data=sent).status_code
+        for _ in range(CHANGE_LIMIT + 1)
+    ]
+    assert statuses == [422] * CHANGE_LIMIT + [429]
+    page = owner.post("/account/profile", owner.csrf())
+    assert page.status == 429 and "Too many changes to this account" in page.words
+    assert int(page.response.headers["Retry-After"]) > 0
+    # To look and to sign out are none, and nobody else is held up.
+    assert owner.get(SECURITY).status == 200
+    assert other.post("/account/publishers/only", other.csrf()).status == 422
+    owner.submit("/account/logout")
+    assert owner.get(SECURITY).path == "/account/login"
+
+
+def test_the_log_of_an_account(people: People) -> None:
+    owner = people.guest()
+    with Database(people.settings.state) as database:
+        Invitations(database).invite(owner.handle)
+        events = Events(database)
+        for number in range(EVENTS_SHOWN):
+            events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
+    page = owner.get(SECURITY)
+    assert page.words.count("Token made:") == EVENTS_SHOWN
+    assert "Signed in" not in page.words, "only the last ones"
+    assert page.words.index("nr-99-") < page.words.index("nr-98-")
+    assert "at the hub’s own shell" in page.words
+    assert f"{SECURITY}?before=" in page.html
+    with Database(people.settings.state) as database:
+        forget = "DELETE FROM event WHERE owner = ? AND kind = 'token_made'"
+        database.execute(forget, (owner.handle,))
+    page = owner.get(SECURITY)
+    assert "An invitation was made" in page.words and "Signed in, with Firefox on" in page.words
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:")
+    assert f'<time datetime="{now}' in page.html
+
+
+@pytest.mark.parametrize(
+    "agent",
+    ["<script>alert(1)</script>", "{{ 7*7 }}", "", "x" * 5000, '"><img src=x>', "{note}"],
+)
+def test_any_browser_is_shown_as_text(people: People, agent: str) -> None:
+    page = people.guest(agent=agent).get(SECURITY)
+    shown = browser_name(agent[:200])
+    assert page.status == 200 and page.words.count(shown) == 2
+    assert "<script>alert" not in page.html and "<img" not in page.html and "49" not in shown
+
+
+@pytest.mark.parametrize(
+    ("agent", "shown"),
+    [
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:146.0) Gecko/20100101 Firefox/146.0",
+         "Firefox on Windows"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+         "Version/26.0 Safari/605.1.15", "Safari on macOS"),
+        ("Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) "
+         "Chrome/142.0.0.0 Mobile Safari/537.36", "Chrome on Android"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) "
+         "Chrome/142.0.0.0 Safari/537.36 Edg/142.0.0.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPad; CPU OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+         "CriOS/142.0.7444.46 Mobile/15E148 Safari/604.1", "Chrome on iOS"),
+        ("Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) "
+         "Chrome/142.0.0.0 Safari/537.36", "Chrome on ChromeOS"),
+        ("curl/8.14.1", "curl/8.14.1"),
+        ("x" * 50, "x" * 40 + "…"),
+        ("", "a browser that does not say its name"),
+        (" \t ", "a browser that does not say its name"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_browser(agent: str, shown: str) -> None:
+    assert browser_name(agent) == shown
+
+
+def test_what_was_done_to_tokens_is_told(people: People) -> None:
+    owner = people.guest()
+    with Database(people.settings.state) as database:
+        text, token = Accounts(database).create_token(owner.handle, "at-a-shell")
+    assert people.publish(text, owner.handle, "any").status_code == 201
+    owner.get("/account/tokens")
+    owner.submit(f"/{token.id}/revoke")
+    words = owner.get(SECURITY).words
+    assert "Token made: at-a-shell. at the hub’s own shell" in words
+    assert "Token used from an address for the first time: at-a-shell. 127.0.0.1" in words
+    assert f"Token revoked: at-a-shell. {owner.address}" in words

@@ -1,0 +1,585 @@
+"""Signing in, and what it must withstand: each test fails where its defence is missing."""
+
+import base64
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import argon2
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from builder.model.routes import ACCOUNT_URL
+from builder.model.settings import Settings
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.attempts import ADDRESS_LIMIT, SIGNUP_LIMIT, VISITOR_LIMIT
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.locks import lock, unlock
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.web.app import create_app
+from publisher.web.pages.cookie import VisitorSession, _signer
+from publisher.web.pages.frame import MESSAGES_MAX, PLACES, after_login
+from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
+from tests.publisher.web.test_app import FakeRebuilder
+from tests.support.servers import wait_until
+
+OTHER_PASSWORD = "nine brisk otters beyond Tromsø"
+
+
+def make_app(folder: Path, database: Database, base_url: str) -> Flask:
+    settings = Settings(f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url)
+    return create_app(settings, FakeRebuilder(), Accounts(database), database, open_signup=True)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "content").mkdir()
+    with Database(f"{tmp_path}/state") as database:
+        yield database
+
+
+@pytest.fixture
+def app(tmp_path: Path, database: Database) -> Flask:
+    return make_app(tmp_path, database, "https://hub.example")
+
+
+def invite(people: People, handle: str) -> str:
+    with Database(people.settings.state) as database:
+        return Invitations(database).invite(handle)
+
+
+def secret_of(visitor: Visitor) -> str:
+    """The secret in a visitor's cookie."""
+    return visitor.session.cookies["hub-account"].partition(".")[0]
+
+
+def sign_in(visitor: Visitor, handle: str, password: str):
+    visitor.get("/account/login")
+    return visitor.submit(handle=handle, password=password)
+
+
+# The way
+
+
+def test_an_invitation_then_out_and_in_again(people: People):
+    code = invite(people, "mara")
+    visitor = people.visitor()
+    page = visitor.get("/account/invitation")
+    page = visitor.submit(
+        code=f" {people.url}/account/invitation#{code} ", password=PASSWORD, again=PASSWORD
+    )
+    assert (page.status, page.path) == (200, "/account/tokens")
+    assert "Welcome, mara" in page.words
+    page = visitor.submit("/account/logout")
+    assert (page.path, "You are signed out" in page.words) == ("/account/login", True)
+    assert visitor.get("/account/security").path == "/account/login"
+    page = visitor.submit(handle="mara", password=PASSWORD)
+    assert page.path == "/account/security"  # where one wanted to go
+
+
+def test_an_invitation_works_once(people: People):
+    code = invite(people, "nils")
+    for number, told in enumerate(("Welcome", "not good")):
+        visitor = people.visitor()
+        visitor.get("/account/invitation")
+        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+        assert told in page.words and (page.status == 200) == (number == 0)
+
+
+def test_a_password_that_is_not_good_leaves_the_invitation(people: People):
+    code = invite(people, "olga")
+    visitor = people.visitor()
+    visitor.get("/account/invitation")
+    for password, again, told in (
+        ("short", "short", "at least 12"),
+        ("password12345", "password12345", "breaches"),
+        (PASSWORD, OTHER_PASSWORD, "not the same"),
+        ("", "", "Choose a password"),
+    ):
+        page = visitor.submit(code=code, password=password, again=again)
+        assert page.status == 422 and told in page.words
+        assert PASSWORD not in page.html
+    page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+    assert page.path == "/account/tokens"
+
+
+@pytest.mark.parametrize(
+    ("handle", "told"),
+    [
+        ("admin", "itself"), ("adm1n", "like"), ("Ann", "'ann'"), ("a b", "1 to 39"),
+        ("", "Choose"), ("<b>", "1 to 39"), ("x" * 40, "1 to 39"),
+    ],
+)  # fmt: skip
+def test_a_handle_that_cannot_be(people: People, handle: str, told: str):
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    page = visitor.submit(handle=handle, password=PASSWORD, again=PASSWORD)
+    assert page.status == 422 and told in page.words
+    assert "<b>" not in page.html.partition("<main")[2]
+
+
+def test_a_handle_whose_prompts_are_there_is_taken(people: People):
+    taken = sorted(folder.name for folder in Path(people.settings.content).iterdir())[0]
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    page = visitor.submit(handle=taken, password=PASSWORD, again=PASSWORD)
+    assert page.status == 422 and "taken" in page.words
+
+
+def test_without_open_signup_there_is_none(tmp_path: Path, database: Database):
+    settings = Settings(f"{tmp_path}/content", f"{tmp_path}/site", f"{tmp_path}/state")
+    app = create_app(settings, FakeRebuilder(), Accounts(database), database)
+    client = app.test_client()
+    assert client.get("/account/signup").status_code == 404
+    page = client.get("/account/login").text
+    assert "signup" not in page and "invitation" in page
+
+
+# CSRF
+
+
+def test_no_form_is_taken_without_its_token(app: Flask, database: Database):
+    """Every POST of the account settings, with a session that is signed in."""
+    Invitations(database).invite("ann")
+    forms = [
+        re.sub(r"<\w+>", "x", rule.rule)
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(ACCOUNT_URL) and "POST" in rule.methods
+    ]
+    assert len(forms) > 3
+    Sessions(database).begin("ann", "s" * 43, address="", agent="")
+    for path in forms:
+        client = app.test_client()
+        client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
+        for token in (None, "", "rubbish", token_of(app, "/account/login")):
+            data = {} if token is None else {"csrf_token": token}
+            answer = client.post(path, data=data, base_url="https://hub.example")
+            assert answer.status_code == 400, path
+            assert "no longer good" in answer.text
+    assert Sessions(database).find("s" * 43), "nobody was signed out"
+
+
+def token_of(app: Flask, path: str) -> str:
+    """The CSRF token of another visitor's page."""
+    page = app.test_client().get(path, base_url="https://hub.example").text
+    return re.search(r'name="csrf_token" value="([^"]+)"', page)[1]
+
+
+# Sessions
+
+
+def test_the_cookie(app: Flask):
+    answer = app.test_client().get("/account/login", base_url="https://hub.example")
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    name, _, rest = cookie.partition("=")
+    assert name == "__Secure-hub-account"
+    attributes = {part.strip().lower() for part in rest.split(";")[1:]}
+    # Of a visitor who is not signed in it is gone with the browser.
+    assert attributes == {"secure", "httponly", "path=/account", "samesite=lax"}
+
+
+def test_a_cookie_on_this_machine_needs_no_tls(tmp_path: Path, database: Database):
+    for base_url, path in (
+        ("http://127.0.0.1:8000", "/account"), ("http://localhost:80/hub", "/hub/account"),
+        ("http://[::1]:8000", "/account"),
+    ):  # fmt: skip
+        answer = make_app(tmp_path, database, base_url).test_client().get("/account/login")
+        (cookie,) = answer.headers.getlist("Set-Cookie")
+        assert cookie.startswith("hub-account=") and "secure" not in cookie.lower()
+        assert f"Path={path};" in cookie and "HttpOnly" in cookie and "SameSite=Lax" in cookie
+
+
+def test_in_clear_text_elsewhere_nobody_can_sign_in(tmp_path: Path, database: Database):
+    client = make_app(tmp_path, database, "http://hub.example").test_client()
+    for path in ("/account/login", "/account/invitation", "/account/signup", "/account/tokens"):
+        answer = client.get(path)
+        assert answer.status_code == 403 and "https" in answer.text
+        assert "password" not in re.findall(r'type="(\w+)"', answer.text)
+        assert client.post(path, data={"handle": "ann", "password": PASSWORD}).status_code == 403
+
+
+def test_a_session_that_was_there_before_is_not_the_one_signed_in(people: People):
+    """Fixation: who has put a cookie into a browser must not share what begins there."""
+    member = people.member()
+    visitor = people.visitor()
+    visitor.get("/account/login")
+    planted = visitor.session.cookies["hub-account"]
+    visitor.submit(handle=member.handle, password=PASSWORD)
+    assert secret_of(visitor) != planted.partition(".")[0]
+    attacker = people.visitor()
+    attacker.session.headers["Cookie"] = f"hub-account={planted}"
+    assert attacker.get("/account/tokens").path == "/account/login"
+
+
+def test_signing_in_again_ends_the_session_before(people: People):
+    visitor = people.member()
+    before = secret_of(visitor)
+    sign_in_again = visitor.get("/account/login")
+    assert sign_in_again.path == "/account/tokens"
+    token = visitor.csrf()
+    visitor.post("/account/login", [("handle", visitor.handle), ("password", PASSWORD), *token])
+    assert secret_of(visitor) != before
+    with Database(people.settings.state) as database:
+        assert Sessions(database).find(before) is None
+        assert len(Sessions(database).of(visitor.handle)) == 1
+
+
+def test_after_signing_out_the_cookie_is_worth_nothing(people: People):
+    visitor = people.member()
+    stolen = visitor.session.cookies["hub-account"]
+    visitor.submit("/account/logout")
+    thief = people.visitor()
+    thief.session.headers["Cookie"] = f"hub-account={stolen}"
+    assert thief.get("/account/tokens").path == "/account/login"
+
+
+def test_a_signed_in_cookie_outlasts_the_browser(people: People):
+    member = people.member()
+    (cookie,) = [cookie for cookie in member.session.cookies if cookie.name == "hub-account"]
+    assert cookie.expires is not None and cookie.path == "/account"
+
+
+def cookie_with(data: bytes, secret: str = "s" * 43) -> str:
+    """A cookie with whatever its visitor has signed."""
+    signed = _signer(VisitorSession(secret)).sign(data)
+    return f"{secret}.{base64.urlsafe_b64encode(signed).decode()}"
+
+
+def test_what_is_in_the_cookie_gives_no_rights(app: Flask, database: Database):
+    """It is signed with its own secret, so whoever has it can write it."""
+    Invitations(database).invite("ann")
+    client = app.test_client()
+    lists = b'{"_flashes":[["message","<b>"]]}', b'{"_flashes":[["a",{" m":"<b>"}]]}'
+    for forged in (
+        *(cookie_with(data) for data in (b"[]", b"7", b'{"csrf_token":7}', b'{"openid":[]}', b"x")),
+        *(cookie_with(data) for data in (*lists, b'{"_user_id":"ann","owner":"ann"}')),
+        cookie_with(zlib.compress(b" " * 1_000_000)), cookie_with(b'{"csrf_token":"a"}')[:-3],
+        "s" * 43 + ".", "s" * 43 + "." + "A" * 3500, "ann", "é" * 43, "." * 100,
+    ):  # fmt: skip
+        client.set_cookie("__Secure-hub-account", forged, domain="hub.example", path="/account")
+        answer = client.get("/account/tokens", base_url="https://hub.example")
+        assert answer.status_code == 303 and "/login" in answer.headers["Location"], forged
+        answer = client.get("/account/login", base_url="https://hub.example")
+        assert answer.status_code == 200 and "<b>" not in answer.text
+
+
+def test_messages_for_the_next_page_do_not_pile_up(people: People):
+    visitor = people.member()
+    visitor.get("/account/publishers")
+    for number in range(20):
+        sent = [("repo", "x"), ("who", ("only", "too")[number % 2]), *visitor.csrf()]
+        answer = visitor.session.post(
+            f"{people.url}/account/publishers/only", data=sent, allow_redirects=False
+        )
+        assert answer.status_code == 303
+    assert visitor.get("/account/tokens").html.count('class="told"') == MESSAGES_MAX
+
+
+# Enumeration
+
+
+def test_who_there_is_cannot_be_asked(people: People):
+    member = people.member()
+    with Database(people.settings.state) as database:
+        Accounts(database).add_owner("without-password")
+    visitor, told = people.visitor(), set()
+    for handle in (member.handle, "without-password", "nobody-at-all", "NO NAME", "ö\0"):
+        page = sign_in(visitor, handle, OTHER_PASSWORD)
+        shown = re.sub(r'(name="csrf_token"|id="handle"[^>]*) value="[^"]*"', "", page.html)
+        told.add((page.status, shown))
+    assert len(told) == 1
+    assert told.pop()[0] == 422
+
+
+def test_invitations_tell_nothing_either(people: People):
+    invite(people, "pia")
+    visitor, told = people.visitor(), set()
+    visitor.get("/account/invitation")
+    for code in ("pia." + "x" * 32, "qqq." + "x" * 32, "rubbish", "#"):
+        page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
+        told.add((page.status, page.words))
+    assert len(told) == 1 and "not good" in page.words
+
+
+# Open redirect
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)",
+        "/../..//evil.example", "/tokens/../../x", "\r\nX-Evil: 1", "/logout", "tokens", "",
+    ],
+)  # fmt: skip
+def test_a_sign_in_leads_to_our_own_pages_alone(people: People, target: str):
+    member, visitor = people.member(), people.visitor()
+    visitor.get("/account/login", params={"next": target})
+    form = visitor.form()
+    answer = visitor.session.post(
+        f"{people.url}/account/login", params={"next": target}, allow_redirects=False,
+        data=[("handle", member.handle), ("password", PASSWORD), *visitor.csrf()],
+    )  # fmt: skip
+    assert form.action == "" and answer.status_code == 303
+    assert answer.headers["Location"] == "/account/tokens"
+    assert "X-Evil" not in answer.headers
+
+
+def test_every_place_can_be_come_back_to():
+    for place, _ in PLACES:
+        assert after_login(f"/{place}") == f"/{place}"
+
+
+# Brute force
+
+
+def test_an_account_is_guessed_at_only_so_often(people: People):
+    member, visitor = people.member(), people.visitor()
+    for number in range(VISITOR_LIMIT):
+        page = sign_in(visitor, member.handle, f"{OTHER_PASSWORD} {number}")
+        assert page.status == 422
+    page = sign_in(visitor, member.handle, PASSWORD)
+    assert page.status == 429, "the right password does not help a guesser either"
+    assert 1 <= int(page.response.headers["Retry-After"]) <= 15 * 60
+    assert "Try again in" in page.words
+    # Nobody else is shut out by it, least of all the owner.
+    assert sign_in(people.visitor(), member.handle, PASSWORD).path == "/account/tokens"
+    # Who does not exist is refused as well.
+    for _ in range(VISITOR_LIMIT):
+        page = sign_in(visitor, "nobody-here", OTHER_PASSWORD)
+        assert page.status == 422
+    assert sign_in(visitor, "nobody-here", OTHER_PASSWORD).status == 429
+
+
+def test_an_address_guesses_only_so_often(people: People):
+    visitor = people.visitor()
+    for number in range(ADDRESS_LIMIT):
+        page = sign_in(visitor, f"guess-{number}", OTHER_PASSWORD)
+        assert page.status == 422
+    member = people.member()
+    assert sign_in(visitor, member.handle, PASSWORD).status == 429
+    assert sign_in(people.visitor(), member.handle, PASSWORD).status == 200
+
+
+@contextmanager
+def while_a_password_is_verified(act: Callable[[], object]) -> Iterator[None]:
+    """Somebody acts before it is known that the next password is right."""
+    real, done = argon2.PasswordHasher.verify, []
+
+    def verify(*args: object) -> bool:
+        is_right = real(*args)
+        if not done:
+            done.append(is_right)
+            act()
+        return is_right
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argon2.PasswordHasher, "verify", verify)
+        yield
+    assert done == [True]
+
+
+def test_a_sign_in_under_way_ends_with_a_new_password(app: Flask, database: Database):
+    invitations, passwords = Invitations(database), Passwords(database)
+    sessions = Sessions(database)
+    invitations.invite("ann")
+
+    def change() -> None:
+        passwords.put("ann", OTHER_PASSWORD)
+        sessions.end_all("ann")
+
+    def take_invitation() -> None:
+        invitations.accept(invitations.invite("ann"), OTHER_PASSWORD, address="")
+
+    for act, status in (
+        (change, 422), (take_invitation, 422), (lambda: lock(database, "ann"), 403),
+        (lambda: None, 303),
+    ):  # fmt: skip
+        passwords.put("ann", PASSWORD)
+        client = app.test_client()
+        with while_a_password_is_verified(act):
+            answer = post(client, "/account/login", {"handle": "ann", "password": PASSWORD})
+        assert answer.status_code == status
+        assert ("The handle or the password is wrong." in answer.text) == (status == 422)
+        assert len(sessions.of("ann")) == (status == 303)
+        unlock(database, "ann")
+        answer = client.get("/account/security", base_url="https://hub.example")
+        assert answer.status_code == (200 if status == 303 else 303)
+
+
+def post(client: FlaskClient, path: str, fields: dict[str, str], page: str = "") -> TestResponse:
+    """Send a form of a page, by default of the path itself."""
+    html = client.get(page or path, base_url="https://hub.example").text
+    token = re.search(r'name="csrf_token" value="([^"]+)"', html)[1]
+    return client.post(path, data=fields | {"csrf_token": token}, base_url="https://hub.example")
+
+
+def test_a_known_handle_is_answered_as_soon_as_an_unknown_one(people: People):
+    """Only a known one has a log; it must not be written before the answer."""
+    member, visitor = people.member(), people.visitor()
+    visitor.get("/account/login")
+    with Database(people.settings.state) as database:
+        events = Events(database)
+        before = len(events.latest(member.handle, 9))
+        # Until the end of it nobody can write: who tries is refused after a while.
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            for handle in ("nobody-at-all", member.handle):
+                page = visitor.submit(handle=handle, password=OTHER_PASSWORD)
+                assert page.status == 422 and "is wrong" in page.words
+        finally:
+            database.execute("ROLLBACK")
+        wait_until(lambda: len(events.latest(member.handle, 9)) == before + 1, "the event")
+
+
+def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: People):
+    member, visitor, told = people.member(), people.visitor(), []
+    told.append(sign_in(visitor, member.handle, OTHER_PASSWORD))
+    with Database(people.settings.state) as database:
+        text, _ = Accounts(database).create_token(member.handle, "ci")
+        lock(database, member.handle)
+    refused = people.publish(text, member.handle, "story")
+    assert refused.status_code == 401 and refused.json()["error"] == {
+        "code": "invalid_token", "message": "The account is locked; ask whoever runs this hub.",
+    }  # fmt: skip
+    assert member.get("/account/tokens").path == "/account/login"
+    told.append(sign_in(visitor, member.handle, PASSWORD))
+    shown = {
+        (page.status, page.words, re.sub(r'name="csrf_token" value="[^"]*"', "", page.html))
+        for page in told
+    }
+    assert len(shown) == 1
+    with Database(people.settings.state) as database:
+        unlock(database, member.handle)
+    assert people.publish(text, member.handle, "story").status_code == 201
+    assert sign_in(visitor, member.handle, PASSWORD).path == "/account/tokens"
+    words = visitor.get("/account/security").words
+    assert "The account was locked." in words and "The account was unlocked." in words
+
+
+def test_signing_out_leaves_nothing_of_the_session(people: People):
+    visitor = people.member()
+    before = visitor.session.cookies["hub-account"]
+    visitor.submit("/account/logout")
+    after = visitor.session.cookies["hub-account"]
+    assert after.partition(".")[0] != before.partition(".")[0]
+    # What was signed with the old secret is not taken any more, whoever has kept it.
+    assert visitor.post("/account/login", [("handle", "x")]).status == 400
+
+
+def test_who_gets_back_in_is_told_what_an_intruder_may_have_left(people: People):
+    member = people.member()
+    with Database(people.settings.state) as database:
+        Accounts(database).create_token(member.handle, "of-an-intruder")
+        _, gone = Accounts(database).create_token(member.handle, "revoked")
+        Accounts(database).revoke(member.handle, gone.id)
+        Identities(database).add(member.handle, "https://id.example", member.handle, address="")
+        code = Invitations(database).invite(member.handle)
+    visitor = people.visitor()
+    visitor.get("/account/invitation")
+    page = visitor.submit(code=code, password=OTHER_PASSWORD, again=OTHER_PASSWORD)
+    assert page.path == "/account/security" and page.response.url.endswith("#recovery")
+    told = "as good as before: tokens (1), accounts elsewhere that sign in here (1). Look through"
+    assert told in page.words
+    recovery = page.html.partition('id="recovery"')[2].partition("</p>")[0]
+    links = re.findall(r'href="([^"]+)"', recovery)
+    assert links == ["/account/tokens", "/account/publishers", "#identities"]
+    assert 'id="identities"' in page.html
+
+
+def test_the_log_has_what_failed(people: People):
+    member = people.member()
+    sign_in(people.visitor(), member.handle, OTHER_PASSWORD)
+    with Database(people.settings.state) as database:
+        events = Events(database)
+        # Written after the answer.
+        wait_until(lambda: len(events.latest(member.handle, 9)) == 3, "the third event")
+        kinds = [event.kind for event in events.latest(member.handle, 9)]
+    assert kinds == ["sign_in_failed", "signed_in", "signed_up"]
+
+
+# Answers
+
+
+def test_headers(people: People):
+    visitor = people.member()
+    for path in ("/account/login", "/account/tokens", "/account/nowhere", "/account"):
+        answer = people.server.get(path, headers={"Cookie": f"hub-account={secret_of(visitor)}"})
+        headers = answer.headers
+        assert headers["Cache-Control"] == "no-store"
+        policy = headers["Content-Security-Policy"]
+        for part in ("default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+            assert part in policy
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert "Access-Control-Allow-Origin" not in headers
+        assert "ETag" not in headers
+
+
+def test_a_form_that_is_too_large(people: People):
+    visitor = people.visitor()
+    visitor.get("/account/login")
+    page = visitor.post("/account/login", [("handle", "x" * 100_000), *visitor.csrf()])
+    assert page.status == 413 and "too much" in page.words
+
+
+def test_a_page_that_is_not_there(people: People):
+    assert people.visitor().get("/account/").path == "/account/login"
+    for path in ("/account/nowhere", "/account/login/", "/account//login", "/account/%2e%2e/x"):
+        page = people.visitor().get(path)
+        assert page.status == 404 and "no such page" in page.words
+
+
+def test_nothing_that_opens_a_door_is_at_rest(people: People):
+    member = people.member()
+    code = invite(people, "rosa")
+    with Database(people.settings.state) as database:
+        assert Passwords(database).has(member.handle)
+        path = database.path
+    secrets = [PASSWORD, secret_of(member), code.partition(".")[2], member.csrf()[0][1]]
+    stored = b"".join(file.read_bytes() for file in Path(path).parent.glob("accounts.sqlite3*"))
+    assert stored.startswith(b"SQLite format 3")
+    for secret in secrets:
+        assert secret.encode() not in stored
+        assert all(secret not in line for line in people.server.process.lines)
+
+
+def test_an_error_needs_no_database(tmp_path: Path):
+    (tmp_path / "content").mkdir()
+    with Database(f"{tmp_path}/state") as database:
+        client = make_app(tmp_path, database, "https://hub.example").test_client()
+        client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
+        Path(database.path).rename(tmp_path / "away")
+        for path in ("/account/login", "/account/tokens", "/account/nowhere"):
+            answer = client.get(path, base_url="https://hub.example")
+            is_missing = path.endswith("nowhere")
+            assert answer.status_code == (404 if is_missing else 503)
+            assert answer.mimetype == "text/html" and answer.headers["Cache-Control"] == "no-store"
+            assert is_missing or "database" in answer.text
+
+
+def test_sign_ups_that_are_refused_use_none_up(people: People):
+    visitor = people.visitor()
+    visitor.get("/account/signup")
+    for _ in range(SIGNUP_LIMIT + 1):
+        assert visitor.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
+    page = visitor.submit(handle="who-erred-often", password=PASSWORD, again=PASSWORD)
+    assert page.path == "/account/tokens"
+    other = people.visitor()
+    other.get("/account/signup")
+    for _ in range(ADDRESS_LIMIT):
+        assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
+    assert other.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 429
+
+
+def test_a_handle_with_a_capital_is_the_same(people: People):
+    member = people.member()
+    page = sign_in(people.visitor(), f" {member.handle.capitalize()} ", PASSWORD)
+    assert (page.status, page.path) == (200, "/account/tokens")

@@ -1,0 +1,248 @@
+"""A request that is sent again after a crash, at whatever moment, is published once."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.errors import RequestError
+from builder.store import content
+from publisher.accounts.database import Database
+from publisher.web import idempotency
+from publisher.web.idempotency import KEPT_SECONDS, SWEEP_SECONDS, Answers, Keyed, fingerprint
+from publisher.write.drafts import make_draft
+from publisher.write.publish import Kept, Published, publish
+from tests.publisher.write.test_durable import at, watched
+from tests.server.test_throttle import Clock
+
+
+class Store:
+    """A content folder, and answers that are kept for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = f"{folder}/content"
+        self._state = f"{folder}/state"
+        os.makedirs(self.root, exist_ok=True)
+        self.open()
+
+    def open(self) -> None:
+        """As a new process does."""
+        self.database = Database(self._state)
+        self.answers = Answers(self.database)
+
+    def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
+        owner, name = repo.split("/")
+        mark = fingerprint(owner, name, None, text.encode())
+        return publish(
+            self.root, owner, name, make_draft({"content": text}), publisher=owner,
+            memory=self.answers.to(Keyed(owner, key, mark)) if key else None,
+        )  # fmt: skip
+
+    def texts(self, repo: str = "ann/story") -> list[str]:
+        where = (self.root, *repo.split("/"))
+        versions = content.list_versions(*where).versions
+        return [content.read_version(*where, version)[1] for version in versions]
+
+    def keys(self) -> list[str]:
+        return [key for (key,) in self.database.execute("SELECT key FROM answer ORDER BY key")]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path)
+    yield made
+    made.database.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(idempotency, "time", made)
+    return made
+
+
+def refusal(act: Callable[[], object]) -> str:
+    with pytest.raises(RequestError) as caught:
+        act()
+    return caught.value.code
+
+
+def test_again_gives_the_first_answer(store: Store):
+    first = store.put("One.")
+    store.put("Two.", key=None)
+    assert store.put("One.") == first and first.version == "1.0.0"
+    assert store.texts() == ["One.", "Two."]
+
+
+def test_without_a_key_it_is_another_publication(store: Store):
+    for text in ("One.", "Two.", "One."):
+        store.put(text, key=None)
+    assert store.texts() == ["One.", "Two.", "One."] and store.keys() == []
+
+
+def test_nothing_new_is_an_answer_too(store: Store):
+    store.put("One.", key=None)
+    first = store.put("One.")
+    store.put("Two.", key=None)
+    assert first.unchanged and store.put("One.") == first
+    assert store.texts() == ["One.", "Two."]
+
+
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_process_that_dies_at_any_call(store: Store, is_second: bool):
+    died = None
+    number = 0
+    while died != 0:
+        number += 1
+        repo, key = f"ann-{number}/story", f"k{number}"
+        before = ["One."] if is_second else []
+        for text in before:
+            store.put(text, key=None, repo=repo)
+        # SQLite's connections do not outlive a fork.
+        store.database.close()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                store.open()
+                with watched(at(number, lambda: os._exit(9))):
+                    store.put("New.", key, repo)
+                status = 0
+            finally:
+                os._exit(status)
+        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert died in (0, 9)
+        store.open()
+        answer = store.put("New.", key, repo)
+        assert (answer.version, answer.unchanged) == (f"1.0.{len(before)}", False)
+        store.put("Other.", key=None, repo=repo)
+        assert store.put("New.", key, repo) == answer
+        assert store.texts(repo) == [*before, "New.", "Other."]
+    assert number > 20
+    assert list(content.check(store.root)) == []
+
+
+def test_a_failure_after_the_key_was_kept(store: Store):
+    failed = []
+
+    def fail_once(call: str, args: tuple) -> None:
+        if call == "link" and not failed:
+            failed.append(args)
+            raise OSError(28, "No space left on device")
+
+    with watched(fail_once):
+        assert refusal(lambda: store.put("One.")) == "storage_unavailable"
+    assert store.keys() == ["k"] and store.texts() == []
+    assert not Path(store.root, "ann").exists()
+    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
+    assert store.put("One.").version == "1.0.0"
+    assert store.put("One.").version == "1.0.0"
+
+
+def test_the_number_went_to_another(store: Store):
+    store.answers.put(
+        Keyed("ann", "k", fingerprint("ann", "story", None, b"One.")),
+        Kept("1.0.0", None, b"the hash of a record that was never written"),
+    )
+    store.put("Another's.", key=None)
+    assert store.put("One.").version == "1.0.1"
+    assert store.put("One.").version == "1.0.1"
+
+
+def test_a_repo_that_was_taken_away_is_published_anew(store: Store):
+    store.put("One.", key=None)
+    assert store.put("One.").unchanged
+    for path in Path(store.root, "ann", "story").iterdir():
+        path.unlink()
+    assert not store.put("One.").unchanged
+    assert store.texts() == ["One."]
+
+
+def test_what_was_seen_before_is_made_durable(store: Store):
+    store.put("One.")
+    calls = []
+    with watched(lambda call, args: calls.append(call)):
+        store.put("One.")
+    # Who committed it may have died before it could.
+    assert "fsync" in calls and "link" not in calls
+
+
+def test_a_refusal_keeps_nothing(store: Store):
+    draft = make_draft({"content": "One.", "base_version": "1.0.0"})
+    memory = store.answers.to(Keyed("ann", "k", b"mark"))
+
+    def put() -> None:
+        publish(store.root, "ann", "story", draft, publisher="ann", memory=memory)
+
+    assert refusal(put) == "base_version_mismatch"
+    assert store.keys() == []
+
+
+def test_another_request_with_the_key(store: Store):
+    store.put("One.")
+    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
+    assert refusal(lambda: store.put("One.", repo="ann/poem")) == "idempotency_key_reused"
+    assert sorted(os.listdir(f"{store.root}/ann")) == ["owner.json", "story"]
+    assert store.put("One.", repo="bob/story").version == "1.0.0"
+
+
+def test_a_key_that_another_repo_takes_meanwhile(store: Store):
+    story, poem = (
+        store.answers.to(Keyed("ann", "k", fingerprint("ann", name, None, b"One.")))
+        for name in ("story", "poem")
+    )
+    assert story.recall() is None and poem.recall() is None
+    kept = Kept("1.0.0", None, b"hash")
+    story.remember(kept)
+    assert refusal(lambda: poem.remember(kept)) == "idempotency_key_reused"
+
+
+def test_at_once_from_two_processes(tmp_path: Path):
+    # Each has its own connection, as processes do.
+    stores = [Store(tmp_path) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda store: store.put("One."), stores))
+    assert all(answer == answers[0] for answer in answers)
+    assert stores[0].texts() == ["One."]
+    for store in stores:
+        store.database.close()
+
+
+def test_answers_are_kept_a_day(store: Store, clock: Clock):
+    store.put("One.")
+    clock.now += KEPT_SECONDS - 1
+    assert refusal(lambda: store.put("Two.")) == "idempotency_key_reused"
+    clock.now += 1
+    assert store.put("Two.").version == "1.0.1"
+    # Asking again does not prolong it.
+    clock.now += KEPT_SECONDS - 1
+    store.put("Two.")
+    clock.now += 1
+    assert store.put("One.").version == "1.0.2"
+
+
+def test_old_answers_go_now_and_then(store: Store, clock: Clock):
+    for number in range(3):
+        store.put(f"Text {number}.", key=f"k{number}")
+    clock.now += KEPT_SECONDS
+    store.put("New.", key="l0")
+    assert store.keys() == ["l0"]
+    clock.now += SWEEP_SECONDS - 1
+    store.put("Newer.", key="l1")
+    clock.now += KEPT_SECONDS - SWEEP_SECONDS + 1
+    store.put("Newest.", key="l2")
+    assert store.keys() == ["l1", "l2"]
+
+
+_requests = st.tuples(
+    st.text(), st.text(), st.none() | st.text(), st.binary() | st.just(b'["a","b",null]')
+)
+
+
+@given(_requests, _requests)
+def test_fingerprints(one: tuple, other: tuple):
+    assert (fingerprint(*one) == fingerprint(*other)) == (one == other)

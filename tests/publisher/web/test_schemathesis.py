@@ -1,0 +1,74 @@
+"""The operations that write are what the API document says: whatever is sent, nothing undocumented.
+
+Schemathesis makes requests from the document, right ones and wrong ones, and holds each answer
+against it. It loads this module for the hook and the check below.
+"""
+
+from pathlib import Path
+
+import schemathesis
+
+from tests.support.catalogues import settings_in
+from tests.support.servers import add_publisher, run_schemathesis, serving
+
+EXAMPLES = 100
+CONFIG = """
+hooks = "tests.publisher.web.test_schemathesis"
+# In every request, also in those that shall be without it.
+headers = {{ Authorization = "Bearer {token}" }}
+checks.missing_required_header.enabled = false
+# The check below is stricter: it looks at why a right request was refused.
+checks.positive_data_acceptance.enabled = false
+[parameters]
+"path.owner" = "ann"
+"""
+
+# Why a request that fits the document may be refused all the same: what no schema tells.
+STATE = {
+    "base_version_mismatch": "which version is the latest",
+    "idempotency_key_reused": "what was sent before",
+    "invalid_token": "what an issuer has signed",
+    "rate_limited": "how many wrong tokens came before",
+}
+FIELDS = {
+    ("If-Match", "send one of them"): "that two conditions are one",
+    ("variables", "the same name twice"): "that items differ in one of their keys",
+    ("tags", "the same tag twice"): "that items differ",
+    ("content", "is empty"): "that there is more than white space",
+    ("content", "has a NUL"): "which characters are none of a text",
+    ("title", "one line of printable text"): "what is printable",
+    ("repo", "is OWNER/NAME"): "how long each half may be",
+}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs) -> None:
+    # Most requests of the coverage phase would be refused for these alone.
+    for header in ("If-Match", "Idempotency-Key"):
+        if case.headers.get(header) == "0":
+            del case.headers[header]
+    if isinstance(case.body, dict) and case.body.get("base_version") == "1.2.0":
+        del case.body["base_version"]
+
+
+@schemathesis.check
+def refuses_only_what_no_schema_tells(context, response, case) -> None:
+    """A request that fits the document is refused for nothing but the reasons above."""
+    if not case.meta or not case.meta.generation.mode.is_positive or response.status_code < 400:
+        return
+    error = response.json()["error"]
+    unknown = [
+        detail
+        for detail in error.get("details", [])
+        if not any(detail["field"] == field and part in detail["message"] for field, part in FIELDS)
+    ]
+    assert error["code"] in STATE or (error["code"] == "validation_failed" and not unknown), error
+
+
+def test_publishing(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    config = CONFIG.format(token=add_publisher(settings, "ann"))
+    with serving(settings, "--publish-limit", "0") as server:
+        document = f"{server.url}/api/v1/openapi.json"
+        told = run_schemathesis(document, tmp_path, config, EXAMPLES, "POST")
+    assert "Tested: 2\n" in told

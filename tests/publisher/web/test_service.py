@@ -1,0 +1,325 @@
+"""The publish service in real servers: inside `hubctl serve`, and alone under gunicorn."""
+
+import contextlib
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from builder.model.routes import TRUSTED_URL
+from builder.model.settings import Settings
+from cli.serve import _say_who_cannot_sign_in
+from server.mount import PUBLISHERS_AT_ONCE
+from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    Server,
+    add_publisher,
+    clean_environment,
+    free_port,
+    read_answer,
+    serving,
+    wait_until,
+)
+
+URL = "/api/v1/repos/zoe/hello/versions"
+BODY = {"content": "Hello {{name}}.\r\n", "tags": ["fun"], "changelog": "First."}
+
+
+@pytest.fixture
+def hub(small: Settings) -> Iterator[tuple[Server, str]]:
+    token = add_publisher(small, "zoe")
+    # One address may have fewer connections than the strangers here; that of a proxy, any number.
+    with serving(small, "--trusted-proxy", "127.0.0.1") as server:
+        server.session.headers["Authorization"] = f"Bearer {token}"
+        yield server, token
+
+
+def test_a_publication_shows_up_everywhere(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    before = {path: server.get(path) for path in ("/api/v1/repos", "/new", "/", "/api/v1/tags")}
+    answer = server.request("POST", URL, json=BODY)
+    assert answer.status_code == 201
+    data = answer.json()["data"]
+    assert answer.headers["Location"] == f"{server.url}{URL}/1.0.0"
+    repo = "/api/v1/repos/zoe/hello"
+    assert server.get(repo).json()["data"]["content"] == BODY["content"]
+    assert server.get(f"{repo}/raw").content == BODY["content"].encode()
+    assert server.get(f"{repo}/raw?version=1.0.0").content == BODY["content"].encode()
+    assert server.get(f"{repo}/versions").json()["meta"]["total"] == 1
+    assert server.get(f"{repo}/versions/1.0.0").json()["data"]["changelog"] == "First."
+    assert server.get("/api/v1/users/zoe").json()["data"]["repos_count"] == 1
+    assert server.get("/api/v1/repos?tag=fun").json()["meta"]["total"] == 1
+    assert {"name": "fun", "count": 1} in server.get("/api/v1/tags").json()["data"]
+    for path in ("/zoe", "/zoe/hello", "/zoe/hello/1.0.0"):
+        assert "hello" in server.get(path).text
+    for path, old in before.items():
+        changed = server.get(path, headers={"If-None-Match": old.headers["ETag"]})
+        assert changed.status_code == 200
+        assert ("fun" if "tags" in path else "hello") in changed.text
+    # What may lag does not for long.
+    wait_until(
+        lambda: server.get("/api/v1/hub.json").json()["data"]["serial"] == data["serial"],
+        "the serial",
+    )
+    assert "zoe" in server.get("/api/v1/catalogue.jsonl").text
+    assert server.get("/api/v1/repos?q=hello").json()["meta"]["total"] == 1
+    assert server.get("/healthz").json()["status"] == "ok"
+    assert token not in server.process.text and "Hello" not in server.process.text
+
+
+def post_head(length: str, token: str, *more: str) -> bytes:
+    lines = [
+        f"POST {URL} HTTP/1.1", "Host: x", f"Authorization: Bearer {token}",
+        "Content-Type: application/json", length, *more, "", "",
+    ]  # fmt: skip
+    return "\r\n".join(lines).encode()
+
+
+def test_a_large_body_is_refused_before_it_is_sent(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    with server.connect() as connection:
+        connection.sendall(
+            post_head("Content-Length: 3000000000", token, "Expect: 100-continue")
+        )  # and nothing more
+        answer = read_answer(connection, "POST")
+    assert answer.status == 413
+    assert json.loads(answer.body)["error"]["code"] == "content_too_large"
+
+
+def test_who_may_not_is_refused_before_the_body_is_sent(hub: tuple[Server, str]) -> None:
+    server, _ = hub
+    with server.connect() as connection:
+        connection.sendall(post_head("Content-Length: 1000", "nonsense"))
+        answer = read_answer(connection, "POST")
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def test_a_body_in_chunks(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    raw = json.dumps(BODY).encode()
+    with server.connect() as connection:
+        connection.sendall(post_head("Transfer-Encoding: chunked", token))
+        connection.sendall(chunk(raw[:10]) + chunk(raw[10:]) + chunk(b""))
+        answer = read_answer(connection, "POST")
+    assert answer.status == 201, answer.body
+    with server.connect() as connection:
+        connection.sendall(post_head("Transfer-Encoding: chunked", token))
+        with contextlib.suppress(ConnectionError):
+            for _ in range(40):
+                connection.sendall(chunk(b" " * 65_536))
+        assert read_answer(connection, "POST").status == 413
+
+
+def test_a_client_that_goes_away_publishes_nothing(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    raw = json.dumps(BODY).encode()
+    with server.connect() as connection:
+        connection.sendall(post_head(f"Content-Length: {len(raw)}", token) + raw[:20])
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+    line = json.loads(server.process.wait_for_line('"event": "publish"'))
+    assert line["status"] == 400
+    assert server.get("/api/v1/repos/zoe/hello").status_code == 404
+    assert server.request("POST", URL, json=BODY).status_code == 201
+
+
+def test_one_who_has_many_answers_to_wait_for_reads_on(hub: tuple[Server, str]) -> None:
+    # Uploads that stall must not stand in the way of reads, nor of monitors.
+    server, token = hub
+    with contextlib.ExitStack() as stalled:
+        for _ in range(20):
+            connection = stalled.enter_context(server.connect())
+            connection.sendall(post_head("Content-Length: 100", token))
+        assert server.get("/api/v1/repos").status_code == 200
+        assert server.get("/healthz").status_code == 200
+        assert server.request("POST", URL, json=BODY).status_code == 201
+
+
+# More than there are threads of any kind.
+STRANGERS = PUBLISHERS_AT_ONCE + 16
+
+
+def test_who_stalls_stops_nobody_else(hub: tuple[Server, str]) -> None:
+    server, token = hub
+    form = "Content-Type: application/x-www-form-urlencoded"
+    login = f"POST /account/login HTTP/1.1\r\nHost: x\r\n{form}\r\nContent-Length: 99\r\n\r\nx"
+    exchange = post_head("Content-Length: 99", "x").decode().replace(URL, TRUSTED_URL) + "{"
+    publish = post_head("Content-Length: 99", token).decode() + "{"
+    with contextlib.ExitStack() as stalled:
+        for head, count in ((login, STRANGERS), (exchange, STRANGERS), (publish, 25)):
+            for _ in range(count):
+                connection = stalled.enter_context(server.connect())
+                connection.sendall(head.encode())
+        assert server.get("/healthz").status_code == 200
+        assert server.get("/account/login").status_code == 200
+        assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
+        assert server.request("POST", URL, json=BODY).status_code == 201
+    # Accounts work here, so nothing is told of them at the start.
+    assert "sign in" not in server.process.text
+
+
+def test_monitors_and_visitors_do_not_wait_for_publishers(small: Settings) -> None:
+    token = add_publisher(small, "zoe")
+    with serving(small, "--publish-limit", "0") as server, contextlib.ExitStack() as stalled:
+        for _ in range(STRANGERS):
+            connection = stalled.enter_context(server.connect())
+            connection.sendall(post_head("Content-Length: 99", token))
+        assert server.get("/healthz").status_code == 200
+        assert server.get("/account/login").status_code == 200
+        assert server.request("POST", TRUSTED_URL, json={}).status_code == 422
+
+
+def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settings) -> None:
+    with serving(small, "--host", "0.0.0.0", "--trusted-proxy", "127.0.0.1") as server:
+        told = server.process.wait_for_line("passwords would travel in clear text")
+        assert "on this machine alone" in told and "--base-url" in told
+        assert server.get("/account/login").status_code == 200
+        refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})
+        assert refused.status_code == 403 and "clear text" in refused.text
+        assert server.get("/api/v1/repos", headers={"X-Forwarded-For": "192.0.2.7"}).ok
+
+
+@pytest.mark.parametrize(
+    ("base_url", "host", "told"),
+    [
+        ("http://hub.example", "127.0.0.1", "nobody can sign in"),
+        ("http://127.0.0.1:8000", "0.0.0.0", "on this machine alone"),
+        ("http://127.0.0.1:8000", "::", "on this machine alone"),
+        ("http://127.0.0.1:8000", "127.0.0.1", ""),
+        ("http://[::1]:8000", "::1", ""),
+        ("https://hub.example", "0.0.0.0", ""),
+    ],
+)
+def test_who_starts_a_hub_is_told_who_cannot_sign_in(
+    base_url: str, host: str, told: str, capsys: pytest.CaptureFixture
+) -> None:
+    _say_who_cannot_sign_in(base_url, host)
+    said = capsys.readouterr().err
+    assert told in said and said.count("\n") == bool(told)
+
+
+def test_options_and_other_methods(hub: tuple[Server, str]) -> None:
+    server, _ = hub
+    preflight = server.request("OPTIONS", URL, headers={"Origin": "https://a.example"})
+    assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
+    assert "Idempotency-Key" in preflight.headers["Access-Control-Allow-Headers"]
+    assert server.get(URL).status_code == 404
+    refused = server.request("POST", "/healthz")
+    assert refused.status_code == 405 and "GET" in refused.headers["Allow"]
+    assert refused.json()["error"]["code"] == "method_not_allowed"
+
+
+def test_below_a_path(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, "https://hub.example/prompts")
+    write_small_catalogue(settings.content)
+    token = add_publisher(settings, "zoe")
+    with serving(settings, "--base-url", settings.base_url) as server:
+        assert server.url.endswith("/prompts")
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = server.request("POST", URL, json=BODY, headers=headers)
+        location = "https://hub.example/prompts/api/v1/repos/zoe/hello/versions/1.0.0"
+        assert (answer.status_code, answer.headers["Location"]) == (201, location)
+        assert server.get("/zoe/hello").status_code == 200
+        assert server.get("/healthz").json()["status"] in ("ok", "behind")
+        assert requests.post(server.origin + URL, timeout=DEADLINE_SECONDS).status_code == 405
+
+
+def test_limits_of_publications(small: Settings) -> None:
+    token = add_publisher(small, "zoe")
+    with serving(small, "--publish-limit", "2", "--quota-repos", "1") as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        for url, status in ((URL, 201), (URL.replace("hello", "more"), 422)):
+            answer = server.request("POST", url, json=BODY, headers=headers)
+            assert answer.headers["RateLimit-Policy"] == '"publish";q=2;w=60'
+            assert answer.status_code == status
+        assert answer.json()["error"]["details"] == [
+            {"field": "quota_repos", "message": "0 of 1 left, 1 needed"}
+        ]
+        answer = server.request("POST", URL, json=BODY, headers=headers)
+        assert answer.status_code == 429
+        assert answer.json()["error"]["code"] == "rate_limited"
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+
+
+def test_a_content_folder_that_is_lost(hub: tuple[Server, str]) -> None:
+    server, _ = hub
+    content = Path(server.settings.content)
+    content.rename(content.with_name("elsewhere"))
+    answer = server.request("POST", URL, json=BODY)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "storage_unavailable")
+    assert answer.headers["Retry-After"]
+    assert str(content) not in answer.text
+    assert server.get("/api/v1/repos/ann/story").status_code == 200
+    content.with_name("elsewhere").rename(content)
+    assert server.request("POST", URL, json=BODY).status_code == 201
+
+
+# Alone, under gunicorn
+
+
+@contextlib.contextmanager
+def gunicorn(settings: Settings, *options: str, **environment: str) -> Iterator[str]:
+    """The service alone; gives its URL."""
+    port = free_port()
+    process = Process(
+        str(Path(sys.executable).with_name("gunicorn")), "--bind", f"127.0.0.1:{port}",
+        "--threads", "8", *options, "publisher.web.wsgi:app",
+        env=clean_environment(
+            HUB_CONTENT=settings.content, HUB_OUT=settings.out, HUB_STATE=settings.state,
+            HUB_BASE_URL=settings.base_url, HUB_QUERIES="1", **environment,
+        ),
+    )  # fmt: skip
+    try:
+        process.wait_for_line("Booting worker")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        status = process.stop()
+    assert status == 0, process.text
+
+
+def test_alone_beside_a_server_of_reads(small: Settings) -> None:
+    token = add_publisher(small, "zoe")
+    headers = {"Authorization": f"Bearer {token}"}
+    with (
+        serving(small, "--base-url", small.base_url) as server,
+        gunicorn(small, "--workers", "2") as url,
+    ):
+        for number in range(1, 9):
+            # By turns through the one and the other; every reader sees it at once.
+            where = url if number % 2 else server.url
+            answer = requests.post(
+                where + URL, json={"content": f"Text {number}."}, headers=headers,
+                timeout=DEADLINE_SECONDS,
+            )  # fmt: skip
+            assert answer.status_code == 201, answer.text
+            assert server.get("/api/v1/repos/zoe/hello/raw").text == f"Text {number}."
+        assert answer.json()["data"]["version"] == "1.0.7"
+        serial = answer.json()["data"]["serial"]
+        wait_until(
+            lambda: requests.get(f"{url}/healthz", timeout=DEADLINE_SECONDS).json()["serial"]
+            == serial,
+            "the lists",
+        )  # fmt: skip
+        reads = requests.get(f"{url}/api/v1/repos", timeout=DEADLINE_SECONDS)
+        assert (reads.status_code, reads.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_alone_with_a_wrong_setting(small: Settings) -> None:
+    process = Process(
+        str(Path(sys.executable).with_name("gunicorn")), "--bind", "127.0.0.1:0",
+        "publisher.web.wsgi:app", env=clean_environment(HUB_PUBLISH_LIMIT="many"),
+    )  # fmt: skip
+    process.wait_for_line("HUB_PUBLISH_LIMIT is 'many'")
+    assert process.stop(signal.SIGKILL) != 0

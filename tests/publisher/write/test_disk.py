@@ -1,0 +1,27 @@
+"""The words for a disk that refuses."""
+
+import errno
+
+import pytest
+
+from builder.model.errors import RequestError
+from publisher.write import disk
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, "No space left on device. Free some space on its disk, or tell"),
+        (errno.EROFS, "Read-only file system. Make its disk writable, or tell"),
+        (errno.EIO, "Input/output error. Look after its disk, or tell"),
+        (None, "Input/output error. Look after its disk, or tell"),
+    ],
+)
+def test_a_disk_that_refuses(number: int | None, told: str):
+    """Whoever reads it may be the operator, or a visitor, who cannot do a thing about it."""
+    with pytest.raises(RequestError) as caught, disk.telling("store it again"):
+        raise OSError(number, "x") if number else OSError("x")
+    assert caught.value.code == "storage_unavailable"
+    assert str(caught.value) == (
+        f"Cannot write to the content folder: {told} whoever runs this hub. Then store it again."
+    )

@@ -1,0 +1,144 @@
+"""A publish body is read whole: every wrong field is named, and nothing wrong gets through."""
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
+from publisher.accounts.tokens import find_token, is_token, make_token
+from publisher.write.drafts import CHANGELOG_BYTES_MAX, make_draft, parse_draft
+
+
+def refusal(fields: object) -> RequestError:
+    raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
+    with pytest.raises(RequestError) as caught:
+        parse_draft(raw)
+    return caught.value
+
+
+def wrong_fields(fields: dict[str, object]) -> list[str]:
+    error = refusal({"content": "x"} | fields)
+    assert error.code == "validation_failed"
+    return [detail.field for detail in error.details]
+
+
+def test_least_draft():
+    draft = parse_draft(b'{"content": "Hello"}')
+    assert (draft.content, draft.changelog, draft.bump) == ("Hello", "", "patch")
+    assert draft.title is UNSET and draft.license is UNSET and draft.base_version is UNSET
+
+
+def test_full_draft():
+    draft = make_draft({
+        "content": "Hi {{who}}", "changelog": "New.", "bump": "major", "title": "Hi",
+        "description": "Greets.", "tags": ["a", "b"], "license": None,
+        "variables": [{"name": "who", "default": "you"}], "parameters": {"model": "m"},
+        "base_version": "1.2.3",
+    })  # fmt: skip
+    assert draft.variables == [Variable("who", required=False, default="you")]
+    assert draft.license is None and draft.base_version == "1.2.3"
+    assert msgspec.json.decode(msgspec.json.encode(draft), type=Draft) == draft
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"\xff", b"[]", b'"x"', b"null", b'{"content": NaN}', b"[" * 100_000,
+            b'{"content": "x", "parameters": {"seed": 1e999}}', b"\xef\xbb\xbf{}"],
+)  # fmt: skip
+def test_not_a_json_object(raw: bytes):
+    assert refusal(raw).code == "invalid_json"
+
+
+def test_every_wrong_field_is_named():
+    error = refusal({
+        "bump": "huge", "tags": ["ok", "Not Ok"], "title": "two\nlines", "changelog": 5,
+        "variables": [{"name": "9"}], "base_version": "1.0", "licence": "MIT",
+    })  # fmt: skip
+    assert [detail.field for detail in error.details] == [
+        "bump", "tags[1]", "title", "changelog", "variables[0].name", "base_version", "licence",
+        "content",
+    ]  # fmt: skip
+    assert "did you mean 'license'?" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"title": ""}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": None}, "title"),
+        ({"title": "a\u202eb"}, "title"),
+        ({"description": "x" * 2001}, "description"),
+        ({"tags": "sql"}, "tags"),
+        ({"tags": ["a", "a"]}, "tags"),
+        ({"tags": [f"t{number}" for number in range(11)]}, "tags"),
+        ({"tags": ["x" * 49]}, "tags[0]"),
+        ({"tags": ["a\n"]}, "tags"),
+        ({"license": ""}, "license"),
+        ({"variables": {"a": None}}, "variables"),
+        ({"variables": [{"name": "a"}, {"name": "a"}]}, "variables"),
+        ({"variables": [{"name": "a", "typ": "string"}]}, "variables[0]"),
+        ({"parameters": []}, "parameters"),
+        ({"parameters": {"a": "\ud800"}}, "parameters"),
+        ({"changelog": "é" * 4097}, "changelog"),
+        ({"changelog": "\udfff"}, "changelog"),
+        ({"content": " \n\t"}, "content"),
+        ({"content": "a\0b"}, "content"),
+        ({"content": "\ud83d"}, "content"),
+        ({"content": ["x"]}, "content"),
+        ({"bump": ["major"]}, "bump"),
+        ({"base_version": 1}, "base_version"),
+        ({"base_version": "01.0.0"}, "base_version"),
+        ({"\ud800": 1}, "?"),
+    ],
+)
+def test_limits(fields: dict[str, object], place: str):
+    assert wrong_fields(fields) == [place]
+
+
+def test_errors_can_be_answered_in_json():
+    error = refusal({"content": "\ud800", "\ud800" * 500: 1, "tags": ["\ud800"]})
+    json.dumps([str(error), error.details], ensure_ascii=False).encode()
+
+
+def test_nesting_has_an_end():
+    for levels in (100, 900):
+        raw = b'{"content": "x", "parameters": {"a": %s}}' % (b"[" * levels + b"]" * levels)
+        assert [detail.field for detail in refusal(raw).details] == ["parameters"]
+
+
+def test_sizes_are_bytes():
+    assert make_draft({"content": "é" * (CONTENT_BYTES_MAX // 2)})
+    assert refusal({"content": "é" * (CONTENT_BYTES_MAX // 2) + "x"}).code == "content_too_large"
+    assert make_draft({"content": "x", "changelog": "é" * (CHANGELOG_BYTES_MAX // 2)})
+
+
+@given(st.text(min_size=1).filter(str.strip), st.sampled_from(names.BUMPS))
+def test_what_is_right_is_kept(text: str, bump: str):
+    text = text.replace("\0", "0")
+    draft = parse_draft(json.dumps({"content": text, "bump": bump}).encode())
+    assert (draft.content, draft.bump) == (text, bump)
+
+
+def test_a_token_is_a_secret():
+    token = make_token()
+    assert refusal({"content": f'Use "{token}" here.'}).code == "secret_detected"
+    assert refusal({"content": "x", "changelog": token}).code == "secret_detected"
+    assert make_draft({"content": token[:-1]})
+
+
+def test_token_format():
+    # The check of a known token must never change: tokens outlive versions of this code.
+    assert is_token("hub_" + "0" * 32 + "2XhiBt")
+    token = make_token()
+    assert is_token(token) and len(token) == 42 and token != make_token()
+    assert find_token(f"hub_{token}9") == token
+    assert find_token("hub_" + "a" * 38) is None
+    wrong = "a" if token[10] != "a" else "b"
+    assert not is_token(token[:10] + wrong + token[11:])
+    assert not is_token(token + "\n")

@@ -1,0 +1,274 @@
+"""A publication cut off at any system call leaves nothing broken, and nothing in the way."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import HubError, RequestError
+from builder.model.names import Version
+from builder.store import content
+from publisher.write import durable
+from publisher.write.drafts import make_draft
+from publisher.write.publish import Published, publish
+
+CALLS = (
+    "open", "write", "fsync", "close", "link", "unlink", "mkdir", "rmdir", "lstat", "stat",
+    "fstat", "listdir", "scandir", "read",
+)  # fmt: skip
+REPO = ("ann", "story")
+
+
+@contextmanager
+def watched(before: Callable[[str, tuple], None]) -> Iterator[None]:
+    """Call ``before(call, args)`` ahead of each system call of the work."""
+
+    def wrap(name: str, real: Callable) -> Callable:
+        def call(*args, **kwargs):
+            try:
+                before(name, args)
+            except BaseException:
+                if name == "close":
+                    real(*args)  # a close that fails has closed
+                raise
+            return real(*args, **kwargs)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CALLS:
+            patch.setattr(os, name, wrap(name, getattr(os, name)))
+        patch.setattr(fcntl, "flock", wrap("flock", fcntl.flock))
+        yield
+
+
+def at(number: int, act: Callable[[], None]) -> Callable[[str, tuple], None]:
+    """Do ``act`` at the call with this number, counted from 1."""
+    left = [number]
+
+    def before(_: str, __: tuple) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            act()
+
+    return before
+
+
+def put(root: str, text: str, **fields: object) -> Published:
+    return publish(root, *REPO, make_draft({"content": text} | fields), publisher="ann")
+
+
+def texts(root: str) -> list[str]:
+    """The text of each version, read back and checked."""
+    versions = content.list_versions(root, *REPO).versions
+    return [content.read_version(root, *REPO, version)[1] for version in versions]
+
+
+def leftovers(root: str) -> list[str]:
+    return [path.name for path in Path(root).rglob(".*")]
+
+
+@pytest.fixture(params=["first", "second"])
+def before(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, list[str]]:
+    """A content folder in which a publication is the repo's first, or its second."""
+    if request.param == "first":
+        return str(tmp_path), []
+    put(str(tmp_path), "One.")
+    return str(tmp_path), ["One."]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_call_that_fails(before: tuple[str, list[str]], code: int):
+    root, old = before
+    new = [*old, "Two."]
+    failures = []
+
+    def fail() -> None:
+        failures.append(code)
+        raise OSError(code, os.strerror(code))
+
+    for number in range(1, 200):
+        with watched(at(number, fail)):
+            try:
+                put(root, "Two.")
+                acknowledged = True
+            except HubError as error:
+                acknowledged = False
+                assert not isinstance(error, RequestError) or error.code == "storage_unavailable"
+        if len(failures) < number:
+            break
+        # The version is there whole or not at all, and there if that was said. A folder that
+        # could not be locked may stay, without a version.
+        faults = {fault.reason for fault in content.check(root)}
+        assert faults <= (set() if old else {"no versions"})
+        assert texts(root) in ([new] if acknowledged else [old, new])
+        assert acknowledged or not leftovers(root)
+        assert put(root, "Two.").version == f"1.0.{len(old)}"
+        assert texts(root) == new and list(content.check(root)) == []
+        restore(root, old)
+    assert number > 20
+
+
+def restore(root: str, old: list[str]) -> None:
+    """Take the test's version away, as if it had never been."""
+    number = len(old)
+    for path in Path(root, *REPO).iterdir():
+        if path.name.startswith((f"1.0.{number}.", ".")):
+            path.unlink()
+    if not old:
+        Path(root, *REPO).rmdir()
+        Path(root, "ann", "owner.json").unlink(missing_ok=True)
+        Path(root, "ann").rmdir()
+
+
+def test_an_interrupt_at_any_call(before: tuple[str, list[str]]):
+    root, old = before
+    new = [*old, "Two."]
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    for number in range(1, 200):
+        with watched(at(number, interrupt)):
+            try:
+                put(root, "Two.")
+                break
+            except KeyboardInterrupt:
+                pass
+        assert texts(root) in (old, new)
+        put(root, "Two.")
+        assert list(content.check(root)) == [] and texts(root) == new
+        restore(root, old)
+    assert number > 20
+
+
+def test_a_process_that_dies_at_any_call(before: tuple[str, list[str]]):
+    root, old = before
+    new = [*old, "Two."]
+    for number in range(1, 200):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with watched(at(number, lambda: os._exit(9))):
+                    put(root, "Two.")
+                status = 0
+            finally:
+                os._exit(status)
+        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert died in (0, 9)
+        # What a crash may leave is no version, and a build passes it by.
+        allowed = ("no versions", "text without its record")
+        assert all(fault.reason.startswith(allowed) for fault in content.check(root))
+        assert texts(root) in ([new] if died == 0 else [old, new])
+        assert put(root, "Two.").version == f"1.0.{len(old)}"
+        assert list(content.check(root)) == [] and texts(root) == new
+        restore(root, old)
+        if died == 0:
+            break
+    assert died == 0 and number > 20
+
+
+def test_another_text_after_a_crash(tmp_path: Path):
+    # Killed between link and unlink: the temporary name is a second name of what is published.
+    root = str(tmp_path)
+    put(root, "One.")
+    folder = Path(root, *REPO)
+    os.link(folder / "1.0.0.md", folder / ".publish.tmp")
+    (folder / "1.0.1.md").write_text("Half")
+    put(root, "Two.")
+    assert texts(root) == ["One.", "Two."] and leftovers(root) == []
+
+
+def test_the_order_of_writing(tmp_path: Path):
+    calls = []
+
+    def note(name: str, args: tuple) -> None:
+        if name == "fsync":
+            path = Path(os.readlink(f"/proc/self/fd/{args[0]}"))
+            calls.append(f"fsync {path.relative_to(tmp_path)}")
+        elif name == "link":
+            calls.append(f"link {Path(args[1]).relative_to(tmp_path)}")
+
+    with watched(note):
+        put(str(tmp_path), "One.")
+    temporary = "fsync ann/story/.publish.tmp"
+    assert calls == [
+        temporary, "link ann/owner.json", "fsync ann", "fsync .",
+        temporary, "link ann/story/1.0.0.md",
+        temporary, "link ann/story/1.0.0.json", "fsync ann/story",
+    ]  # fmt: skip
+    calls.clear()
+    with watched(note):
+        put(str(tmp_path), "Two.")
+    assert calls == [
+        temporary, "link ann/story/1.0.1.md",
+        temporary, "link ann/story/1.0.1.json", "fsync ann/story",
+    ]  # fmt: skip
+    calls.clear()
+    with watched(note):
+        assert put(str(tmp_path), "Two.").unchanged
+    # Who wrote it may have died before it was durable.
+    assert calls == ["fsync ann/story"]
+
+
+def test_without_sync_nothing_waits(tmp_path: Path):
+    calls = []
+    with watched(lambda name, _: calls.append(name)):
+        publish(str(tmp_path), *REPO, make_draft({"content": "x"}), publisher="ann", sync=False)
+    assert "link" in calls and "fsync" not in calls
+
+
+def test_short_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:1]))
+    put(str(tmp_path), "One.")
+    assert list(content.check(str(tmp_path))) == []
+
+
+def test_nothing_published_is_overwritten(tmp_path: Path):
+    root = str(tmp_path)
+    put(root, "One.")
+    with pytest.raises(RequestError) as caught:
+        durable.write_version(root, *REPO, "1.0.0", b"Other.", b"{}")
+    assert caught.value.code == "version_conflict"
+    assert texts(root) == ["One."] and list(content.check(root)) == []
+
+
+def test_the_message_says_what_to_do(tmp_path: Path):
+    with pytest.raises(RequestError) as caught:
+        put(str(tmp_path / "missing"), "One.")
+    assert caught.value.code == "storage_unavailable"
+    assert "Make the content folder" in str(caught.value)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_refused_first_publication_leaves_no_folder(tmp_path: Path):
+    with pytest.raises(RequestError):
+        put(str(tmp_path), "One.", base_version="1.0.0")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_profile_only_for_a_new_owner(tmp_path: Path):
+    root = str(tmp_path)
+    publish(root, "ann", "one", make_draft({"content": "x"}), publisher="ann")
+    profile = content.read_owner(root, "ann")
+    assert profile.name == "ann"
+    (tmp_path / "ann" / "owner.json").unlink()
+    publish(root, "ann", "two", make_draft({"content": "x"}), publisher="ann")
+    # The one who has repos has not joined now.
+    assert content.read_owner(root, "ann") is None
+    assert content.list_versions(root, "ann", "two").versions == [Version(1, 0, 0)]
+
+
+def test_a_link_is_no_repo(tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "content" / "ann").mkdir(parents=True)
+    (tmp_path / "content" / "ann" / "story").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RequestError):
+        put(str(tmp_path / "content"), "One.")
+    assert list((tmp_path / "elsewhere").iterdir()) == []

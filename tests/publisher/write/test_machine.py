@@ -1,0 +1,575 @@
+"""Publications, crashes, builds and readers in any order: nothing acknowledged is ever lost.
+
+A state machine publishes, lets publications and builds die at any call, forgets all that a
+process has in memory, and holds what is stored, what is answered and what readers see against
+a model that is a list of versions a repo. Readers look after every single file that a build
+writes. ``HYPOTHESIS_PROFILE=search`` tries hard.
+"""
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, assume, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from builder.model.errors import ContentError, HubError, RequestError
+from builder.model.names import Version
+from builder.model.routes import BY_NAME, SORTS
+from builder.pipeline.build import Visible, build, compare
+from builder.store import content
+from builder.store.state import RepoRow
+from builder.write.repo import RepoRenderer, Task
+from publisher.accounts.database import Database
+from publisher.web.idempotency import Answers, Keyed, fingerprint
+from publisher.write.drafts import parse_draft
+from publisher.write.publish import Published, publish
+from tests.builder.pipeline.test_incremental import MEMORY, PAGE_SIZE, Stopped, small_pages  # noqa: F401
+from tests.publisher.write.test_durable import watched
+from tests.support.catalogues import read_tree, settings_in
+
+Repo = tuple[str, str]
+
+REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-y"))
+# Of one size, so that only the builder's care tells their files apart.
+TEXTS = ("One.", "Two.", "Six.")
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+# What a crash may leave in the content, which is no version.
+RESTS = ("no versions", "text without its record")
+# Files of JSON whose object is not one of the catalogue's.
+NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
+
+
+class Stored(NamedTuple):
+    """A version as the model has it."""
+
+    version: str
+    text: str
+    title: str
+    tags: list[str]
+    changelog: str
+    published_at: str
+
+
+class Request(NamedTuple):
+    """A publication as it is sent."""
+
+    repo: Repo
+    body: bytes
+    key: str | None
+
+
+class Memory(NamedTuple):
+    """What is kept for a key. ``is_stored``: what it tells of is in the content."""
+
+    request: Request
+    answer: Published
+    is_stored: bool
+
+
+class Outcome(NamedTuple):
+    """What a request may come to: an answer or a code, the version that it makes, and what is
+    kept for its key.
+    """
+
+    answer: Published | str
+    stored: Stored | None
+    memory: Memory | None
+
+
+bodies = st.fixed_dictionaries(
+    {"content": st.sampled_from(TEXTS)},
+    optional={
+        "title": st.sampled_from(("A title", "<b>")),
+        "tags": st.sampled_from(([], ["code"], ["code", "fun"])),
+        "changelog": st.sampled_from(("Better.", "")),
+        "bump": st.sampled_from(("major", "minor", "patch")),
+    },
+)
+repos = st.sampled_from(REPOS)
+bases = st.sampled_from((None, None, None, "right", "wrong"))
+keys = st.sampled_from((None, None, "k", "l"))
+calls = st.integers(1, 60)
+deaths = st.sampled_from(("killed", "killed", "interrupted", "full"))
+
+
+class Publications(RuleBasedStateMachine):
+    """A content folder with its site, what was acknowledged, and what readers have seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
+        self.settings = settings_in(self.folder)
+        self.database = Database(self.settings.state)
+        self.answers = Answers(self.database)
+        self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}
+        # By owner and key: what may be kept; None: nothing.
+        self.memories: dict[tuple[str, str], list[Memory | None]] = {}
+        self.keyed: list[Request] = []
+        self.hint: set[Repo] = set()  # what the service knows that it has to build
+        self.unbuilt: set[Repo] = set()  # what differs from what readers were shown
+        self.is_hint_complete = True  # nothing but these differs, no rest of a crash either
+        self.seen: dict[str, Any] = {}  # the newest that was read of each file
+        self.complaints: list[AssertionError] = []  # what readers found wrong during a build
+        self.minutes = 0
+
+    def teardown(self) -> None:
+        try:
+            self.restart()
+            self.build(None)
+            self.build(None)
+            fresh = self.settings._replace(
+                out=f"{self.folder}/fresh", state=f"{self.folder}/fresh-state"
+            )
+            build(fresh, index=False)
+            assert read_tree(self.settings.out) == read_tree(fresh.out)
+        finally:
+            self.database.close()
+            shutil.rmtree(self.folder)
+
+    @initialize()
+    def start(self) -> None:
+        self.build(None)
+
+    # The model
+
+    def outcomes(self, request: Request, now: datetime) -> list[Outcome]:
+        """What the request may come to, by each of what may be kept for its key."""
+        found = []
+        for memory in self.kept(request):
+            if memory and memory.request != request:
+                found.append(Outcome("idempotency_key_reused", None, memory))
+            elif memory and memory.is_stored:
+                found.append(Outcome(memory.answer, None, memory))
+            else:
+                answer, stored = self.plan(request, now)
+                if isinstance(answer, Published):
+                    memory = Memory(request, answer, True)
+                found.append(Outcome(answer, stored, memory))
+        return found
+
+    def kept(self, request: Request) -> list[Memory | None]:
+        return self.memories.get((request.repo[0], request.key), [None])
+
+    def plan(self, request: Request, now: datetime) -> tuple[Published | str, Stored | None]:
+        """What the request comes to if nothing is kept of it, and the version that it makes."""
+        owner, name = request.repo
+        fields = json.loads(request.body)
+        versions = self.versions[request.repo]
+        latest = versions[-1] if versions else None
+        if fields.get("base_version") not in (None, latest and latest.version):
+            return "base_version_mismatch", None
+        new = Stored(
+            bumped(latest and latest.version, fields.get("bump", "patch")),
+            fields["content"],
+            fields.get("title", latest.title if latest else name),
+            fields.get("tags", latest.tags if latest else []),
+            fields.get("changelog", ""),
+            now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        is_same = latest is not None and new[1:4] == latest[1:4]
+        if not is_same:
+            versions = [*versions, new]
+        last = versions[-1]
+        answer = Published(
+            owner=owner, name=name, version=last.version,
+            previous_version=versions[-2].version if len(versions) > 1 else None,
+            changelog=last.changelog, sha256=sha256(last.text.encode()).hexdigest(),
+            size=len(last.text), publisher=owner, published_at=last.published_at,
+            unchanged=is_same, warnings=[],
+        )  # fmt: skip
+        return answer, None if is_same else new
+
+    # Publications
+
+    def tick(self) -> datetime:
+        self.minutes += 1
+        return BEGINNING + timedelta(minutes=self.minutes)
+
+    def send(self, request: Request, now: datetime) -> Published | str:
+        """What the service does with a request; its answer, or the code of its refusal."""
+        owner, name = request.repo
+        memory = None
+        if request.key:
+            mark = fingerprint(owner, name, None, request.body)
+            memory = self.answers.to(Keyed(owner, request.key, mark))
+        try:
+            return publish(
+                self.settings.content, owner, name, parse_draft(request.body), publisher=owner,
+                memory=memory, now=now,
+            )  # fmt: skip
+        except RequestError as error:
+            return error.code
+
+    def make_request(self, repo: Repo, fields: dict, base: str | None, key: str | None) -> Request:
+        versions = self.versions[repo]
+        if base == "right":
+            assume(versions)
+            fields = fields | {"base_version": versions[-1].version}
+        elif base == "wrong":
+            fields = fields | {"base_version": "7.0.0"}
+        request = Request(repo, json.dumps(fields).encode(), key)
+        if key:
+            self.keyed.append(request)
+        return request
+
+    @rule(repo=repos, fields=bodies, base=bases, key=keys)
+    def publish(self, repo, fields, base, key):
+        self.publish_whole(self.make_request(repo, fields, base, key))
+
+    @precondition(lambda self: any(self.versions.values()))
+    @rule(repo=repos, fields=bodies)
+    def publish_the_latest_text(self, repo, fields):
+        assume(self.versions[repo])
+        fields = fields | {"content": self.versions[repo][-1].text}
+        self.publish_whole(self.make_request(repo, fields, None, None))
+
+    @precondition(lambda self: self.keyed)
+    @rule(number=st.integers(0, 100))
+    def repeat_a_request_with_a_key(self, number):
+        self.publish_whole(self.keyed[-1 - number % len(self.keyed)])
+
+    def publish_whole(self, request: Request) -> None:
+        now = self.tick()
+        possible = self.outcomes(request, now)
+        self.note_answer(request, possible, self.send(request, now))
+
+    def note_answer(
+        self, request: Request, possible: list[Outcome], answer: Published | str
+    ) -> None:
+        real = [outcome for outcome in possible if outcome.answer == answer]
+        assert real, f"answered {answer} instead of one of {[one.answer for one in possible]}"
+        if request.key:
+            self.memories[request.repo[0], request.key] = [outcome.memory for outcome in real]
+        if real[0].stored:
+            self.note_version(request.repo, real[0].stored)
+        if isinstance(answer, Published):
+            self.hint.add(request.repo)  # whoever is answered waits for a build before
+
+    def note_version(self, repo: Repo, stored: Stored) -> None:
+        self.versions[repo].append(stored)
+        self.unbuilt.add(repo)
+
+    @rule(repo=repos, fields=bodies, base=bases, key=keys, call=calls, death=deaths)
+    def publish_and_fail(self, repo, fields, base, key, call, death):
+        self.publish_cut_off(self.make_request(repo, fields, base, key), call, death)
+
+    @precondition(lambda self: self.keyed)
+    @rule(number=st.integers(0, 100), call=calls, death=deaths)
+    def repeat_and_fail(self, number, call, death):
+        self.publish_cut_off(self.keyed[-1 - number % len(self.keyed)], call, death)
+
+    def publish_cut_off(self, request: Request, call: int, death: str) -> None:
+        now = self.tick()
+        possible = self.outcomes(request, now)
+        answer: Published | str | None = None
+        try:
+            with watched(failing(call, death)):
+                answer = self.send(request, now)
+        except (Stopped, HubError):
+            pass
+        if answer not in (None, "storage_unavailable"):
+            self.note_answer(request, possible, answer)
+            return
+        # Nobody was told anything, and the version is there whole or not at all.
+        self.is_hint_complete = False
+        made = next((one.stored for one in possible if one.stored), None)
+        is_committed = bool(made) and self.read_content(request.repo)[-1:] == [made]
+        if request.key:
+            after = self.kept(request) if not is_committed else []
+            after += [
+                one.memory and one.memory._replace(is_stored=is_committed or not one.stored)
+                for one in possible
+                if one.stored or not is_committed
+            ]
+            self.memories[request.repo[0], request.key] = after
+        if is_committed:
+            self.note_version(request.repo, made)
+        if death != "full":
+            self.restart()
+
+    def read_content(self, repo: Repo) -> list[Stored]:
+        """What is stored of a repo, as the reader of the content has it."""
+        root = self.settings.content
+        stored = []
+        for version in content.list_versions(root, *repo).versions:
+            record, text = content.read_version(root, *repo, version)
+            told = (record.title, record.tags, record.changelog, record.published_at)
+            stored.append(Stored(str(version), text, *told))
+        return stored
+
+    @invariant()
+    def everything_acknowledged_is_stored(self):
+        faults = content.check(self.settings.content)
+        wrong = [fault for fault in faults if not fault.reason.startswith(RESTS)]
+        assert not wrong, f"faults in the content: {wrong}"
+        for repo, versions in self.versions.items():
+            stored = self.read_content(repo)
+            assert stored == versions, f"{repo} has {stored} instead of {versions}"
+
+    @rule()
+    def restart(self):
+        """The process ends; the next knows only what is on the disk."""
+        self.database.close()
+        self.database = Database(self.settings.state)
+        self.answers = Answers(self.database)
+        self.hint = set()
+
+    # Builds
+
+    @rule(is_wanted=st.booleans())
+    def build_what_was_published(self, is_wanted):
+        self.build(self.hint, is_wanted=lambda: is_wanted)
+
+    @rule()
+    def build_all(self):
+        self.build(None)
+
+    @rule(renames=st.integers(1, 40), is_hinted=st.booleans())
+    def build_and_die(self, renames, is_hinted):
+        try:
+            self.build(self.hint if is_hinted else None, stop_at=renames)
+        except Stopped:
+            self.restart()
+
+    def build(
+        self, hint: set[Repo] | None, *, is_wanted: Callable[[], bool] | None = None,
+        stop_at: int | None = None,
+    ) -> None:  # fmt: skip
+        self.wait_for_tick()
+        asked = set(REPOS) if hint is None else set(hint)
+
+        def on_visible(visible: Visible) -> None:
+            self.unbuilt -= asked
+            self.hint -= asked
+            self.is_hint_complete |= hint is None
+            assert not visible.faulty
+            if not self.unbuilt:
+                assert visible.serial == sum(map(len, self.versions.values()))
+            for repo in asked:
+                self.check_repo(repo)
+            self.check_lists()
+
+        try:
+            with self.readers(stop_at):
+                report = build(
+                    self.settings, changed=hint, index=False, on_visible=on_visible,
+                    is_wanted=is_wanted,
+                )  # fmt: skip
+        finally:
+            assert not self.complaints, self.complaints
+        if report.is_settled and not self.unbuilt and self.is_hint_complete:
+            assert compare(self.settings) == ([], [], [])
+
+    def wait_for_tick(self) -> None:
+        """Until the file system's clock has moved on, so that a change shows in a file's time."""
+        probe = Path(self.folder, "probe")
+        probe.write_bytes(b"")
+        before = probe.stat().st_ctime_ns
+        while probe.stat().st_ctime_ns == before:
+            probe.write_bytes(b"")
+
+    # Readers
+
+    @contextmanager
+    def readers(self, stop_at: int | None) -> Iterator[None]:
+        """Look at the site after each file that gets its name; die instead of this one."""
+        rename = os.rename
+        count = 0
+
+        def look(*args: str) -> None:
+            nonlocal count
+            count += 1
+            if count == stop_at:
+                patch.setattr(os, "unlink", lambda path: None)  # the dead clear nothing up
+                raise Stopped
+            rename(*args)
+            try:
+                self.look(args[1])
+            except AssertionError as error:
+                self.complaints.append(error)  # the builder would put its own in the place of it
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "rename", look)
+            yield
+
+    def look(self, path: str) -> None:
+        """Read a file that was just replaced, and follow every pointer in it."""
+        file = os.path.relpath(path, self.settings.out)
+        if not file.endswith(".json") or file in NOT_RECORDS:
+            return
+        data = self.read_json(file)
+        if file == BY_NAME["hub"].file:
+            self.see(file, data["serial"])
+            return
+        rows = data["repos"] if "repos" in data else data if isinstance(data, list) else [data]
+        for row in rows:
+            for key in ("raw_url", "versions_url", "diff_url"):
+                if row.get(key):
+                    self.read(row[key].removeprefix(f"{self.settings.base_url}/"))
+            if "latest_version" in row:
+                repo = (row["owner"], row["name"])
+                self.see(f"{file} {repo}", Version.parse(row["latest_version"]))
+                # Who follows a list finds what the list says, or something newer.
+                there = self.read_json(BY_NAME["repo"].file_for(owner=repo[0], name=repo[1]))
+                latest = Version.parse(there["latest_version"])
+                assert latest >= Version.parse(row["latest_version"])
+
+    def see(self, what: str, value: Any) -> None:
+        assert value >= self.seen.get(what, value), f"{what} goes backwards"
+        self.seen[what] = value
+
+    def read(self, file: str) -> bytes:
+        path = Path(self.settings.out, file)
+        assert path.exists(), f"a pointer into nothing: {file}"
+        return path.read_bytes()
+
+    def read_json(self, file: str) -> Any:
+        return json.loads(self.read(file))["data"]
+
+    def check_repo(self, repo: Repo) -> None:
+        """Each of the repo's endpoints has all that was published, and nothing else."""
+        versions = self.versions[repo]
+        if not versions:
+            return
+        at = {"owner": repo[0], "name": repo[1]}
+        latest = versions[-1]
+        data = self.read_json(BY_NAME["repo"].file_for(**at))
+        told = ("latest_version", "content", "title", "tags", "changelog", "updated_at")
+        assert Stored(*(data[key] for key in told)) == latest
+        rows = self.read_json(BY_NAME["versions"].file_for(**at))
+        assert [row["version"] for row in rows] == [one.version for one in reversed(versions)]
+        assert self.read(BY_NAME["raw"].file_for(**at)) == latest.text.encode()
+        assert latest.version in self.read(BY_NAME["repo_page"].file_for(**at)).decode()
+        for number, stored in enumerate(versions):
+            where = at | {"version": stored.version}
+            data = self.read_json(BY_NAME["version"].file_for(**where))
+            assert (data["content"], data["changelog"], data["published_at"]) == (
+                stored.text, stored.changelog, stored.published_at,
+            )  # fmt: skip
+            assert self.read(BY_NAME["version_raw"].file_for(**where)) == stored.text.encode()
+            assert stored.version in self.read(BY_NAME["version_page"].file_for(**where)).decode()
+            if number:
+                older = versions[number - 1]
+                diff = self.read(BY_NAME["diff"].file_for(**where)).decode()
+                is_told = f"-{older.text}" in diff and f"+{stored.text}" in diff
+                assert is_told == (older.text != stored.text)
+        user = self.read_json(BY_NAME["user"].file_for(owner=repo[0]))
+        (row,) = (row for row in user["repos"] if row["name"] == repo[1])
+        assert row["latest_version"] == latest.version
+
+    def check_lists(self) -> None:
+        """The first pages have what was built of each repo; ``top`` has the newest first."""
+        if self.unbuilt:
+            return
+        latest = {repo: versions[-1] for repo, versions in self.versions.items() if versions}
+        for sort in SORTS:
+            rows = self.read_json(BY_NAME["list"].file_for(sort=sort, page=1))
+            assert len(rows) == min(PAGE_SIZE, len(latest))
+            for row in rows:
+                assert row["latest_version"] == latest[row["owner"], row["name"]].version
+            if sort == "top":
+                newest = sorted(latest, key=lambda repo: latest[repo].published_at, reverse=True)
+                assert [(row["owner"], row["name"]) for row in rows] == newest[:PAGE_SIZE]
+
+
+def bumped(version: str | None, bump: str) -> str:
+    if not version:
+        return "1.0.0"
+    major, minor, patch = map(int, version.split("."))
+    if bump == "major":
+        return f"{major + 1}.0.0"
+    return f"{major}.{minor + 1}.0" if bump == "minor" else f"{major}.{minor}.{patch + 1}"
+
+
+def failing(call: int, death: str) -> Callable[[str, tuple], None]:
+    """Fail at the system call with this number: for want of space; interrupted, with time to
+    clear up; or killed, after which nothing is called any more.
+    """
+    count = 0
+
+    def before(_: str, __: tuple) -> None:
+        nonlocal count
+        count += 1
+        if count == call or (count > call and death == "killed"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if death == "full" else Stopped
+
+    return before
+
+
+def run_machine(**options: Any) -> None:
+    """Try half of the examples that other tests try: these take long."""
+    options = {"max_examples": settings.default.max_examples // 2} | options
+    run_state_machine_as_test(Publications, settings=settings(stateful_step_count=25, **options))
+
+
+@pytest.fixture(autouse=True)
+def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Builds trust what they remember of files, however young, as they do in life."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+
+
+def test_readers_and_publishers_get_along() -> None:
+    run_machine()
+
+
+# That the machine finds what it is there for
+
+
+def put_in_place(folder: str, target: str, data: bytes, made: list[str], sync: bool) -> None:
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    made.append(target)
+    try:
+        for begin in range(0, len(data), 50):
+            os.write(descriptor, data[begin : begin + 50])
+    finally:
+        os.close(descriptor)
+
+
+def render_pointers_first(renderer: RepoRenderer, task: Task) -> RepoRow:
+    late: list[tuple[str, bytes]] = []
+    site = SimpleNamespace(write=lambda *written: late.append(written))
+    row = render(RepoRenderer(renderer.settings, site), task)
+    for written in reversed(late):
+        renderer.site.write(*written)
+    return row
+
+
+render = RepoRenderer.render
+
+
+@pytest.mark.parametrize(
+    ("what", "instead", "told"),
+    [
+        ("publisher.write.durable._put", put_in_place, "faults? in the content"),
+        ("publisher.web.idempotency.Answers.find", lambda *_: None, "(answered|has) .* instead of"),
+        ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
+        ("builder.pipeline.build._Run._write_owner", lambda *_: None, "a pointer into nothing"),
+    ],
+    ids=["written in place", "keys forgotten", "pointers first", "no owners"],
+)
+def test_it_bites(
+    monkeypatch: pytest.MonkeyPatch, what: str, instead: Callable[..., Any], told: str
+) -> None:
+    monkeypatch.setattr(what, instead)
+    with pytest.raises((AssertionError, ContentError), match=told):
+        # The first failure will do, however long.
+        run_machine(max_examples=500, phases=[Phase.generate], report_multiple_bugs=False)

@@ -1,0 +1,252 @@
+"""What a publication answers and stores, alone and with others at once."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model import names, records
+from builder.model.errors import ContentError, RequestError
+from builder.model.names import Version
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store import content
+from publisher.write.drafts import make_draft
+from publisher.write.publish import Published, preview, publish
+
+NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
+
+
+def put(root: str | Path, text: str, repo: str = "ann/story", now: datetime = NOW, **fields: Any):
+    owner, name = repo.split("/")
+    draft = make_draft({"content": text} | fields)
+    return publish(str(root), owner, name, draft, publisher=owner, now=now, sync=False)
+
+
+def refusal(*args: Any, **fields: Any) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        put(*args, **fields)
+    return caught.value
+
+
+def versions_of(root: str | Path, repo: str = "ann/story") -> list[str]:
+    return [str(version) for version in content.list_versions(str(root), *repo.split("/")).versions]
+
+
+def test_the_first_publication(tmp_path: Path):
+    done = put(tmp_path, "Tell {{what}}.\r\n", bump="major", changelog="New.", tags=["fun"])
+    data = b"Tell {{what}}.\r\n"
+    assert done == Published(
+        owner="ann", name="story", version="1.0.0", previous_version=None, changelog="New.",
+        sha256=hashlib.sha256(data).hexdigest(), size=len(data), publisher="ann",
+        published_at="2026-01-31T09:30:15Z", unchanged=False, warnings=[],
+    )  # fmt: skip
+    folder = tmp_path / "ann" / "story"
+    assert (folder / "1.0.0.md").read_bytes() == data
+    assert json.loads((tmp_path / "ann" / "owner.json").read_bytes()) == {
+        "name": "ann", "joined_at": "2026-01-31T09:30:15Z", "bio": "", "url": None,
+    }  # fmt: skip
+    assert list(content.check(str(tmp_path))) == []
+
+
+def test_the_record_is_for_people_too(tmp_path: Path):
+    put(tmp_path, "Grüße, {{name}}!", title="Grüße")
+    raw = (tmp_path / "ann" / "story" / "1.0.0.json").read_text(encoding="utf-8")
+    assert raw.endswith("}\n") and '\n  "title": "Grüße",\n' in raw
+    record = json.loads(raw)
+    assert tuple(record) == records.VersionFile.__struct_fields__
+    assert tuple(record["variables"][0]) == records.Variable.__struct_fields__
+
+
+def test_the_record_says_where_front_matter_ends(tmp_path: Path):
+    front = "---\r\ntitle: Grüße\r\n---\r\n"
+    put(tmp_path, f"{front}Tell {{{{what}}}}.")
+    put(tmp_path, "No front matter.")
+    folder = tmp_path / "ann" / "story"
+    sizes = [
+        json.loads((folder / f"{version}.json").read_bytes())["front_matter_bytes"]
+        for version in versions_of(tmp_path)
+    ]
+    assert sizes == [len(front.encode()), 0]
+
+
+def test_what_was_published_before_that_was_recorded_is_still_the_same(tmp_path: Path):
+    text = "---\ntitle: Grüße\n---\nTell {{what}}."
+    put(tmp_path, text)
+    path = tmp_path / "ann" / "story" / "1.0.0.json"
+    record = json.loads(path.read_bytes())
+    del record["front_matter_bytes"]
+    path.write_text(json.dumps(record))
+    assert put(tmp_path, text).unchanged
+
+
+def test_a_later_publication(tmp_path: Path):
+    put(tmp_path, "One.")
+    done = put(tmp_path, "Two.", bump="minor", changelog="Better.")
+    assert (done.version, done.previous_version, done.changelog) == ("1.1.0", "1.0.0", "Better.")
+    # Going back to an older text is a new version.
+    assert put(tmp_path, "One.").version == "1.1.1"
+
+
+def test_nothing_new(tmp_path: Path):
+    first = put(tmp_path, "One.", tags=["a"], parameters={"a": 1, "b": 2})
+    put(tmp_path, "One.", tags=["b"])
+    again = put(
+        tmp_path, "One.", tags=["b"], parameters={"b": 2, "a": 1}, changelog="Other.", bump="major"
+    )
+    assert again.unchanged and (again.version, again.previous_version) == ("1.0.1", "1.0.0")
+    assert again.changelog == "" and again.published_at == first.published_at
+    assert versions_of(tmp_path) == ["1.0.0", "1.0.1"]
+
+
+def test_metadata_alone_make_a_version(tmp_path: Path):
+    put(tmp_path, "One.", parameters={"stream": 1})
+    assert put(tmp_path, "One.", parameters={"stream": True}).version == "1.0.1"
+    assert put(tmp_path, "One.", license="MIT").version == "1.0.2"
+    assert put(tmp_path, "One.").unchanged
+
+
+def test_base_version(tmp_path: Path):
+    assert refusal(tmp_path, "One.", base_version="1.0.0").code == "base_version_mismatch"
+    put(tmp_path, "One.")
+    assert put(tmp_path, "Two.", base_version="1.0.0").version == "1.0.1"
+    error = refusal(tmp_path, "Three.", base_version="1.0.0")
+    assert error.code == "base_version_mismatch" and "1.0.1" in str(error)
+    assert versions_of(tmp_path) == ["1.0.0", "1.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("repo", "code"),
+    [("api/x", "name_reserved"), ("Ann/x", "invalid_name"), ("ann/X_", "invalid_name"),
+     ("../x", "invalid_name"), ("ann/..", "invalid_name"), (f"ann/{'x' * 65}", "invalid_name")],
+)  # fmt: skip
+def test_names_are_checked(tmp_path: Path, repo: str, code: str):
+    assert refusal(tmp_path, "One.", repo=repo).code == code
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_does_not_run_backwards(tmp_path: Path):
+    put(tmp_path, "One.")
+    done = put(tmp_path, "Two.", now=NOW - timedelta(days=1))
+    assert done.published_at == "2026-01-31T09:30:15Z"
+    assert list(content.check(str(tmp_path))) == []
+
+
+def test_no_more_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(names, "VERSIONS_PER_REPO_MAX", 2)
+    put(tmp_path, "One.")
+    put(tmp_path, "Two.")
+    assert refusal(tmp_path, "Three.").code == "version_conflict"
+    assert put(tmp_path, "Two.").unchanged
+
+
+def test_a_record_that_could_not_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(content, "RECORD_BYTES_MAX", 2000)
+    assert refusal(tmp_path, "One.", parameters={"a": [0] * 500}).code == "validation_failed"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_put_upon_a_broken_version(tmp_path: Path):
+    put(tmp_path, "One.")
+    (tmp_path / "ann" / "story" / "1.0.0.md").write_text("Edited.")
+    with pytest.raises(ContentError):
+        put(tmp_path, "Two.")
+
+
+def test_preview_writes_nothing(tmp_path: Path):
+    draft = make_draft({"content": "One."})
+    told = preview(str(tmp_path), "ann", "story", draft, publisher="ann", now=NOW)
+    assert list(tmp_path.iterdir()) == []
+    assert put(tmp_path, "One.") == told
+
+
+def test_what_is_published_can_be_built(tmp_path: Path):
+    root = tmp_path / "content"
+    root.mkdir()
+    put(root, "---\ntitle: A story\nvariables: {what: fish}\n---\nTell {{what}}.")
+    build(Settings(str(root), str(tmp_path / "site"), str(tmp_path / "state")), index=False)
+    repo = json.loads((tmp_path / "site/api/v1/repos/ann/story.json").read_bytes())["data"]
+    assert (repo["title"], repo["variables"][0]["default"]) == ("A story", "fish")
+
+
+@given(st.lists(st.sampled_from(names.BUMPS), min_size=1, max_size=12))
+def test_bumps(bumps: list[str]):
+    with tempfile.TemporaryDirectory() as root:
+        before: Published | None = None
+        for number, bump in enumerate(bumps):
+            done = put(root, f"Text {number}.", bump=bump)
+            if before is None:
+                assert done.version == "1.0.0" and done.previous_version is None
+            else:
+                assert done.previous_version == before.version
+                old, new = Version.parse(before.version), Version.parse(done.version)
+                place = names.BUMPS.index(bump)
+                assert new[:place] == old[:place] and new[place] == old[place] + 1
+                assert not any(new[place + 1 :])
+            before = done
+        assert len(versions_of(root)) == len(bumps)
+        assert list(content.check(root)) == []
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+pieces = st.sampled_from(["{{a}}", "---\n", "tags: [a, B c]\n", "title: x\n", "\ufeff", "\r\n"])
+
+
+@given(st.lists(st.lists(texts | pieces, min_size=1).map("".join).filter(str.strip), max_size=4))
+def test_bytes_come_back(written: list[str]):
+    with tempfile.TemporaryDirectory() as root:
+        for text in written:
+            done = put(root, text)
+            version = Version.parse(done.version)
+            assert content.read_version(root, "ann", "story", version)[1] == text
+            assert put(root, text).unchanged
+        assert list(content.check(root)) == []
+
+
+def test_threads_at_once(tmp_path: Path):
+    def publish_some(worker: int) -> list[str]:
+        found = []
+        for number in range(5):
+            # A refused publication to a repo that is not there yet removes its folder again.
+            refusal(tmp_path, "x", base_version="9.9.9")
+            found.append(put(tmp_path, f"Text {worker}.{number}.").version)
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [version for some in pool.map(publish_some, range(8)) for version in some]
+    assert sorted(found, key=Version.parse) == versions_of(tmp_path)
+    assert len(set(found)) == 40
+    assert list(content.check(str(tmp_path))) == []
+
+
+def test_processes_at_once(tmp_path: Path):
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-m", "cli.hubctl", "publish", "ann/story", "-",
+             "--content", str(tmp_path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for _ in range(6)
+    ]  # fmt: skip
+    for number, process in enumerate(running):
+        process.stdin.write(f"Text {number}.")
+        process.stdin.close()
+    found = []
+    for process in running:
+        found.append(process.stdout.read().split()[1])
+        process.stdout.close()
+        process.stderr.close()
+        assert process.wait() == 0
+    assert sorted(found) == [f"1.0.{number}" for number in range(6)]
+    assert list(content.check(str(tmp_path))) == []

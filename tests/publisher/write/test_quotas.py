@@ -1,0 +1,237 @@
+"""No owner gets more than the quota: not in parallel, not after imports, not after a restart."""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from builder.model.errors import HubError, RequestError
+from builder.store import content
+from cli.options import signup_options
+from publisher.accounts.database import Database
+from publisher.web.environment import quotas_from
+from publisher.web.idempotency import Answers, Keyed
+from publisher.write.drafts import make_draft
+from publisher.write.publish import Published, publish
+from publisher.write.quotas import (
+    NO_QUOTAS,
+    OPEN_SIGNUP_QUOTAS,
+    QuotaKeeper,
+    Quotas,
+    default_quotas,
+)
+from tests.publisher.write.test_durable import at, watched
+
+THREADS = 8
+
+
+@pytest.fixture(params=[False, True], ids=["counted", "kept"])
+def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A content folder, of whose counts nothing can be kept as all is young, or everything."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0 if request.param else 10**18)
+    return str(tmp_path)
+
+
+def put(
+    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", memory=None
+) -> Published:
+    owner, name = repo.split("/")
+    draft = make_draft({"content": text})
+    return publish(root, owner, name, draft, publisher=owner, quotas=keeper, memory=memory)
+
+
+def refusal(act: Callable[[], object]) -> dict[str, str]:
+    """What is left of each quota that is full."""
+    with pytest.raises(RequestError) as caught:
+        act()
+    assert caught.value.code == "validation_failed" and "larger quota" in str(caught.value)
+    return dict(caught.value.details)
+
+
+def used_bytes(root: str, owner: str = "ann") -> int:
+    return sum(
+        path.stat().st_size
+        for path in Path(root, owner).glob("*/*")
+        if not path.name.startswith(".")
+    )
+
+
+def test_repos(root: str):
+    keeper = QuotaKeeper(root, Quotas(repos=2))
+    put(keeper, root, "ann/a")
+    put(keeper, root, "ann/b")
+    left = refusal(lambda: put(keeper, root, "ann/c"))
+    assert left == {"quota_repos": "0 of 2 left, 1 needed"}
+    assert sorted(os.listdir(f"{root}/ann")) == ["a", "b", "owner.json"]
+    assert put(keeper, root, "ann/a", "Two.").version == "1.0.1"
+    assert put(keeper, root, "bob/c").version == "1.0.0"
+
+
+def test_versions(root: str):
+    keeper = QuotaKeeper(root, Quotas(versions=3))
+    put(keeper, root, "ann/a", "One.")
+    put(keeper, root, "ann/a", "Two.")
+    put(keeper, root, "ann/b")
+    left = {"quota_versions": "0 of 3 left, 1 needed"}
+    assert refusal(lambda: put(keeper, root, "ann/a", "Three.")) == left
+    assert refusal(lambda: put(keeper, root, "ann/c")) == left
+    # Nothing is written, so nothing is refused.
+    assert put(keeper, root, "ann/a", "Two.").unchanged
+
+
+def test_bytes(root: str):
+    put(None, root, text="x" * 1000)
+    put(None, root, "ann/other", text="x" * 1000)
+    first = used_bytes(root)
+    keeper = QuotaKeeper(root, Quotas(bytes=2 * first))
+    put(keeper, root, text="y" * 1000)
+    used = used_bytes(root)
+    assert used > first + 1000
+    (told,) = refusal(lambda: put(keeper, root, text="z" * first)).values()
+    assert told.startswith(f"{2 * first - used:,} of {2 * first:,} left, ")
+    assert used_bytes(root) == used
+
+
+def test_exactly_the_quota_of_bytes(root: str, tmp_path_factory: pytest.TempPathFactory):
+    elsewhere = str(tmp_path_factory.mktemp("content"))
+    put(None, elsewhere)
+    size = used_bytes(elsewhere)
+    refusal(lambda: put(QuotaKeeper(root, Quotas(bytes=size - 1)), root))
+    assert not Path(root, "ann").exists()
+    put(QuotaKeeper(root, Quotas(bytes=size)), root)
+    assert used_bytes(root) == size
+
+
+def test_what_else_changes_the_content_counts(root: str):
+    keeper = QuotaKeeper(root, Quotas(repos=2, versions=4))
+    put(keeper, root, "ann/a")
+    for text in ("One.", "Two."):
+        put(None, root, "ann/b", text)  # as `hubctl import` and other processes do
+    assert put(keeper, root, "ann/b", "Three.").version == "1.0.2"
+    full = {"quota_repos": "0 of 2 left, 1 needed", "quota_versions": "0 of 4 left, 1 needed"}
+    assert refusal(lambda: put(keeper, root, "ann/c")) == full
+    assert refusal(lambda: put(QuotaKeeper(root, Quotas(2, 4)), root, "ann/c")) == full
+    for path in Path(root, "ann/b").iterdir():
+        path.unlink()
+    assert put(keeper, root, "ann/c").version == "1.0.0"
+
+
+def test_a_publication_that_dies_counts_for_nothing(root: str):
+    keeper = QuotaKeeper(root, Quotas(repos=1, versions=1))
+    number = 0
+    is_done = False
+    while not is_done:
+        number += 1
+        owner = f"ann-{number}"
+        died = []
+
+        def die(died: list[bool] = died) -> None:
+            died.append(True)
+            raise OSError(5, "Input/output error")
+
+        try:
+            with watched(at(number, die)):
+                put(keeper, root, f"{owner}/story")
+        except (HubError, OSError):
+            pass
+        is_done = not died
+        there = content.list_versions(root, owner, "story").versions
+        assert put(keeper, root, f"{owner}/story").unchanged == bool(there)
+        assert refusal(lambda owner=owner: put(keeper, root, f"{owner}/more"))
+    assert number > 20
+
+
+def test_a_refused_request_leaves_its_key_free(root: str, tmp_path_factory):
+    keeper = QuotaKeeper(root, Quotas(versions=1))
+    put(keeper, root)
+    with Database(str(tmp_path_factory.mktemp("state"))) as database:
+        memory = Answers(database).to(Keyed("ann", "k", b"mark"))
+        assert refusal(lambda: put(keeper, root, text="Two.", memory=memory))
+        assert database.execute("SELECT count(*) FROM answer") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("quotas", "repos", "let_through"),
+    [
+        (Quotas(repos=3), [f"ann/story-{number}" for number in range(THREADS)], 3),
+        (Quotas(versions=3), ["ann/story"] * THREADS, 3),
+        (Quotas(versions=5), [f"ann/story-{number % 4}" for number in range(THREADS)], 5),
+        (Quotas(bytes=10_000), [f"ann/story-{number}" for number in range(THREADS)], 2),
+    ],
+)
+def test_at_once(root: str, quotas: Quotas, repos: list[str], let_through: int):
+    # Each thread has a keeper of its own, as processes do.
+    gate = threading.Barrier(THREADS)
+
+    def work(number: int) -> bool:
+        keeper = QuotaKeeper(root, quotas)
+        gate.wait()
+        try:
+            put(keeper, root, repos[number], f"{number}" * 4000)
+        except RequestError as error:
+            assert error.details[0].field.startswith("quota_")
+            return False
+        return True
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert sum(pool.map(work, range(THREADS))) == let_through
+    assert len(list(Path(root, "ann").glob("*/*.json"))) == let_through
+    assert list(content.check(root)) == []
+
+
+def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+    root = str(tmp_path)
+    keeper = QuotaKeeper(root, Quotas(repos=100))
+    for number in range(20):
+        put(keeper, root, f"ann/story-{number}")
+    put(keeper, root, "ann/story-0", "Two.")
+    listed: list[str] = []
+    with watched(lambda call, args: listed.append(args[0]) if call == "scandir" else None):
+        put(keeper, root, "ann/story-0", "Three.")
+    # As the publication itself lists it, and once more for the count.
+    assert listed == [f"{root}/ann/story-0", f"{root}/ann", f"{root}/ann/story-0"]
+
+
+def test_nothing_is_counted_without_quotas(tmp_path: Path):
+    root = str(tmp_path)
+    put(None, root)
+    calls: list[str] = []
+    with watched(lambda call, args: calls.append(call) if call in ("scandir", "flock") else None):
+        put(QuotaKeeper(root, NO_QUOTAS), root, text="Two.")
+    assert calls == ["flock", "scandir"]
+
+
+def test_quotas_of_the_environment():
+    assert default_quotas(open_signup=False) == NO_QUOTAS
+    assert default_quotas(open_signup=True) == OPEN_SIGNUP_QUOTAS and all(OPEN_SIGNUP_QUOTAS)
+    environ = {"HUB_QUOTA_VERSIONS": "7", "HUB_QUOTA_BYTES": "0"}
+    assert quotas_from(environ, NO_QUOTAS) == Quotas(versions=7)
+    assert quotas_from(environ, Quotas(1, 2, 3)) == Quotas(1, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("args", "environ", "quotas"),
+    [
+        ([], {}, NO_QUOTAS),
+        (["--open-signup"], {}, OPEN_SIGNUP_QUOTAS),
+        ([], {"HUB_OPEN_SIGNUP": "1"}, OPEN_SIGNUP_QUOTAS),
+        (["--quota-repos", "5"], {"HUB_QUOTA_REPOS": "6", "HUB_QUOTA_BYTES": "7"}, Quotas(5, 0, 7)),
+        (["--open-signup", "--quota-bytes", "0"], {}, OPEN_SIGNUP_QUOTAS._replace(bytes=0)),
+    ],
+)
+def test_quotas_of_the_command_line(args: list[str], environ: dict[str, str], quotas: Quotas):
+    given: list[Quotas] = []
+
+    @click.command()
+    @signup_options
+    def command(open_signup: bool, quotas: Quotas) -> None:
+        given.append(quotas)
+
+    assert CliRunner().invoke(command, args, env=environ).exit_code == 0
+    assert given == [quotas]

@@ -1,0 +1,224 @@
+"""Fields win over front matter, front matter over what was before; nothing is lost silently."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.errors import RequestError
+from builder.model.records import FRONT_MATTER_BYTES_MAX, Variable, VersionFile
+from builder.text.prompts import YAML_TOKENS_MAX
+from publisher.write.drafts import make_draft
+from publisher.write.resolve import Metadata, resolve
+from tests.conftest import YamlWork
+
+
+def resolved(
+    text: str, previous: tuple[VersionFile, str] | None = None, **fields: Any
+) -> tuple[Metadata, list[str]]:
+    return resolve(make_draft({"content": text} | fields), "the-name", previous)
+
+
+def record_of(text: str, **fields: Any) -> tuple[VersionFile, str]:
+    """A previous version."""
+    metadata, _ = resolved(text, **fields)
+    return VersionFile("ann", "2025-01-01T00:00:00Z", "0" * 64, **metadata._asdict()), text
+
+
+def front(block: str, body: str = "Body.") -> tuple[Metadata, list[str]]:
+    return resolved(f"---\n{block}\n---\n{body}")
+
+
+def test_defaults():
+    metadata, warnings = resolved("# Plan a trip\nTo {{place}}, {{ place }}, \\{{not}}.")
+    assert metadata == Metadata(
+        "the-name", "Plan a trip", [], None, [Variable("place", required=True)], {}, 0
+    )
+    assert warnings == []
+
+
+def test_order_of_precedence():
+    previous = record_of("Old.", title="Old", tags=["old"], license="MIT", description="Written.")
+    text = "---\ntitle: Front\ntags: front\n---\n"
+    metadata, warnings = resolved(f"{text}New.", previous, title="F")
+    assert metadata == Metadata("F", "Written.", ["front"], "MIT", [], {}, len(text))
+    assert warnings == []
+
+
+def test_a_license_can_be_taken_away():
+    previous = record_of("Old.", license="MIT")
+    assert resolved("New.", previous)[0].license == "MIT"
+    assert resolved("New.", previous, license=None)[0].license is None
+
+
+def test_a_description_that_nobody_wrote_follows_the_text():
+    assert resolved("New.", record_of("Old."))[0].description == "New."
+    assert resolved("New.", record_of("Old.", description=""))[0].description == ""
+
+
+def test_a_variable_of_the_front_matter_alone_is_none():
+    metadata, warnings = front('description: "Fills {{name}} in."', "Hello {{you}}.")
+    assert metadata.variables == [Variable("you", required=True)]
+    assert warnings == []
+
+
+def test_variables_as_list():
+    metadata, warnings = front(
+        "variables: [tone, {name: count, default: 3}, {name: x, enum: [a, b]}]",
+        "{{x}} {{count}} {{tone}} {{more}}",
+    )
+    assert metadata.variables == [
+        Variable("tone"), Variable("count", type="integer", default=3),
+        Variable("x", enum=["a", "b"]), Variable("more"),
+    ]  # fmt: skip
+    assert warnings == []
+
+
+def test_variables_as_mapping():
+    metadata, warnings = front(
+        "variables:\n  a: {type: boolean, description: Is it?}\n  b: 1.5\n  c:\n  d: [1]",
+        "{{a}}{{b}}{{c}}{{d}}",
+    )
+    assert metadata.variables == [
+        Variable("a", "Is it?", "boolean"), Variable("b", type="number", default=1.5),
+        Variable("c"), Variable("d", type="array", default=[1]),
+    ]  # fmt: skip
+    assert [variable.required for variable in metadata.variables] == [True, False, True, False]
+    assert warnings == []
+
+
+def test_declared_and_not_in_the_text_is_kept_and_told():
+    metadata, warnings = resolved("{{a}}", variables=[{"name": "b"}, {"name": "a"}])
+    assert [variable.name for variable in metadata.variables] == ["b", "a"]
+    assert warnings == ["Variables declared, not in the text: b."]
+
+
+def test_inherited_and_not_in_the_text_is_dropped():
+    previous = record_of("{{a}} {{b}}", variables=[{"name": "a", "type": "integer"}])
+    metadata, warnings = resolved("{{c}} {{a}}", previous)
+    assert metadata.variables == [Variable("a", type="integer"), Variable("c")]
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    ("block", "key"),
+    [
+        ("titel: Hello", "'titel' (did you mean 'title'?)"),
+        ("title: [a]", "'title'"),
+        ("title: ''", "'title'"),
+        (f"description: {'x' * 2001}", "'description'"),
+        ("tags: {a: b}", "'tags'"),
+        ("tags: [C++]", "'C++'"),
+        ("license: 5", "'license'"),
+        ("variables: 5", "'variables'"),
+        ("variables: [{name: a}, {name: a}]", "'variables'"),
+        ("variables: {a b: 1}", "'a b'"),
+        ("variables: [5]", "Variable 5"),
+        ("parameters: [a]", "'parameters'"),
+    ],
+)
+def test_a_mistake_in_front_matter_is_a_warning(block: str, key: str):
+    metadata, warnings = front(block)
+    size = len(f"---\n{block}\n---\n")
+    assert metadata == Metadata("the-name", "Body.", [], None, [], {}, size)
+    assert len(warnings) == 1 and key in warnings[0] and warnings[0].startswith("Front matter: ")
+
+
+def test_an_empty_key_is_not_said():
+    metadata, warnings = front("title:\ntags:")
+    assert (metadata.title, metadata.tags, warnings) == ("the-name", [], [])
+
+
+def test_broken_front_matter_is_text():
+    metadata, warnings = front("a: [")
+    assert len(warnings) == 1 and metadata.title == "the-name"
+
+
+@pytest.mark.parametrize(
+    ("value", "tags"),
+    [
+        ("[Code Review, SQL, sql]", ["code-review", "sql"]),
+        ("Code Review, snake_case", ["code-review", "snake-case"]),
+        ("one two", ["one", "two"]),
+        ("[2024]", ["2024"]),
+        ("'a,,b,'", ["a", "b"]),
+        ("[]", []),
+    ],
+)
+def test_tags_in_front_matter_are_tidied(value: str, tags: list[str]):
+    metadata, warnings = front(f"tags: {value}")
+    assert (metadata.tags, warnings) == (tags, [])
+
+
+def test_too_many_tags_in_front_matter():
+    metadata, warnings = front("tags: a b c d e f g h i j k l")
+    assert len(metadata.tags) == 10 and len(warnings) == 2
+
+
+def test_tags_of_which_none_is_right_replace_none():
+    text = "---\ntags: [C++]\n---\nNew."
+    assert resolved(text, record_of("Old.", tags=["old"]))[0].tags == ["old"]
+
+
+def test_too_many_variables():
+    text = " ".join(f"{{{{v{number}}}}}" for number in range(200))
+    declared = "---\nvariables: [spare]\n---\n"
+    metadata, warnings = resolved(declared + text)
+    assert len(metadata.variables) == 200 and "spare" in warnings[0]
+    with pytest.raises(RequestError) as caught:
+        resolved(text + "{{one_more}}")
+    assert caught.value.details[0].field == "content"
+
+
+def test_front_matter_that_the_caller_has_read():
+    draft = make_draft({"content": "---\ntitle: Front\nodd: 1\n---\nBody."})
+    metadata, warnings = resolve(draft, "n", None, front_matter=False)
+    size = len("---\ntitle: Front\nodd: 1\n---\n")
+    assert metadata == Metadata("n", "Body.", [], None, [], {}, size) and warnings == []
+
+
+OVER_LIMITS = {
+    "bytes": "---\ntitle: " + "x" * FRONT_MATTER_BYTES_MAX + "\n---\nBody.",
+    "tokens": "---\ntags: [" + "a," * YAML_TOKENS_MAX + "]\n---\nBody.",
+}
+
+
+@pytest.mark.parametrize("text", OVER_LIMITS.values(), ids=OVER_LIMITS)
+def test_front_matter_over_the_limits(yaml_work: YamlWork, text: str):
+    with pytest.raises(RequestError) as caught:
+        resolved(text)
+    (detail,) = caught.value.details
+    assert (caught.value.code, detail.field) == ("validation_failed", "content")
+    assert "empty line" in detail.message
+    # As the message says: after an empty line, it is text.
+    metadata, warnings = resolved(f"\n{text}")
+    assert (metadata.front_matter_bytes, warnings) == (0, [])
+    # Importers keep it.
+    metadata, _ = resolve(make_draft({"content": text}), "n", None, front_matter=False)
+    assert (metadata.front_matter_bytes, metadata.title) == (0, "n")
+    assert yaml_work.loaded == []
+
+
+def test_a_publication_parses_its_text_once_and_that_before_not_at_all(yaml_work: YamlWork):
+    previous = record_of("---\ntitle: Old\n---\nOld body.")
+    assert len(yaml_work.loaded) == 1
+    metadata, _ = resolved("---\ntitle: Né\n---\nNew body.", previous)
+    assert len(yaml_work.loaded) == 2
+    assert metadata.description == "New body."
+    assert metadata.front_matter_bytes == len("---\ntitle: Né\n---\n".encode())
+
+
+yaml_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+keys = st.sampled_from(["title", "description", "tags", "license", "variables", "parameters", "x"])
+
+
+@given(st.dictionaries(keys, yaml_like))
+def test_no_front_matter_fails_a_publication(values: dict[str, Any]):
+    # JSON is YAML.
+    resolved(f"---\n{json.dumps(values)}\n---\nBody {{{{a}}}}.")

@@ -1,0 +1,496 @@
+"""Connections that take places, memory or time: over real sockets, against the real server."""
+
+import asyncio
+import contextlib
+import json
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvicorn
+import uvloop
+
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from server.app import Receive, Scope, Send
+from server.connections import CONNECTIONS_MAX, Connections, Limits, connections_max
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    Server,
+    clean_environment,
+    read_answer,
+    serve_command,
+    wait_until,
+)
+
+GET = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
+# Ticks that end soon, and ticks that no test lives to see.
+SOON = Limits(tick_seconds=0.01, head_ticks=5, blocked_ticks=5)
+NEVER = Limits(tick_seconds=600)
+LARGE_BYTES = 20_000_000
+
+
+class App:
+    """Answers each request with ``answer``; notes what came, and what went out."""
+
+    def __init__(self, answer: bytes = b"ok") -> None:
+        self.answer = answer
+        self.requests: list[Scope] = []
+        self.messages: list[dict] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.requests.append(scope)
+        if scope["method"] == "POST":
+            while not self.messages or self.messages[-1].get("more_body"):
+                self.messages.append(await receive())
+        await self.may_answer.wait()
+        length = (b"content-length", b"%d" % len(self.answer))
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": self.answer})
+
+
+class Client:
+    """A connection from an address of this machine."""
+
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
+        self.socket = socket.socket()
+        # Small, so that little is enough to fill it.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.setblocking(False)
+        self.socket.bind((address, 0))
+        self._target = ("127.0.0.1", port)
+
+    async def connect(self) -> "Client":
+        await asyncio.get_running_loop().sock_connect(self.socket, self._target)
+        return self
+
+    async def send(self, data: bytes) -> "Client":
+        await asyncio.get_running_loop().sock_sendall(self.socket, data)
+        return self
+
+    async def read(self, bytes_max: int = 65536) -> bytes:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            return await asyncio.get_running_loop().sock_recv(self.socket, bytes_max)
+
+    async def read_to_end(self) -> bytes:
+        """All until the server closes."""
+        read = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := await self.read():
+                read += part
+        return read
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Running:
+    """A server on a free port. Its clients are closed at the end."""
+
+    def __init__(self, server: uvicorn.Server, port: int, connections: Connections) -> None:
+        self.server = server
+        self.port = port
+        self.connections = connections
+        self.clients: list[Client] = []
+
+    async def connect(self, address: str = "127.0.0.1") -> Client:
+        self.clients.append(Client(self.port, address))
+        return await self.clients[-1].connect()
+
+    async def ask(self, request: bytes, address: str = "127.0.0.1") -> bytes:
+        """The whole answer to a request, after which the server closes."""
+        client = await self.connect(address)
+        await client.send(request)
+        return await client.read_to_end()
+
+    def unsent_bytes(self) -> list[int]:
+        """Of each connection, what the server keeps until its client takes it."""
+        return [
+            one.transport.get_write_buffer_size() for one in self.server.server_state.connections
+        ]
+
+
+@contextlib.asynccontextmanager
+async def running(
+    app: Callable, limits: Limits = NEVER, total_max: int = 100, proxies: tuple[str, ...] = (),
+    send_buffer_bytes: int | None = None,
+) -> AsyncIterator[Running]:  # fmt: skip
+    connections = Connections(total_max, proxies, limits)
+    config = uvicorn.Config(
+        app,
+        http=connections.protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    if send_buffer_bytes:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    serving = asyncio.create_task(server.serve([listener]))
+    run = Running(server, listener.getsockname()[1], connections)
+    try:
+        await until(lambda: server.started)
+        yield run
+    finally:
+        for client in run.clients:
+            client.close()
+        server.should_exit = True
+        await serving
+    assert connections.total == 0
+    assert not connections.by_network
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    uvloop.run(test)
+
+
+def error_of(answer: bytes, status: int) -> str:
+    """The code in the envelope of an answer with this status."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), answer[:200]
+    assert b"\r\ncontent-type: application/json" in head
+    assert b"\r\nconnection: close" in head
+    return json.loads(body)["error"]["code"]
+
+
+# Heads
+
+
+def headers(count: int) -> bytes:
+    return b"".join(b"x:a\r\n" for _ in range(count))
+
+
+TOO_LARGE = {
+    "headers": GET + headers(101),
+    "400,000 headers": GET + headers(400_000),
+    "bytes": GET + (b"x: %b\r\n" % (b"a" * 700)) * 95,
+    "a line": GET + b"x: " + b"a" * 66_000 + b"\r\nx:a\r\n",
+    "a line without an end": GET + b"x: " + b"a" * 2_000_000,
+    "a name without an end": GET + b"x" * 2_000_000,
+    "an address": b"GET /api/" + b"a" * 66_000 + b" HTTP/1.1\r\n",
+    "an address without an end": b"GET /api/" + b"a" * 2_000_000,
+    "empty lines": b"\r\n" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("is_whole", [False, True], ids=["going on", "whole"])
+@pytest.mark.parametrize("case", TOO_LARGE)
+def test_head_that_is_too_large(case: str, is_whole: bool) -> None:
+    request = TOO_LARGE[case] + (b"\r\n" if is_whole else b"")
+
+    async def test() -> None:
+        app = App()
+        async with running(app) as server:
+            client = await server.connect()
+            # All that is sent is read, so that the answer is not lost.
+            await client.send(request)
+            client.socket.shutdown(socket.SHUT_WR)
+            assert error_of(await client.read_to_end(), 431) == "headers_too_large"
+        assert app.requests == []
+
+    run(test())
+
+
+def test_largest_head() -> None:
+    async def test() -> None:
+        app = App()
+        async with running(app) as server:
+            client = await server.connect()
+            for sent in (
+                GET + headers(99),
+                GET + b"x: " + b"a" * (NEVER.head_bytes - 30) + b"\r\n",
+                b"GET /" + b"a" * (NEVER.head_bytes - 30) + b" HTTP/1.1\r\nHost: x\r\n",
+            ):
+                # In pieces, and one after the other on the same connection.
+                await client.send(sent[:1000])
+                await client.send(sent[1000:] + b"\r\n")
+                assert (await client.read()).startswith(b"HTTP/1.1 200 ")
+        assert [len(scope["headers"]) for scope in app.requests] == [100, 2, 1]
+
+    run(test())
+
+
+def test_no_part_of_a_body_counts_as_head() -> None:
+    async def test() -> None:
+        app = App()
+        async with running(app) as server:
+            body = b"x" * 1_000_000
+            client = await server.connect()
+            await client.send(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            assert (await client.read()).startswith(b"HTTP/1.1 200 ")
+        assert b"".join(message["body"] for message in app.messages) == body
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "trailer",
+    [b"x: " + b"a" * 2_000_000, headers(150), b"1;" + b"a" * 2_000_000],
+    ids=["a line", "headers", "a chunk's extension"],
+)
+def test_trailers_that_are_too_large(trailer: bytes) -> None:
+    start = b"" if trailer.startswith(b"1;") else b"0\r\n"
+
+    async def test() -> None:
+        app = App()
+        async with running(app) as server:
+            client = await server.connect()
+            with contextlib.suppress(ConnectionError):
+                await client.send(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + start)
+                await until(lambda: app.requests)
+                await client.send(trailer)
+            assert await client.read_to_end() == b""
+            await until(lambda: not server.server.server_state.tasks)
+        assert app.messages[-1] == {"type": "http.disconnect"}
+        assert len(app.requests[0]["headers"]) <= NEVER.headers
+
+    run(test())
+
+
+def test_requests_that_do_not_wait_for_answers() -> None:
+    async def test() -> None:
+        app = App()
+        app.may_answer.clear()
+        async with running(app) as server:
+            client = await server.connect()
+            await client.send((GET + b"\r\n") * 100)
+            await until(lambda: app.requests)
+            app.may_answer.set()
+            answers = b""
+            while answers.count(b"\r\n\r\nok") < 100:
+                answers += await client.read()
+            app.may_answer.clear()
+            await client.send((GET + b"\r\n") * 10_000)
+            assert await client.read_to_end() == b""
+            app.may_answer.set()
+        assert len(app.requests) == 101
+
+    run(test())
+
+
+# Waiting
+
+
+@pytest.mark.parametrize("before", [b"", GET + b"\r\n"], ids=["at first", "after an answer"])
+@pytest.mark.parametrize(
+    ("sent", "again"),
+    [(b"", b""), (b"GET / HTTP/1.1\r\nx: ", b""), (b"GET / HTTP/1.1\r\nx: ", b"a"), (b"", b"\r\n")],
+    ids=["nothing", "half a head", "a head in bytes", "empty lines"],
+)
+def test_head_that_does_not_come(before: bytes, sent: bytes, again: bytes) -> None:
+    async def test() -> None:
+        async with running(App(), SOON) as server:
+            clients = [await server.connect() for _ in range(10)]
+            for client in clients:
+                await client.send(before)
+                if before:
+                    assert (await client.read()).startswith(b"HTTP/1.1 200 ")
+                await client.send(sent)
+            with contextlib.suppress(ConnectionError):
+                while again and server.connections.total:
+                    for client in clients:
+                        await client.send(again)
+                    await asyncio.sleep(0)
+            await until(lambda: not server.connections.total)
+
+    run(test())
+
+
+def test_body_after_its_answer() -> None:
+    async def test() -> None:
+        async with running(App(), SOON) as server:
+            client = await server.connect()
+            await client.send(GET + b"Content-Length: 1000000000\r\n\r\n")
+            assert (await client.read()).startswith(b"HTTP/1.1 200 ")
+            with contextlib.suppress(ConnectionError):
+                while server.connections.total:
+                    await client.send(b"x")
+                    await asyncio.sleep(0)
+            await until(lambda: not server.connections.total)
+
+    run(test())
+
+
+def test_an_answer_may_take_longer_than_a_head() -> None:
+    async def test() -> None:
+        app = App()
+        app.may_answer.clear()
+        async with running(app, SOON) as server:
+            client = await server.connect()
+            await client.send(GET + b"\r\n")
+            await until(lambda: app.requests)
+            # Others who came later are sent away before.
+            for _ in range(3):
+                await (await server.connect()).send(b"GET")
+                await until(lambda: server.connections.total == 1)
+            app.may_answer.set()
+            assert (await client.read()).endswith(b"ok")
+
+    run(test())
+
+
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "closed after it"])
+def test_answer_that_nobody_takes(is_kept: bool) -> None:
+    async def test() -> None:
+        app = App(b"x" * LARGE_BYTES)
+        async with running(app, SOON) as server:
+            for _ in range(10):
+                client = await server.connect()
+                await client.send(GET + (b"\r\n" if is_kept else b"Connection: close\r\n\r\n"))
+            await until(lambda: len(app.requests) == 10)
+            await until(lambda: not server.connections.total)
+            assert server.unsent_bytes() == []
+
+    run(test())
+
+
+def test_answer_that_is_taken_slowly() -> None:
+    async def test() -> None:
+        app = App(b"x" * LARGE_BYTES)
+        # Small, so that the server soon sees what its clients take.
+        async with running(app, SOON, send_buffer_bytes=4096) as server:
+            slow, blocked = [await server.connect() for _ in range(2)]
+            for client in (slow, blocked):
+                await client.send(GET + b"Connection: close\r\n\r\n")
+            await until(lambda: len(app.requests) == 2)
+            answer = b""
+            while server.connections.total == 2:
+                answer += await slow.read()
+            parts = [answer]
+            while part := await slow.read():
+                parts.append(part)
+            assert b"".join(parts).endswith(b"\r\n\r\n" + app.answer)
+
+    run(test())
+
+
+# Places
+
+
+def test_connections_of_an_address() -> None:
+    async def test() -> None:
+        limits = NEVER._replace(per_network=3)
+        async with running(App(), limits) as server:
+            held = [await server.connect() for _ in range(3)]
+            await until(lambda: server.connections.total == 3)
+            for _ in range(5):
+                assert error_of(await server.ask(b""), 429) == "rate_limited"
+            assert server.connections.total == 3
+            other = await server.connect("127.0.0.2")
+            assert b" 200 OK" in await (await other.send(GET + b"\r\n")).read()
+            held[0].close()
+            await until(lambda: server.connections.total == 3)
+            again = await server.connect()
+            assert b" 200 OK" in await (await again.send(GET + b"\r\n")).read()
+
+    run(test())
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1", "127.0.0.0/24", "*"])
+def test_connections_of_a_proxy(proxy: str) -> None:
+    async def test() -> None:
+        limits = NEVER._replace(per_network=1)
+        async with running(App(), limits, 5, (proxy, "not an address")) as server:
+            for _ in range(5):
+                client = await server.connect()
+                assert b" 200 OK" in await (await client.send(GET + b"\r\n")).read()
+            # In all there is a limit for proxies as well.
+            assert error_of(await server.ask(b""), 503) == "unavailable"
+
+    run(test())
+
+
+def test_connections_in_all() -> None:
+    async def test() -> None:
+        async with running(App(), NEVER, 4) as server:
+            for number in range(4):
+                await server.connect(f"127.0.0.{number + 1}")
+            await until(lambda: server.connections.total == 4)
+            assert error_of(await server.ask(b"", "127.0.0.9"), 503) == "unavailable"
+
+    run(test())
+
+
+def test_networks_of_ipv6_count_as_one() -> None:
+    connections = Connections(100, (), Limits(per_network=2))
+    assert not connections.enter("2001:db8::1")
+    assert not connections.enter("2001:db8::ffff:1")
+    assert connections.enter("2001:db8::2").code == "rate_limited"
+    assert not connections.enter("2001:db8:0:1::1")
+    for address in ("192.0.2.1", "::ffff:192.0.2.1"):
+        assert not connections.enter(address)
+    assert connections.enter("192.0.2.1").code == "rate_limited"
+    connections.leave("2001:db8::ffff:1")
+    assert not connections.enter("2001:db8::2")
+    assert connections.total == 5
+    assert sorted(connections.by_network.values()) == [1, 2, 2]
+
+
+# Open files
+
+
+def test_soft_limit_of_open_files_is_raised() -> None:
+    code = (
+        "import resource; from server.connections import raise_open_files_limit;"
+        "print(raise_open_files_limit(), resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512)),
+    )  # fmt: skip
+    assert done.stdout == "512 (512, 512)\n"
+
+
+@pytest.mark.parametrize(
+    ("open_files", "found"),
+    [(64, 32), (256, 128), (1024, 640), (4480, 4096), (1_000_000, CONNECTIONS_MAX)],
+)
+def test_connections_leave_files_for_the_rest(open_files: int, found: int) -> None:
+    assert connections_max(open_files) == found
+
+
+def test_more_half_requests_than_open_files(small: Settings) -> None:
+    build(small)
+    limited = ["sh", "-c", 'ulimit -S -n 128; ulimit -H -n 256; exec "$@"', "sh"]
+    process = Process(*limited, *serve_command(small), env=clean_environment())
+    half = []
+    try:
+        server = Server(process, small)
+        with server.connect() as before:
+            for number in range(300):
+                one = socket.socket()
+                one.bind((f"127.0.0.{number % 10 + 10}", 0))
+                one.connect((server.host, server.port))
+                with contextlib.suppress(ConnectionError):
+                    one.sendall(b"GET / HTTP/1.1\r\nx: ")
+                half.append(one)
+            # Who is connected is answered, also from files that were never open.
+            for target in (b"/api/v1/repos?q=care", b"/healthz", b"/ann/story"):
+                before.sendall(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % target)
+                assert read_answer(before).status == 200
+            # Who comes later is told why not.
+            assert server.raw(b"/").status == 503
+            for one in half:
+                one.close()
+            wait_until(lambda: server.raw(b"/").status == 200, "an answer after the attack")
+        assert "Too many open files" not in process.text
+    finally:
+        for one in half:
+            one.close()
+        status = process.stop()
+    assert status == 0, process.text

@@ -1,0 +1,108 @@
+"""Makes small content trees and sites for tests, in the format of ``builder.store.content``.
+
+Writes the files itself, byte by byte, so that a test of the reader does not rest on a writer
+of ours.
+"""
+
+import hashlib
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.text.prompts import variable_names
+
+BASE_URL = "https://hub.example"
+
+
+def moment(hours: float) -> str:
+    """A time, so many hours after the start of 2025."""
+    time = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(hours=hours)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def version_hours(version: str) -> int:
+    """Grows with the version, so that defaults are in order."""
+    major, minor, patch = map(int, version.split("."))
+    return major * 1000 + minor * 50 + patch
+
+
+def write_owner(root: str | Path, owner: str, **fields: Any) -> Path:
+    """Write ``owner.json``; fields left out get plain values."""
+    path = Path(root, owner, "owner.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, {"name": owner.capitalize(), "joined_at": moment(0)} | fields)
+    return path
+
+
+def write_version(
+    root: str | Path, owner: str, name: str, version: str, text: str | bytes, **fields: Any
+) -> Path:
+    """Write one version's text, then its record; fields left out get plain values.
+
+    Returns the record's path.
+    """
+    data = text.encode() if isinstance(text, str) else text
+    folder = Path(root, owner, name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{version}.md").write_bytes(data)
+    record = {
+        "publisher": owner,
+        "published_at": moment(version_hours(version)),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "title": f"The {name} prompt",
+        "variables": [
+            {"name": found} for found in variable_names(data.decode(errors="replace"))
+        ],
+    }  # fmt: skip
+    path = folder / f"{version}.json"
+    write_json(path, record | fields)
+    return path
+
+
+def edit_record(path: Path, **fields: Any) -> None:
+    """Rewrite a record in place with other values of some fields."""
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | fields)
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def write_small_catalogue(root: str | Path) -> None:
+    """Two owners, three repos, four versions, two tags."""
+    write_owner(root, "ann", bio="Writes prompts.", url="https://ann.example")
+    write_version(root, "ann", "review", "1.0.0", "Review {{code}}.\n", tags=["code"])
+    write_version(
+        root, "ann", "review", "1.1.0", "Review {{code}} with care.\n",
+        tags=["code", "careful"], description="A careful review.", changelog="With care.",
+    )  # fmt: skip
+    write_version(root, "ann", "story", "1.0.0", "Tell a story.\n")
+    write_version(root, "bob", "sql", "1.0.0", "Write SQL for {{question}}.\n", tags=["code"])
+
+
+def settings_in(folder: str | Path, base_url: str = BASE_URL, **fields: Any) -> Settings:
+    """Content, site and state as three folders of one; makes the content folder."""
+    settings = Settings(
+        f"{folder}/content", f"{folder}/site", f"{folder}/state", base_url, **fields
+    )
+    os.makedirs(settings.content, exist_ok=True)
+    return settings
+
+
+def build_files(settings: Settings, **options: Any) -> dict[str, bytes]:
+    """Build without the search index; returns the site."""
+    build(settings, index=False, **options)
+    return read_tree(settings.out)
+
+
+def read_tree(root: str | Path) -> dict[str, bytes]:
+    """Every file's bytes, by its path relative to ``root``."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in Path(root).rglob("*")
+        if path.is_file()
+    }

@@ -1,0 +1,36 @@
+"""Holds the hashing of passwords up, as many who ask at once do."""
+
+import threading
+from collections.abc import Iterator
+
+import argon2
+import pytest
+
+from tests.support.servers import DEADLINE_SECONDS
+
+
+class HeldHashes:
+    """From now on a hash ends only after ``let_go``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._is_over = threading.Event()
+        self.let_go = self._is_over.set
+        for name in ("hash", "verify"):
+            monkeypatch.setattr(argon2.PasswordHasher, name, self._held(name))
+
+    def _held(self, name: str):
+        real = getattr(argon2.PasswordHasher, name)
+
+        def call(*args):
+            assert self._is_over.wait(DEADLINE_SECONDS)
+            return real(*args)
+
+        return call
+
+
+@pytest.fixture
+def held_hashes(passwords: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldHashes]:
+    """Hashes are held up, but those of the fixture ``passwords``."""
+    held = HeldHashes(monkeypatch)
+    yield held
+    held.let_go()
