@@ -12,7 +12,7 @@ PROJECT := $(PIP) --no-deps --no-build-isolation --editable .
 .PHONY: serve test lint lock bench clean
 
 serve: $(VENV)/.serve
-	$(BIN)/hubctl serve
+	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/.test
 	sh tests/install-tools

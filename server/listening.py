@@ -30,6 +30,7 @@ def listening_options(port: int) -> Callable:
         ),
         click.option(
             "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
+            envvar="HUB_PORT", show_envvar=True,
             help="Port to listen on; 0 takes a free one.",
         ),
         click.option(
@@ -61,9 +62,11 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
     except OSError as error:
+        # Python adds the address to what the system says.
+        cause = error.strerror.partition(" (while attempting")[0]
         raise OperatorError(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another with --port or "
-            "--host."
+            f"Cannot listen on {host}:{port}: {cause}. Choose another port with --port or "
+            "HUB_PORT, or another address with --host."
         ) from None
 
 

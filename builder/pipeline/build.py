@@ -45,7 +45,7 @@ from builder.render.envelopes import json_bytes
 from builder.render.pages import ASSETS, pages_of
 from builder.search import engine
 from builder.stats.pulls import Pulls
-from builder.store import database
+from builder.store import content, database
 from builder.store.site import Site
 from builder.store.state import RepoRow, State, build_lock
 from builder.write.home import write_home
@@ -120,6 +120,7 @@ def build(
     """
     started = time.perf_counter()
     check_folders(settings)
+    content.check_folder(settings.content)  # before the state folder is made
     with build_lock(settings.state, on_wait) as is_lock_wanted:
 
         def attempt(named: list[tuple[str, str | None]] | None) -> Report:

@@ -55,6 +55,18 @@ def repo_path(root: str, owner: str, name: str) -> str:
     return f"{root}/{owner}/{name}"
 
 
+def check_folder(root: str) -> None:
+    """Raises OperatorError where there is no content folder."""
+    if not os.path.isdir(root):
+        raise _no_folder(root)
+
+
+def _no_folder(path: str) -> OperatorError:
+    return OperatorError(
+        f"No content folder {path}. Create it with `mkdir {path}`, or pass --content DIR."
+    )
+
+
 def list_owners(root: str) -> list[str]:
     """The handles of all owners' folders, sorted. Raises ContentError, OperatorError."""
     return _list_folders(root, ".", names.OWNER_CHARS_MAX)
@@ -83,9 +95,7 @@ def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
                     else:
                         folders.append(entry.name)
     except FileNotFoundError:
-        raise OperatorError(
-            f"There is no content folder at {path}. Make it, or name yours with --content."
-        ) from None
+        raise _no_folder(path) from None
     except OSError as error:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
     if faults:

@@ -483,7 +483,7 @@ def test_no_content_folder(root: str):
     Path(root).rmdir()
     with pytest.raises(OperatorError) as caught:
         bring_text(root, "a.csv", "title,prompt\nA,x\n")
-    assert "There is no content folder" in str(caught.value)
+    assert "No content folder" in str(caught.value)
 
 
 def test_a_full_disk_stops_the_import(root: str, monkeypatch: pytest.MonkeyPatch):
