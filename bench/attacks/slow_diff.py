@@ -19,8 +19,12 @@ TRIES = 150
 # Runs where the other release is installed, and compares one pair of texts a line.
 WORKER = """
 import json, sys, time
-from builder.text.line_diff import LineDiff
-from builder.render.hunks import hunks
+try:
+    from builder.render.hunks import hunks
+    from builder.text.line_diff import LineDiff
+except ImportError:  # where older versions have them
+    from builder.diff import LineDiff
+    from builder.hunks import hunks
 for line in sys.stdin:
     began = time.process_time()
     hunks(LineDiff(*json.loads(line)))
