@@ -2,8 +2,8 @@
 
 ``content`` is written by hand and holds what goes wrong easily: markup in every field, a byte
 order mark, CRLF, no final newline, front matter, other scripts. ``site`` is what a build makes
-of it, byte for byte. After a wanted change ``python -m tests.golden`` makes it again; read the
-difference before you commit it.
+of it, byte for byte; its ``assets`` are those of the source. After a wanted change
+``python -m tests.golden`` makes it again; read the difference before you commit it.
 """
 
 import os
