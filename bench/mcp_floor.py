@@ -79,7 +79,7 @@ def main() -> None:
         if options.kind == "sdk":
             settings = Settings(out=options.out, state=options.state, base_url=options.base_url)
             app = Sdk(settings, stack.enter_context(contextlib.closing(QueryThread(settings))))
-        run(app, listener, f"Serving {options.kind}", (HOST,))
+        run(app, listener, (HOST,), None)
 
 
 if __name__ == "__main__":

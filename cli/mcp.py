@@ -12,7 +12,7 @@ from builder.store.site import read_hub
 from cli.options import base_url_option, mcp_origin_option, out_option, state_option
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
-from server.answers import error_answer
+from server.answers import error_answer, send_answer
 from server.app import Receive, Scope, Send
 from server.lifespan import run_lifespan
 from server.listening import address_of, listen, listening_options, run
@@ -51,7 +51,8 @@ def mcp(
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
             app = _Alone(endpoint, settings)
-            run(app, listener, f"MCP at {where}", trusted_proxies, access_log)
+            click.echo(f"MCP at {where} (stop with Ctrl-C)", err=True)
+            run(app, listener, trusted_proxies, access_log)
 
 
 class _Alone:
@@ -70,11 +71,4 @@ class _Alone:
             answer = error_answer(
                 RequestError("not_found", f"Here is only MCP, at {min(self._paths)}.")
             )
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": answer.status,
-                    "headers": answer.headers,
-                }
-            )
-            await send({"type": "http.response.body", "body": answer.body})
+            await send_answer(answer, scope, send)

@@ -22,6 +22,10 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take away what is shown."""
         if self._is_line_open:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -5,11 +5,12 @@ import contextlib
 import click
 
 from builder.model.errors import ContentError, PullsError
-from builder.model.settings import Settings
-from builder.pipeline.build import build as build_site
-from builder.pipeline.rebuild import Rebuilder
+from builder.model.settings import Settings, check_folders
+from builder.pipeline.build import Report
+from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.pipeline.watch import Watch
 from builder.search.query_thread import QueryThread
+from builder.store.content import check_folder
 from builder.store.site import is_built
 from cli.build import describe, say_waiting
 from cli.options import (
@@ -57,7 +58,9 @@ def serve(
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
     mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
-    """Build the site, then serve everything on one port.
+    """Build the site, and serve everything on one port.
+
+    Requests get 503 until there is a site; one that was built before is served meanwhile.
 
     Pages for people, the API, searches, MCP for programs that use language models at /mcp, and
     publishing over HTTP with the tokens that `hubctl token` makes. /healthz tells how the builds
@@ -67,37 +70,85 @@ def serve(
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(content, out, state, base_url or address, site_name, queries=True)
-        was_built = _build(settings)
+        check_folders(settings)
+        check_folder(content)  # before the state folder is made
         configure_logging()
+        _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
+        first = _FirstBuild(settings, f"{address}{settings.base_path}/")
+        rebuilder = Rebuilder(settings, first.tell, first.show_progress, first.say_waiting)
+        rebuilder.request(None)
         with (
             Database(state) as database,
-            Rebuilder(settings, log_build) as rebuilder,
+            rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
         ):
-            if not was_built:
-                rebuilder.request(None)
             throttle = Throttle(rate_limit) if rate_limit else None
+            publish = create_app(
+                settings, rebuilder, Accounts(database), database,
+                publish_limit=publish_limit, quotas=quotas, open_signup=open_signup,
+                issuers=issuers, openid=openid, origins=mcp_origins,
+            )  # fmt: skip
             hub = Hub(
                 ReadApp(settings, throttle, queries),
-                create_app(
-                    settings,
-                    rebuilder,
-                    Accounts(database),
-                    database,
-                    publish_limit=publish_limit,
-                    quotas=quotas,
-                    open_signup=open_signup,
-                    issuers=issuers,
-                    openid=openid,
-                    origins=mcp_origins,
-                ),
+                publish,
                 create_mcp_app(settings, queries, throttle, mcp_origins),
+                first.is_ready,
             )
-            _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-            where = f"{address}{settings.base_path}/"
-            told = f"Serving {out} at {where}"
-            run(hub, listener, told, trusted_proxies, access_log, settings.base_path)
+            run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)
+        if first.error:
+            raise first.error
+
+
+class _FirstBuild:
+    """What becomes of the first build of a service, which runs while it listens already: told on
+    the terminal, as those after it are in the log. Without a site that could be served as it is,
+    a build that fails ends the service. Its methods may be called from another thread.
+    """
+
+    def __init__(self, settings: Settings, where: str) -> None:
+        self.error: Exception | None = None
+        self._told = f"Serving {settings.out} at {where}"
+        self._has_site = is_built(settings.out)
+        self._is_over = False
+        self._progress = Progress()
+        if self._has_site:
+            click.echo(f"{self._told} as it was built before, until it is up to date.", err=True)
+        else:
+            click.echo(
+                f"Building {settings.out}; until that is done {where} answers 503.", err=True
+            )
+
+    def is_ready(self) -> bool:
+        """Whether there is a whole site."""
+        return self._has_site
+
+    def has_failed(self) -> bool:
+        return self.error is not None
+
+    def show_progress(self, what: str, done: int, total: int) -> None:
+        if not self._is_over:
+            self._progress(what, done, total)
+
+    def say_waiting(self) -> None:
+        if not self._is_over:
+            say_waiting()
+
+    def tell(self, outcome: Outcome) -> None:
+        if self._is_over:
+            log_build(outcome)
+            return
+        self._is_over = True
+        self._progress.close()
+        if isinstance(outcome, Report):
+            click.echo(describe(outcome), err=True)
+        elif self._has_site and isinstance(outcome, ContentError | PullsError):
+            click.echo(f"{outcome}\nServing the site as it was built before.", err=True)
+        else:
+            self.error = outcome
+            return
+        self._has_site = True
+        click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
 
 
 def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
@@ -112,19 +163,3 @@ def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
         "accounts serve it over https, and give that address with --base-url.",
         err=True,
     )
-
-
-def _build(settings: Settings) -> bool:
-    """Build before serving. With faults in the content or the counts of pulls, a site that is
-    there is served as it is; then False.
-    """
-    try:
-        with Progress() as progress:
-            report = build_site(settings, progress=progress, on_wait=say_waiting)
-    except (ContentError, PullsError) as error:
-        if not is_built(settings.out):
-            raise
-        click.echo(f"{error}\nServing the site as it was built before.", err=True)
-        return False
-    click.echo(describe(report), err=True)
-    return True

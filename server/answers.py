@@ -9,14 +9,15 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from builder.model.answer_headers import (
     CORS,
     GZIP_BYTES_MIN,
     PAGE_SAFETY,
     READ_METHODS,
+    RETRY_SECONDS,
     SAFETY,
     Headers,
 )
@@ -195,7 +196,9 @@ def _full_answer(headers: Headers, body: bytes | FilePart, etag: str) -> Answer:
 def error_answer(
     error: RequestError, retry_after_seconds: int | None = None, allow: str = READ_METHODS
 ) -> Answer:
-    """The envelope of an error, with its status and headers. ``allow`` goes with a 405."""
+    """The envelope of an error, with its status and headers. ``allow`` goes with a 405; with a 503,
+    when to ask again.
+    """
     details = [ErrorDetail(*detail) for detail in error.details] or None
     body = envelopes.error_envelope(ErrorBody(error.code, str(error), details))
     cache = "not_found" if error.status == 404 else "none"
@@ -208,9 +211,21 @@ def error_answer(
     ]
     if error.status == 405:
         headers.append((b"allow", allow.encode()))
+    if retry_after_seconds is None and error.status == 503:
+        retry_after_seconds = RETRY_SECONDS
     if retry_after_seconds is not None:
         headers.append((b"retry-after", b"%d" % retry_after_seconds))
     return Answer(error.status, headers, body)
+
+
+async def send_answer(
+    answer: Answer, scope: dict[str, Any], send: Callable[[dict[str, Any]], Awaitable[None]]
+) -> None:
+    """Answer an ASGI request at once; a HEAD without the body."""
+    start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+    await send(start)
+    body = b"" if scope["method"] == "HEAD" else answer.body
+    await send({"type": "http.response.body", "body": body})
 
 
 class FileBodies:

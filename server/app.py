@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from builder.model import names
-from builder.model.answer_headers import PREFLIGHT, READ_METHODS, RETRY_SECONDS
+from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import RequestError
 from builder.model.missing import reasons
 from builder.model.names import Version
@@ -100,7 +100,7 @@ class ReadApp:
             if error.status == 404 and not is_api:
                 page = self._redirected(path) or await self._not_found_page()
                 return page or error_answer(error)
-            return error_answer(error, RETRY_SECONDS if error.status == 503 else None)
+            return error_answer(error)
         except Exception:
             # The edge of the process: the log gets the cause, the client the envelope.
             log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())

@@ -79,19 +79,31 @@ def address_of(listener: socket.socket, host: str) -> str:
 
 
 def run(
-    app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...],
-    access_log: str | None, root: str = "",
+    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...], access_log: str | None,
+    root: str = "", is_over: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
-    """Serve until a signal. Once all is answered, uvicorn raises the signal again, which would
-    end the process as if it had failed. ``root`` is the path of the base URL.
+    """Serve until a signal, or until ``is_over()``, which is asked ten times a second. Once all is
+    answered, uvicorn raises the signal again, which would end the process as if it had failed.
+    ``root`` is the path of the base URL.
     """
     with contextlib.ExitStack() as stack:
         if access_log:
             app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
-        _run(app, listener, told, trusted_proxies)
+        _run(app, listener, trusted_proxies, is_over)
 
 
-def _run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[str, ...]) -> None:
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, is_over: Callable[[], bool]) -> None:
+        super().__init__(config)
+        self._is_over = is_over
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._is_over()
+
+
+def _run(
+    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...], is_over: Callable[[], bool]
+) -> None:
     connections = Connections(connections_max(raise_open_files_limit()), trusted_proxies)
     config = uvicorn.Config(
         app,
@@ -107,12 +119,11 @@ def _run(app: Any, listener: socket.socket, told: str, trusted_proxies: tuple[st
         backlog=CONNECTIONS_WAITING_MAX,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, is_over)
     # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     # What is loaded by now stays: looking through it again would stop all answers for a moment.
     gc.collect()
     gc.freeze()
-    click.echo(f"{told} (stop with Ctrl-C)", err=True)
     server.run(sockets=[listener])

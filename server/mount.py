@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from a2wsgi import WSGIMiddleware
 
+from builder.model.errors import RequestError
 from builder.model.routes import (
     HEALTH_URL,
     MCP_URLS,
@@ -14,6 +15,7 @@ from builder.model.routes import (
     is_account_url,
     is_publish_url,
 )
+from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, Scope, Send
 from server.bodies import VISITOR_BYTES_MAX, in_time, read_ahead
 from server.lifespan import run_lifespan
@@ -42,14 +44,17 @@ class RunningApp(Protocol):
 class Hub:
     """Reads, and beside them the publish service, a WSGI application, and MCP where it is given.
 
-    The publish service gets the bodies of strangers whole, or not in time.
+    The publish service gets the bodies of strangers whole, or not in time. As long as
+    ``is_ready()`` is false, nothing is answered but how the builds are doing, and 503.
     """
 
     def __init__(
-        self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None
-    ) -> None:
+        self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
         self._reads = reads
         self._mcp = mcp
+        self._is_ready = is_ready
         self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
         self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
         self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
@@ -72,6 +77,8 @@ class Hub:
     def _app_for(self, scope: Scope) -> App:
         path = scope["path"]
         app = self._apps.get(path)
+        if not self._is_ready() and app != self._monitor:
+            return _say_not_ready
         if app:
             return app
         below = self._reads.below_base(path) or ""
@@ -105,3 +112,8 @@ class Hub:
         with contextlib.closing(self._reads):
             async with self._mcp.running() if self._mcp else contextlib.nullcontext():
                 yield
+
+
+async def _say_not_ready(scope: Scope, receive: Receive, send: Send) -> None:
+    error = RequestError("unavailable", "The site is being built; try again in a moment.")
+    await send_answer(error_answer(error), scope, send)

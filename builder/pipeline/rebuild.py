@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from builder.model.errors import ContentError, HubError, RequestError
+from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
 from builder.pipeline.build import Report, Visible, build
@@ -48,12 +49,24 @@ class _Batch:
     since: float | None = None
 
 
-class Rebuilder:
-    """While entered, builds what is asked for. ``tell`` gets each build's report, or its error."""
+class _Stopped(Exception):
+    """The service ends, and nobody waits for this build."""
 
-    def __init__(self, settings: Settings, tell: Callable[[Outcome], None]) -> None:
+
+class Rebuilder:
+    """While entered, builds what is asked for. ``tell`` gets each build's report, or its error;
+    ``progress`` and ``on_wait`` are as in ``build``.
+    """
+
+    def __init__(
+        self, settings: Settings, tell: Callable[[Outcome], None],
+        progress: Progress = lambda what, done, total: None,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self._settings = settings
         self._tell = tell
+        self._progress = progress
+        self._on_wait = on_wait
         self._changed = threading.Condition()
         self._next = _Batch()
         # When to look at everything, when to settle what builds have left, and when to look whether
@@ -74,11 +87,12 @@ class Rebuilder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Build what is asked for already, then stop; lists may be left to the next start."""
+        """Build what publishers wait for already, then stop; the rest is left to the next start."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
-        self._thread.join()
+        # Nobody waits longer; the thread may, for the end of another process's build.
+        self._thread.join(PATIENCE_SECONDS)
 
     def request(self, changed: Iterable[Repo] | None) -> None:
         """Have these repos built, or whatever has changed where that is not known (None)."""
@@ -194,13 +208,22 @@ class Rebuilder:
         def is_wanted() -> bool:
             return bool(batch.repos or self._next.repos or self._is_stopping)
 
+        def progress(what: str, done: int, total: int) -> None:
+            if batch.is_everything and self._is_stopping:
+                raise _Stopped
+            self._progress(what, done, total)
+
         try:
             report = build(
                 self._settings,
                 changed=None if batch.is_everything else batch.repos,
+                progress=progress,
+                on_wait=self._on_wait,
                 on_visible=on_visible,
                 is_wanted=is_wanted,
             )
+        except _Stopped:
+            pass  # as if it had been killed: the next start goes on
         except Exception as error:
             # The edge of the thread: whatever it was, it is told, and tried again.
             self._note_failure(batch, error)

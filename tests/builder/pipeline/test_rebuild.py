@@ -20,8 +20,8 @@ from builder.model.errors import ContentError, OperatorError, RequestError
 from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
-from builder.pipeline.build import Report, build
-from builder.pipeline.rebuild import Rebuilder
+from builder.pipeline.build import Report, build, compare
+from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.render import envelopes
 from builder.search.queries import ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -29,7 +29,7 @@ from builder.store import database, site, state
 from builder.store.state import State
 from builder.write import lists
 from tests.support.catalogues import build_files, edit_record, read_tree, write_version
-from tests.support.servers import wait_until
+from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
 
@@ -333,6 +333,32 @@ def test_a_fault_in_one_repo_does_not_stop_the_others(
         wait_until_settled(rebuilder)
         assert latest(built, "bob/sql") == "1.1.0"
     assert read_tree(built.out) == fresh(built)
+
+
+def test_a_build_for_which_nobody_waits_is_cut_short_at_the_end(
+    small: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_begun, is_stopping = threading.Event(), threading.Event()
+    join = threading.Thread.join
+
+    def joined(thread: threading.Thread, timeout: float | None = None) -> None:
+        is_stopping.set()
+        join(thread, timeout)
+
+    def hold(what: str, done: int, total: int) -> None:
+        has_begun.set()
+        is_stopping.wait(DEADLINE_SECONDS)
+
+    told: list[Outcome] = []
+    rebuilder = Rebuilder(small, told.append, hold)
+    rebuilder.request(None)
+    with rebuilder:
+        assert has_begun.wait(DEADLINE_SECONDS)
+        monkeypatch.setattr(threading.Thread, "join", joined)
+    assert told == []
+    assert not site.is_built(small.out)
+    build(small)
+    assert not any(compare(small))
 
 
 def test_what_is_asked_for_is_built_before_the_end(built: Settings) -> None:

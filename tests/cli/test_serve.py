@@ -1,0 +1,113 @@
+"""What `hubctl serve` answers while its first build is under way: it waits here for another
+build, which the test holds.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store.state import build_lock
+from tests.support.catalogues import write_version
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    Server,
+    add_publisher,
+    free_port,
+    serve_command,
+)
+
+REQUESTS = [
+    ("GET", "/"),
+    ("HEAD", "/"),
+    ("GET", "/bob/sql"),
+    ("GET", "/api/v1/repos"),
+    ("GET", "/api/v1/repos?q=sql"),
+    ("GET", "/api/v1/repos/bob/sql/raw"),
+    ("GET", "/api/v1/no/such/endpoint"),
+    ("POST", "/api/v1/repos/bob/sql/versions"),
+    ("POST", "/mcp"),
+    ("GET", "/account"),
+]
+
+
+@contextlib.contextmanager
+def waiting_to_build(settings: Settings, *options: str) -> Iterator[tuple[Process, str]]:
+    """A server that has to wait with its first build as long as this context holds the lock; and
+    its URL.
+    """
+    port = free_port()
+    process = Process(*serve_command(settings), "--port", str(port), *options)
+    try:
+        process.wait_for_line("Another build is running")
+        yield process, f"http://127.0.0.1:{port}"
+    except BaseException:
+        process.stop()
+        raise
+
+
+def ask(method: str, url: str) -> requests.Response:
+    return requests.request(method, url, timeout=DEADLINE_SECONDS)
+
+
+def test_without_a_site_all_get_503_at_once(small: Settings) -> None:
+    with build_lock(small.state), waiting_to_build(small) as (process, url):
+        for method, path in REQUESTS:
+            answer = ask(method, url + path)
+            assert answer.status_code == 503, path
+            assert int(answer.headers["Retry-After"]) > 0
+            if method != "HEAD":
+                assert answer.json()["error"]["code"] == "unavailable"
+        health = ask("GET", f"{url}/healthz").json()
+        assert (health["status"], health["serial"]) == ("behind", None)
+    server = Server(process, small)
+    assert server.get("/api/v1/repos").json()["meta"]["total"] == 3
+    assert server.get("/api/v1/repos?q=sql").status_code == 200
+    assert server.get("/bob/sql").status_code == 200
+    assert server.close() == 0
+
+
+def test_a_site_is_served_as_it_is_until_it_is_up_to_date(small: Settings) -> None:
+    build(small)
+    write_version(small.content, "bob", "sql", "2.0.0", "Write it anew.\n")
+    with build_lock(small.state), waiting_to_build(small) as (process, url):
+        assert "as it was built before" in process.text
+        repo = ask("GET", f"{url}/api/v1/repos/bob/sql").json()["data"]
+        assert repo["latest_version"] == "1.0.0"
+        assert ask("GET", f"{url}/api/v1/repos?q=sql").json()["meta"]["total"] == 1
+        assert ask("GET", f"{url}/healthz").json()["status"] == "behind"
+    server = Server(process, small)
+    assert server.get("/api/v1/repos/bob/sql").json()["data"]["latest_version"] == "2.0.0"
+    assert server.close() == 0
+
+
+def test_who_publishes_meanwhile_loses_nothing(small: Settings) -> None:
+    token = add_publisher(small, "carol")
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {"content": "Say hello.\n"}
+    with build_lock(small.state), waiting_to_build(small) as (process, url):
+        address = f"{url}/api/v1/repos/carol/hello/versions"
+        answer = requests.post(address, json=body, headers=headers, timeout=DEADLINE_SECONDS)
+        assert answer.status_code == 503
+        assert not Path(small.content, "carol", "hello").exists()
+    server = Server(process, small)
+    answer = server.request(
+        "POST", "/api/v1/repos/carol/hello/versions", json=body, headers=headers
+    )
+    assert answer.status_code == 201
+    assert server.close() == 0
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_a_content_folder_that_is_gone(small: Settings, is_built: bool) -> None:
+    if is_built:
+        build(small)
+    process = Process(*serve_command(small._replace(content=f"{small.content}/nowhere")))
+    assert process.wait() == 1
+    assert "--content" in process.text
+    assert Path(small.state).exists() == is_built
