@@ -4,12 +4,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# From a lock comes nothing whose hash is not in it. The project has no hash, and its build backend
-# is in the lock.
-LOCKED := $(PIP) --require-hashes --requirement
-PROJECT := $(PIP) --no-deps --no-build-isolation --editable .
+# From a lock comes nothing whose hash is not in it. uv takes seconds where pip takes a minute; where
+# it cannot be had, or asks another index than pip is set to, pip does the same. The project has no
+# hash, and its build backend is in the lock.
+define install
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement $(1) || \
+		$(PIP) --require-hashes --requirement $(1)
+endef
 
-.PHONY: serve test lint lock bench clean
+.PHONY: serve test test-all lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
@@ -20,36 +23,36 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-$(VENV)/.serve: pyproject.toml requirements.lock
+$(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(LOCKED) requirements.lock
-	$(PROJECT)
+	-$(PIP) --require-hashes --requirement installer.lock
+	$(call install,requirements.lock)
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.test: $(VENV)/.serve tests/requirements.lock
-	$(LOCKED) tests/requirements.lock
+	$(call install,tests/requirements.lock)
 	touch $@
 
 # Pin every dependency and the hashes of all its files, for any platform and Python from 3.11 on.
 # Pinned versions stay as long as pyproject.toml allows; `make lock UPGRADE=--upgrade` takes the
 # newest ones.
-COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
-	--custom-compile-command 'make lock' $(UPGRADE) pyproject.toml
+	--custom-compile-command 'make lock' $(UPGRADE)
 
-lock:
-	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+lock: $(VENV)/.serve
+	mkdir -p build
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-		> build/lock/backend.txt
-	$(COMPILE) build/lock/backend.txt --output-file requirements.lock
-	$(COMPILE) --extra test --constraint requirements.lock --output-file tests/requirements.lock
-	$(COMPILE) --extra bench --constraint requirements.lock --output-file bench/requirements.lock
-	rm -rf build/lock
+		> build/backend.txt
+	echo uv | $(COMPILE) - --output-file installer.lock
+	$(COMPILE) pyproject.toml build/backend.txt --output-file requirements.lock
+	$(COMPILE) pyproject.toml --extra test --constraint requirements.lock --output-file tests/requirements.lock
+	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
 bench: $(VENV)/.serve build/mlflow
 	sh tests/install-tools
-	$(LOCKED) bench/requirements.lock
+	$(call install,bench/requirements.lock)
 	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
 	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python
