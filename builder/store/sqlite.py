@@ -35,19 +35,14 @@ class DatabaseFile(NamedTuple):
         try:
             yield
         except OSError as error:
-            raise self.unusable(error.strerror or str(error)) from error
+            raise self._unusable(error.strerror or str(error)) from error
         except sqlite3.Error as error:
             if primary_code(error) in DAMAGE:
                 raise self.damaged(str(error)) from error
-            raise self.unusable(str(error)) from error
-
-    def unusable(self, reason: str) -> OperatorError:
-        return self.error(
-            f"Cannot use {self.path}: {reason}. Let the user who runs this read and write it and "
-            "its folder, see that its disk has space, or choose another folder (--state)."
-        )
+            raise self._unusable(str(error)) from error
 
     def damaged(self, reason: str) -> OperatorError:
+        """The ``error`` for a damaged file."""
         return self.error(
             f"{self.path} is damaged ({reason}). It holds {self.holds}, and nothing else does: put "
             f"a backup in its place, or save what `sqlite3 {self.path} .recover` finds. Or move it "
@@ -63,6 +58,12 @@ class DatabaseFile(NamedTuple):
             )
         if version > newest:
             raise self.error(f"{self.path} was made by a newer release of hub; use that release.")
+
+    def _unusable(self, reason: str) -> OperatorError:
+        return self.error(
+            f"Cannot use {self.path}: {reason}. Let the user who runs this read and write it and "
+            "its folder, see that its disk has space, or choose another folder (--state)."
+        )
 
 
 @contextlib.contextmanager
