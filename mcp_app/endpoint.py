@@ -25,8 +25,8 @@ from builder.model.answer_headers import Headers, exhausted
 from builder.model.errors import RequestError
 from builder.model.routes import CACHE_CONTROL, JSON, TEXT
 from mcp_app.fast_calls import QuickCalls, Spoken
-from mcp_app.scope import parse_scope
-from mcp_app.server import SCOPE_KEY
+from mcp_app.selection import parse_selection
+from mcp_app.server import SELECTION_KEY
 from server.access import Access
 from server.answers import Answer
 from server.app import Receive, Scope, Send
@@ -175,7 +175,7 @@ class Endpoint:
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
         try:
-            part = parse_scope(scope["query_string"])
+            selection = parse_selection(scope["query_string"])
         except RequestError as error:
             raise Refusal(error.status, str(error)) from None
         if not _is_json(headers.get(b"content-type", b"")):
@@ -199,12 +199,12 @@ class Endpoint:
                 headers.get(b"mcp-method"),
                 headers.get(b"mcp-name"),
             )
-            result = await self._calls.answer(part, spoken, message.params)
+            result = await self._calls.answer(selection, spoken, message.params)
             if result is not None:
                 return _json_answer(
                     200, b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (bytes(message.id), result)
                 )
-        return await self._through_sdk({**scope, SCOPE_KEY: part}, body, receive)
+        return await self._through_sdk({**scope, SELECTION_KEY: selection}, body, receive)
 
     async def _through_sdk(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         """What the SDK's own application says to a message."""

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from mcp_app.answer_cache import KeptAnswers
 from mcp_app.reader import Catalogue, Reader
-from mcp_app.scope import Scope
+from mcp_app.selection import Selection
 from mcp_app.tools import TOOLS, Outcome, call
 
 # What a client gets who names no version in its header.
@@ -69,7 +69,7 @@ class QuickCalls:
             + b"}"
         )
 
-    async def answer(self, scope: Scope, spoken: Spoken, params: Raw) -> bytes | None:
+    async def answer(self, selection: Selection, spoken: Spoken, params: Raw) -> bytes | None:
         """The result of ``tools/call`` as JSON; None where the SDK is to answer."""
         version = ASSUMED_VERSION if spoken.version is None else spoken.version
         try:
@@ -77,14 +77,14 @@ class QuickCalls:
             if asked.name not in TOOLS or not self._is_usual(spoken, version, asked, params):
                 return None
             arguments = b"" if asked.arguments is UNSET else bytes(asked.arguments)
-            key = (version, scope, asked.name, arguments)
+            key = (version, selection, asked.name, arguments)
             kept = self._kept.get(key)
             if kept is not None:
                 return kept
             given = _decode_arguments(arguments) if arguments else {}
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             return None
-        reader = Reader(self._catalogue, scope)
+        reader = Reader(self._catalogue, selection)
         result = self._result(version, await call(TOOLS[asked.name], reader, given))
         if reader.sources:
             self._kept.put(key, len(arguments), result, reader.sources)

@@ -19,7 +19,7 @@ from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread
 from builder.store.site import Mark, is_built, mark_of
-from mcp_app.scope import WHOLE, Scope
+from mcp_app.selection import WHOLE, Selection
 
 # Up to here, reading and decoding a file takes no noticeable time.
 QUICK_BYTES_MAX = 128 * 1024
@@ -50,22 +50,22 @@ class Catalogue(NamedTuple):
 
 
 class Reader:
-    """One look at the catalogue, or the part of it that ``scope`` is.
+    """One look at the catalogue, or the part of it that ``selection`` is.
 
     ``sources``: the files that it was answered from; None if anything else went into it. Every
     method raises RequestError ``unavailable`` where the site is not built, or not whole.
     """
 
-    def __init__(self, catalogue: Catalogue, scope: Scope = WHOLE) -> None:
-        self.scope = scope
+    def __init__(self, catalogue: Catalogue, selection: Selection = WHOLE) -> None:
+        self.selection = selection
         self.settings = catalogue.settings
         self.sources: dict[str, Mark] | None = {}
         self._queries = catalogue.queries
 
     async def repo(self, owner: str, name: str) -> Repo | None:
-        """A repo of the scope."""
+        """A repo of the selection."""
         found = await self._read("repo", _Single[Repo], owner=owner, name=name)
-        return found.data if found and self.scope.has(found.data) else None
+        return found.data if found and self.selection.has(found.data) else None
 
     async def version(self, owner: str, name: str, version: Version) -> VersionRecord | None:
         found = await self._read(
@@ -85,13 +85,13 @@ class Reader:
         return found and found.data
 
     async def tags(self) -> list[Tag]:
-        """The tags of the scope's repos with counts, most used first."""
-        if self.scope.is_whole:
+        """The tags of the selection's repos with counts, most used first."""
+        if self.selection.is_whole:
             found = await self._read("tags", _Listed[Tag])
             if found is None:
                 raise self.missing()
             return found.data
-        counts = await self._query(Queries.tag_counts, self.scope.owner, self.scope.tags)
+        counts = await self._query(Queries.tag_counts, self.selection.owner, self.selection.tags)
         return [Tag(name, count) for name, count in counts]
 
     async def find(self, query: ListQuery, start: int, count: int) -> tuple[list[RepoSummary], int]:
@@ -100,8 +100,8 @@ class Reader:
         Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
         """
         query = query._replace(
-            owner=self.scope.owner or query.owner,
-            tags=tuple(dict.fromkeys([*self.scope.tags, *query.tags])),
+            owner=self.selection.owner or query.owner,
+            tags=tuple(dict.fromkeys([*self.selection.tags, *query.tags])),
         )
         if query.match():
             listed = await self._listed(query, start, count)
@@ -141,11 +141,13 @@ class Reader:
         return await self._query(Queries.owners_beginning, prefix, count)
 
     async def similar(self, repo_id: str) -> list[str]:
-        """Ids of the scope's repos that look like one that the scope has not."""
+        """Ids of the selection's repos that look like one that the selection has not."""
         found = await self._query(Queries.similar, repo_id, SIMILAR_MAX * 3)
-        if self.scope.is_whole and repo_id in found:
+        if self.selection.is_whole and repo_id in found:
             raise not_whole()
-        among = [one for one in found if self.scope.is_whole or await self.repo(*one.split("/"))]
+        among = [
+            one for one in found if self.selection.is_whole or await self.repo(*one.split("/"))
+        ]
         return among[:SIMILAR_MAX]
 
     def has_owner(self, owner: str) -> bool:

@@ -110,13 +110,15 @@ async def complete(
         raise _unknown_uri()
     owner, name = given.get("owner", ""), given.get("name", "")
     if argument == "owner" and names.is_name(value.rstrip("-") or "a", names.OWNER_CHARS_MAX):
-        if reader.scope.owner:
-            return [reader.scope.owner] if reader.scope.owner.startswith(value) else []
+        if reader.selection.owner:
+            return [reader.selection.owner] if reader.selection.owner.startswith(value) else []
         return await reader.owners_beginning(value, COMPLETIONS_MAX + 1)
     found: list[str] = []
     if argument == "name" and names.is_name(owner, names.OWNER_CHARS_MAX):
         user = await reader.user(owner)
-        found = sorted(repo.name for repo in user.repos if reader.scope.has(repo)) if user else []
+        found = (
+            sorted(repo.name for repo in user.repos if reader.selection.has(repo)) if user else []
+        )
     elif (
         argument == "version"
         and names.is_name(owner, names.OWNER_CHARS_MAX)

@@ -27,8 +27,8 @@ from mcp_app.resources import COMPLETIONS_MAX
 from mcp_app.schemas import schema
 from mcp_app.tools import TOOLS, Outcome, Tool, call
 
-# Where the endpoint leaves the part of the catalogue that a request is about.
-SCOPE_KEY = "hub.scope"
+# Where the endpoint leaves the selection that a request is about.
+SELECTION_KEY = "hub.selection"
 
 INSTRUCTIONS = (
     "A catalogue of prompts, each with versions. search_prompts finds them, get_prompt gives the "
@@ -51,7 +51,7 @@ def make_server(catalogue: Catalogue) -> Server:
         @wraps(work)
         async def answer(context: ServerRequestContext, params: Any) -> dict[str, Any]:
             try:
-                reader = Reader(catalogue, context.request.scope[SCOPE_KEY])
+                reader = Reader(catalogue, context.request.scope[SELECTION_KEY])
                 # Older revisions do not know the type; the SDK drops it for them.
                 return {"resultType": "complete"} | await work(reader, context, params)
             except RequestError as error:

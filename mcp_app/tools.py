@@ -44,9 +44,9 @@ log = getLogger("hub.mcp")
 
 async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
     owner = names.check_owner(asked.owner) if asked.owner else None
-    if owner and reader.scope.owner not in (None, owner):
+    if owner and reader.selection.owner not in (None, owner):
         raise RequestError(
-            "user_not_found", f"Here are only prompts of {reader.scope.owner}; leave out owner."
+            "user_not_found", f"Here are only prompts of {reader.selection.owner}; leave out owner."
         )
     if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in asked.tags):
         raise RequestError(
@@ -56,7 +56,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
     tags = tuple(dict.fromkeys(asked.tags))
     sort = None if asked.sort is UNSET else asked.sort
     words = asked.query.strip()
-    asked_for = (words, tags, owner, sort, *reader.scope)
+    asked_for = (words, tags, owner, sort, *reader.selection)
     start = read_cursor(asked.cursor, Offset, *asked_for) if asked.cursor else 0
     if owner and not reader.has_owner(owner):
         raise await _unknown_owner(reader, owner)
@@ -74,7 +74,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
             raise unknown from None
         if error.code != "tag_not_found":
             raise
-        rows, total = [], 0  # the scope has lost its last prompt
+        rows, total = [], 0  # the selection has lost its last prompt
     if start and start >= total:
         raise stale()
     end = start + len(rows)
@@ -204,7 +204,7 @@ async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
 
 
 async def list_tags(reader: Reader, asked: ListTags) -> TagsResult:
-    asked_for = ("tags", asked.prefix, *reader.scope)
+    asked_for = ("tags", asked.prefix, *reader.selection)
     tags = [tag for tag in await reader.tags() if tag.name.startswith(asked.prefix)]
     if asked.cursor:
         last = read_cursor(asked.cursor, LastTag, *asked_for)

@@ -17,14 +17,14 @@ async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary
 
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
-    start = read_cursor(cursor, Offset, "top", *reader.scope) if cursor else 0
+    start = read_cursor(cursor, Offset, "top", *reader.selection) if cursor else 0
     try:
         rows, total = await reader.find(ListQuery(), start, PAGE_SIZE)
     except RequestError as error:
         if error.code != "tag_not_found":
             raise
-        rows, total = [], 0  # a scope that has lost its last repo
+        rows, total = [], 0  # a selection that has lost its last repo
     end = start + len(rows)
     if rows and end < min(total, TOP_MAX):
-        return rows, {"nextCursor": make_cursor(end, "top", *reader.scope)}
+        return rows, {"nextCursor": make_cursor(end, "top", *reader.selection)}
     return rows, {}

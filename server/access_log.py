@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from builder.model.errors import OperatorError
 from builder.model.routes import is_account_url
+from server.app import Receive, Scope, Send
 
 FLUSH_SECONDS = 1.0
 # What may wait for a disk that takes nothing; lines that come then are lost.
@@ -30,10 +31,6 @@ _MODE = 0o640
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _MONTHS = b"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 _unsafe = re.compile(rb'[^\x20-\x7e]|["\\]')
-
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
 class AccessLog:
@@ -139,7 +136,7 @@ class Logged:
         self._second = 0
         self._time = b""
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -148,7 +145,7 @@ class Logged:
         size = 0
 
         # A coroutine of its own would cost each message more than the rest of this does.
-        def noting(message: Message) -> Awaitable[None]:
+        def noting(message: dict[str, Any]) -> Awaitable[None]:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -161,7 +158,7 @@ class Logged:
         finally:
             self._log.add(self._line(scope, status, size))
 
-    def _line(self, scope: Message, status: int, size: int) -> bytes:
+    def _line(self, scope: Scope, status: int, size: int) -> bytes:
         referer = agent = b"-"
         for name, value in scope["headers"]:
             if name == b"user-agent":

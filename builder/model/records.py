@@ -32,7 +32,7 @@ Owner = Annotated[
 RepoName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.REPO_CHARS_MAX)
 ]
-RepoScope = Annotated[
+RepoPattern = Annotated[
     str,
     Meta(
         pattern=f"^{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*)$",
@@ -185,7 +185,7 @@ class TrustedExchange(Struct, forbid_unknown_fields=True):
     token: Annotated[
         str, Meta(min_length=1, description="the ID token (a JWT) that the job's CI made for it")
     ]
-    repo: RepoScope
+    repo: RepoPattern
 
 
 # Public --------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Self
 
-from builder.stats.database import open_for_writing, pulls_path, telling
+from builder.stats.database import open_for_writing, pulls_file
+from builder.store import sqlite
 
 KEPT_DAYS = 35
 # So much is gathered before the database looks which of it is new.
@@ -59,7 +60,7 @@ class Counter:
     def __init__(
         self, folder: str, today: int, on_wait: Callable[[], None] = lambda: None
     ) -> None:  # fmt: skip
-        self._path = pulls_path(folder)
+        self._file = pulls_file(folder)
         self._oldest_kept = today - KEPT_DAYS
         self._on_wait = on_wait
         self._salts: dict[int, bytes | None] = {}
@@ -73,8 +74,8 @@ class Counter:
         self.is_wiped = False
 
     def __enter__(self) -> Self:
-        self._db = open_for_writing(self._path)
-        with contextlib.ExitStack() as failing, telling(self._path):
+        self._db = open_for_writing(self._file)
+        with contextlib.ExitStack() as failing, self._file.telling():
             failing.callback(self._db.close)
             self._begin()
             ((last,),) = self._db.execute("SELECT coalesce(max(serial), 0) FROM ingestion")
@@ -83,7 +84,7 @@ class Counter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with contextlib.closing(self._db), telling(self._path):
+        with contextlib.closing(self._db), self._file.telling():
             if kind is None:
                 self._flush()
                 self._close_old_days()
@@ -115,7 +116,7 @@ class Counter:
     def _salt(self, day: int) -> bytes | None:
         """The key of a day's marks; None for a closed day."""
         if day not in self._salts:
-            with telling(self._path):
+            with self._file.telling():
                 found = self._db.execute("SELECT salt FROM day WHERE day = ?", (day,)).fetchone()
             self._salts[day] = found[0] if found else secrets.token_bytes(32)
         return self._salts[day]
@@ -130,7 +131,7 @@ class Counter:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                if sqlite.primary_code(error) != sqlite3.SQLITE_BUSY:
                     raise
                 if not is_told:
                     self._on_wait()
@@ -139,7 +140,7 @@ class Counter:
                     self._db.execute(f"PRAGMA busy_timeout = {_WAIT_MILLISECONDS}")
 
     def _flush(self) -> None:
-        with telling(self._path):
+        with self._file.telling():
             self._db.executemany(
                 "INSERT INTO batch VALUES (?, ?, ?)",
                 ((day, mark, repo) for (day, mark), repo in self._batch.items()),

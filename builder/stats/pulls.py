@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from builder.stats.database import PULLS_FILE, open_for_reading, pulls_path, telling
+from builder.stats.database import PULLS_FILE, open_for_reading, pulls_file
 
 __all__ = ["PULLS_FILE", "PullCounts", "Pulls"]
 
@@ -29,10 +29,10 @@ class Pulls:
     """
 
     def __init__(self, folder: str) -> None:
-        self._path = pulls_path(folder)
+        self._file = pulls_file(folder)
         self._db: sqlite3.Connection | None = None
-        if os.path.lexists(self._path):
-            self._db = open_for_reading(self._path)
+        if os.path.lexists(self._file.path):
+            self._db = open_for_reading(self._file)
             with contextlib.ExitStack() as failing:
                 failing.callback(self._db.close)
                 # A transaction sees nothing newer from its first read on.
@@ -111,5 +111,5 @@ class Pulls:
         """No rows where there is no file."""
         if not self._db:
             return []
-        with telling(self._path):
+        with self._file.telling():
             return self._db.execute(sql, args).fetchall()

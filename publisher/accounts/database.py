@@ -6,14 +6,15 @@ have it open at once; the threads of one share a connection and take turns.
 """
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import RequestError
+from builder.store import sqlite
+from builder.store.sqlite import DatabaseFile
 from publisher.accounts.handles import skeleton
 
 ACCOUNTS_FILE = "accounts.sqlite3"
@@ -135,7 +136,6 @@ CREATE INDEX answer_newest ON answer (owner, kept_until);
 _MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "Free some space, or tell whoever runs this hub, then try again",
     sqlite3.SQLITE_READONLY: "Let this service write to the state folder, then restart it",
@@ -157,11 +157,14 @@ class Database:
         self.path = f"{state_folder}/{ACCOUNTS_FILE}"
         # Reentrant, so that what runs in a transaction may call what would run without one.
         self._turn = threading.RLock()
-        with self._telling_the_operator():
+        self._file = DatabaseFile(
+            self.path, "accounts", "the owners and tokens", "make owners and tokens anew"
+        )
+        with self._file.telling():
             os.makedirs(state_folder, exist_ok=True)
             # SQLite does not wait for another that changes the file to WAL at the same time.
-            with _folder_lock(state_folder), contextlib.ExitStack() as failing:
-                _make_private(self.path)
+            with sqlite.folder_lock(state_folder), contextlib.ExitStack() as failing:
+                sqlite.make_private(self.path)
                 self._db = sqlite3.connect(
                     self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
                 )
@@ -213,26 +216,22 @@ class Database:
         self.close()
 
     def _prepare(self) -> None:
-        ((version,),) = self.execute("PRAGMA user_version")
-        if version > SCHEMA_VERSION:
-            raise OperatorError(
-                f"{self.path} was made by a newer release of hub; use that release."
-            )
-        if version == 0 and self.execute("SELECT 1 FROM sqlite_master LIMIT 1"):
-            raise OperatorError(
-                f"{self.path} is a database, but not of hub's accounts; "
-                "move it elsewhere, or choose another state folder (--state)."
-            )
+        db = self._db
+        ((version,),) = db.execute("PRAGMA user_version")
+        ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master")
+        self._file.check_version(version, SCHEMA_VERSION, is_ours=version > 0 or not tables)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            self.execute(f"PRAGMA {pragma}")
+            db.execute(f"PRAGMA {pragma}")
         if version == SCHEMA_VERSION:
             return
-        with self.transaction():
-            self._db.create_function("skeleton", 1, skeleton)
-            for migration in _MIGRATIONS[version:]:
-                for statement in migration.split(";\n"):
-                    self.execute(statement)
-            self.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.create_function("skeleton", 1, skeleton)
+        # What fails closes the file, which rolls back.
+        db.execute("BEGIN IMMEDIATE")
+        for migration in _MIGRATIONS[version:]:
+            for statement in migration.split(";\n"):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        db.execute("COMMIT")
 
     def _check_in_place(self) -> None:
         # SQLite would go on with a file that was deleted or replaced, and a token that is revoked
@@ -251,63 +250,12 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            primary = _primary_code(error)
-            if primary in _DAMAGE:
-                raise self._damaged(error) from error
+            primary = sqlite.primary_code(error)
+            if primary in sqlite.DAMAGE:
+                raise self._file.damaged(str(error)) from error
             if primary not in _REMEDIES:
                 raise
             raise RequestError(
                 "storage_unavailable",
                 f"Cannot use the accounts database: {error}. {_REMEDIES[primary]}.",
             ) from error
-
-    @contextlib.contextmanager
-    def _telling_the_operator(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._unusable(os.strerror(error.errno)) from error
-        except sqlite3.Error as error:
-            if _primary_code(error) in _DAMAGE:
-                raise self._damaged(error) from error
-            raise self._unusable(str(error)) from error
-        except RequestError as error:
-            raise self._unusable(str(error.__cause__ or error)) from error
-
-    def _unusable(self, reason: str) -> OperatorError:
-        return OperatorError(
-            f"Cannot use {self.path}: {reason}. Let the user who runs this read and write it "
-            "and its folder, see that its disk has space, or choose another folder (--state)."
-        )
-
-    def _damaged(self, error: sqlite3.Error) -> OperatorError:
-        return OperatorError(
-            f"{self.path} is damaged ({error}). It holds the owners and tokens, and nothing else "
-            f"does: put a backup in its place, or save what `sqlite3 {self.path} .recover` finds. "
-            "Or move it away with its -wal file, and make owners and tokens anew."
-        )
-
-
-@contextlib.contextmanager
-def _folder_lock(path: str) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _make_private(path: str) -> None:
-    """Make the file if it is missing, for its user alone; SQLite gives its -wal the same mode."""
-    # Only a new file is opened here: to close it would end SQLite's locks on it.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    if os.stat(path).st_mode & 0o077:
-        os.chmod(path, 0o600)
-
-
-def _primary_code(error: sqlite3.Error) -> int | None:
-    """The result code of SQLite without its extension; None: not SQLite itself complained."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF

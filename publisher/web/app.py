@@ -50,13 +50,18 @@ from publisher.trusted.claims import verify
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.keys import KeyRing
-from publisher.web.idempotency import KEPT_SECONDS, Answers, Keyed, TooManyKept, fingerprint
 from publisher.web.incoming import bearer_token, read_publication
 from publisher.web.pages import openid as openid_pages
 from publisher.web.pages import profile, publishers, security, sign_in, tokens
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.trusted_exchange import read_exchange, trusted_token
+from publisher.write.idempotency import (
+    KEPT_SECONDS,
+    IdempotencyKey,
+    TooManyKept,
+    fingerprint,
+)
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
 from server import answers
@@ -140,7 +145,7 @@ class _Service:
         # More than the limit lets anybody publish in the time that answers are kept. (A window
         # that began before, and one that ends after, add one.)
         windows = KEPT_SECONDS // WINDOW_SECONDS + 1
-        self._answers = Answers(database, publish_limit * windows)
+        self._kept_max = publish_limit * windows
         self._quotas = QuotaKeeper(settings.content, quotas)
         self._publications = Throttle(publish_limit, "publish") if publish_limit else None
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
@@ -175,14 +180,14 @@ class _Service:
         g.fields["bytes"] = len(incoming.body)
         # What was revoked while the body came must not publish any more.
         self._accounts.check_may_publish(self._authenticate(), owner, name)
-        memory = None
+        key = None
         if incoming.key is not None:
             mark = fingerprint(owner, name, incoming.if_match, incoming.body)
-            memory = self._answers.to(Keyed(token.owner, incoming.key, mark))
+            key = IdempotencyKey(self._database, token.owner, incoming.key, mark, self._kept_max)
         try:
             done = publish(
                 self._settings.content, owner, name, incoming.draft, publisher=token.owner,
-                memory=memory, quotas=self._quotas,
+                idempotency_key=key, quotas=self._quotas,
             )  # fmt: skip
         except TooManyKept as error:
             g.headers["Retry-After"] = str(error.wait_seconds)

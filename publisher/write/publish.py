@@ -6,7 +6,7 @@ Knows nothing of HTTP, of tokens, or of who may publish where. Does not build th
 import contextlib
 import hashlib
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -18,6 +18,7 @@ from builder.model.records import Draft, OwnerFile, VersionFile
 from builder.store import content
 from publisher.write import durable
 from publisher.write.fields import METADATA_FIELDS
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import QuotaKeeper
 from publisher.write.resolve import Metadata, resolve
 
@@ -38,31 +39,11 @@ class Published(Struct, frozen=True):
     warnings: list[str]
 
 
-class Kept(NamedTuple):
-    """What a request was about to publish. The rest of its answer is in the version's record, or
-    follows from the request. ``record_sha256``: of that record; None: nothing was to be written.
-    """
-
-    version: str
-    previous_version: str | None
-    record_sha256: bytes | None
-
-
-class Memory(Protocol):
-    """What one request came to when it was sent before. Used under the repo's lock."""
-
-    def recall(self) -> Kept | None:
-        """What was kept of this very request, if it was sent before."""
-
-    def remember(self, kept: Kept) -> None:
-        """Keep for good what the request is about to publish, before any of it is written."""
-
-
 class _Plan(NamedTuple):
     """A publication before it is written; ``record`` is None where there is nothing to write."""
 
     published: Published
-    kept: Kept
+    kept: KeptAnswer
     record: bytes | None
 
 
@@ -73,7 +54,7 @@ def publish(
     draft: Draft,
     *,
     publisher: str,
-    memory: Memory | None = None,
+    idempotency_key: IdempotencyKey | None = None,
     quotas: QuotaKeeper | None = None,
     now: datetime | None = None,
     front_matter: bool = True,
@@ -82,17 +63,17 @@ def publish(
 ) -> Published:
     """Store the next version of a repo, or find that it says nothing new.
 
-    ``memory`` makes a repeated request get its first answer instead. A version that does not fit
-    in ``quotas`` is RequestError ``validation_failed``. ``front_matter`` as in
-    resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo that
-    has one, but raise RequestError ``not_owner``. Raises what ``memory`` does; RequestError:
+    A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
+    version that does not fit in ``quotas`` is RequestError ``validation_failed``. ``front_matter``
+    as in resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo
+    that has one, but raise RequestError ``not_owner``. Raises what the key does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
     ``version_conflict``, ``storage_unavailable``; and ContentError where the latest version
     is broken.
     """
     _check_names(owner, name, publisher)
     with durable.repo_lock(content_root, owner, name):
-        kept = memory and memory.recall()
+        kept = idempotency_key and idempotency_key.find()
         done = kept and _answer_again(content_root, owner, name, draft, kept, front_matter)
         if not done:
             plan = _plan(
@@ -100,8 +81,8 @@ def publish(
             )
             done = plan.published
             with _room(quotas, plan):
-                if memory:
-                    memory.remember(plan.kept)
+                if idempotency_key:
+                    idempotency_key.store(plan.kept)
                 if plan.record:
                     durable.write_version(
                         content_root, owner, name, done.version, draft.content.encode(),
@@ -142,7 +123,7 @@ def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContext
 
 
 def _answer_again(
-    root: str, owner: str, name: str, draft: Draft, kept: Kept, front_matter: bool
+    root: str, owner: str, name: str, draft: Draft, kept: KeptAnswer, front_matter: bool
 ) -> Published | None:
     """The first answer to a request that is sent again. None: what was kept of it is not in the
     content, for it died before the commit point, or the version was taken away.
@@ -161,7 +142,7 @@ def _answer_again(
 
 
 def _published(
-    owner: str, name: str, kept: Kept, record: VersionFile, draft: Draft, warnings: list[str]
+    owner: str, name: str, kept: KeptAnswer, record: VersionFile, draft: Draft, warnings: list[str]
 ) -> Published:
     return Published(
         owner=owner,
@@ -210,7 +191,7 @@ def _plan(
             **metadata._asdict(),
         )
         raw = _render_record(record)
-    kept = Kept(
+    kept = KeptAnswer(
         version=str(versions[-1]),
         previous_version=str(versions[-2]) if len(versions) > 1 else None,
         record_sha256=raw and hashlib.sha256(raw).digest(),

@@ -17,7 +17,7 @@ from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
 from mcp_app.reader import Catalogue, Reader
 from mcp_app.schemas import schema
-from mcp_app.scope import WHOLE, Scope
+from mcp_app.selection import WHOLE, Selection
 from mcp_app.tools import TOOLS, Outcome, call
 from tests.support.catalogues import settings_in, write_owner, write_version
 
@@ -124,11 +124,11 @@ class Hub:
         self._queries.close()
 
     def call(
-        self, tool: str, arguments: dict[str, Any] | None = None, scope: Scope = WHOLE
+        self, tool: str, arguments: dict[str, Any] | None = None, selection: Selection = WHOLE
     ) -> Outcome:
         """Call a tool, and check what holds for every outcome."""
         given = arguments or {}
-        reader = Reader(Catalogue(self.settings, self._queries), scope)
+        reader = Reader(Catalogue(self.settings, self._queries), selection)
         outcome = self._runner.run(call(TOOLS[tool], reader, given))
         if outcome.is_error:
             check_error(outcome.text)
@@ -140,25 +140,25 @@ class Hub:
             Draft202012Validator(schema(TOOLS[tool].takes)).validate(taken)
         return outcome
 
-    def get(self, tool: str, scope: Scope = WHOLE, **arguments: Any) -> dict[str, Any]:
+    def get(self, tool: str, selection: Selection = WHOLE, **arguments: Any) -> dict[str, Any]:
         """The result of a call that must succeed."""
-        outcome = self.call(tool, arguments, scope)
+        outcome = self.call(tool, arguments, selection)
         assert not outcome.is_error, outcome.text
         return json.loads(outcome.text)
 
-    def error(self, tool: str, scope: Scope = WHOLE, **arguments: Any) -> str:
+    def error(self, tool: str, selection: Selection = WHOLE, **arguments: Any) -> str:
         """The line of a call that must fail, and not for want of a plan."""
-        outcome = self.call(tool, arguments, scope)
+        outcome = self.call(tool, arguments, selection)
         assert outcome.is_error, outcome.text
         return outcome.text
 
     def walk(
-        self, tool: str, scope: Scope = WHOLE, **arguments: Any
+        self, tool: str, selection: Selection = WHOLE, **arguments: Any
     ) -> Iterator[list[dict[str, Any]]]:
         """The rows of every page of a list."""
         cursors: list[dict[str, str]] = [{}]
         while True:
-            result = self.get(tool, scope, **arguments, **cursors[-1])
+            result = self.get(tool, selection, **arguments, **cursors[-1])
             yield next(value for value in result.values() if isinstance(value, list))
             if "next_cursor" not in result:
                 return

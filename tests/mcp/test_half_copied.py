@@ -18,7 +18,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from mcp_app.cursors import make_cursor
 from mcp_app.endpoint import Endpoint
-from mcp_app.scope import WHOLE, Scope
+from mcp_app.selection import WHOLE, Selection
 from tests.mcp.catalogue import (
     Hub,
     hub_over,
@@ -214,7 +214,7 @@ def test_it_is_one_of_many_prompts_that_is_not_there_yet(hostile: Hub):
     with damaged(Path(hostile.settings.out, file), remove):
         assert "try again" in hostile.error("get_prompt", id="many/prompt-077")
         # In a part of the catalogue it is not known what the prompt belongs to.
-        assert hostile.error("get_prompt", Scope(tags=("bulk",)), id="many/prompt-077")
+        assert hostile.error("get_prompt", Selection(tags=("bulk",)), id="many/prompt-077")
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ def test_there_are_four_tools_in_an_order_that_stays(hostile: Hub):
 
 
 @pytest.mark.parametrize("query", ["owner=eve", "tags=bulk"])
-def test_a_scope_has_the_same_tools(hostile: Hub, query: str):
+def test_a_selection_has_the_same_tools(hostile: Hub, query: str):
     assert hostile.ask("tools/list", query=query) == hostile.ask("tools/list")
 
 

@@ -20,7 +20,7 @@ from builder.text.likeness import COMPARED_MAX
 from mcp_app.cursors import make_cursor
 from mcp_app.prompt_text import FILLED_CHARS_MAX, Prompt, as_text, fill_in
 from mcp_app.schemas import schema
-from mcp_app.scope import WHOLE, Scope
+from mcp_app.selection import WHOLE, Selection
 from mcp_app.tools import TEXT_BYTES_MAX, TOOLS
 from tests.mcp.catalogue import (
     BODIES,
@@ -785,9 +785,9 @@ def test_a_wrong_tag_is_compared_with_few_tags(tmp_path: Path, compared_names: l
     build(settings)
     compared_names.clear()
     with hub_over(settings) as hub:
-        for scope in (WHOLE, Scope(owner="ann")):
+        for selection in (WHOLE, Selection(owner="ann")):
             for wrong in ("ab07", "zzz", "no-such-tag"):
-                hub.error("search_prompts", scope, tags=[wrong])
+                hub.error("search_prompts", selection, tags=[wrong])
                 assert len(compared_names) == COMPARED_MAX
                 compared_names.clear()
         # Those that begin alike come before those that are used more.

@@ -32,11 +32,10 @@ from publisher.accounts.tokens import make_token
 from publisher.log import configure_logging
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
-from publisher.web import idempotency
 from publisher.web.app import create_app
 from publisher.web.environment import number_from, settings_from
 from publisher.web.incoming import BODY_BYTES_MAX, bearer_token
-from publisher.write import durable
+from publisher.write import durable, idempotency
 from publisher.write.quotas import Quotas
 from server import throttle
 from server.throttle import Throttle

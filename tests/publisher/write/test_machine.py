@@ -39,8 +39,8 @@ from builder.store import content
 from builder.store.state import RepoRow
 from builder.write.repo import RepoRenderer, Task
 from publisher.accounts.database import Database
-from publisher.web.idempotency import Answers, Keyed, fingerprint
 from publisher.write.drafts import parse_draft
+from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import MEMORY, PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
@@ -119,7 +119,6 @@ class Publications(RuleBasedStateMachine):
         self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
         self.settings = settings_in(self.folder)
         self.database = Database(self.settings.state)
-        self.answers = Answers(self.database)
         self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}
         # By owner and key: what may be kept; None: nothing.
         self.memories: dict[tuple[str, str], list[Memory | None]] = {}
@@ -207,14 +206,14 @@ class Publications(RuleBasedStateMachine):
     def send(self, request: Request, now: datetime) -> Published | str:
         """What the service does with a request; its answer, or the code of its refusal."""
         owner, name = request.repo
-        memory = None
+        key = None
         if request.key:
             mark = fingerprint(owner, name, None, request.body)
-            memory = self.answers.to(Keyed(owner, request.key, mark))
+            key = IdempotencyKey(self.database, owner, request.key, mark)
         try:
             return publish(
                 self.settings.content, owner, name, parse_draft(request.body), publisher=owner,
-                memory=memory, now=now,
+                idempotency_key=key, now=now,
             )  # fmt: skip
         except RequestError as error:
             return error.code
@@ -330,7 +329,6 @@ class Publications(RuleBasedStateMachine):
         """The process ends; the next knows only what is on the disk."""
         self.database.close()
         self.database = Database(self.settings.state)
-        self.answers = Answers(self.database)
         self.hint = set()
 
     # Builds
@@ -560,7 +558,11 @@ render = RepoRenderer.render
     ("what", "instead", "told"),
     [
         ("publisher.write.durable._put", put_in_place, "faults? in the content"),
-        ("publisher.web.idempotency.Answers.find", lambda *_: None, "(answered|has) .* instead of"),
+        (
+            "publisher.write.idempotency.IdempotencyKey.find",
+            lambda *_: None,
+            "(answered|has) .* instead of",
+        ),
         ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
         ("builder.pipeline.build._Run._write_owner", lambda *_: None, "a pointer into nothing"),
     ],

@@ -15,8 +15,8 @@ from builder.store import content
 from cli.options import signup_options
 from publisher.accounts.database import Database
 from publisher.web.environment import quotas_from
-from publisher.web.idempotency import Answers, Keyed
 from publisher.write.drafts import make_draft
+from publisher.write.idempotency import IdempotencyKey
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import (
     NO_QUOTAS,
@@ -38,11 +38,11 @@ def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def put(
-    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", memory=None
+    keeper: QuotaKeeper | None, root: str, repo: str = "ann/story", text: str = "One.", key=None
 ) -> Published:
     owner, name = repo.split("/")
     draft = make_draft({"content": text})
-    return publish(root, owner, name, draft, publisher=owner, quotas=keeper, memory=memory)
+    return publish(root, owner, name, draft, publisher=owner, quotas=keeper, idempotency_key=key)
 
 
 def refusal(act: Callable[[], object]) -> dict[str, str]:
@@ -150,8 +150,8 @@ def test_a_refused_request_leaves_its_key_free(root: str, tmp_path_factory):
     keeper = QuotaKeeper(root, Quotas(versions=1))
     put(keeper, root)
     with Database(str(tmp_path_factory.mktemp("state"))) as database:
-        memory = Answers(database).to(Keyed("ann", "k", b"mark"))
-        assert refusal(lambda: put(keeper, root, text="Two.", memory=memory))
+        key = IdempotencyKey(database, "ann", "k", b"mark")
+        assert refusal(lambda: put(keeper, root, text="Two.", key=key))
         assert database.execute("SELECT count(*) FROM answer") == [(0,)]
 
 

@@ -7,7 +7,7 @@ from builder.model.records import RepoSummary
 from builder.search.queries import parse_parameters, parse_tags
 
 
-class Scope(NamedTuple):
+class Selection(NamedTuple):
     """The repos of one owner, those with all of some tags, or both; all repos by default."""
 
     owner: str | None = None
@@ -21,19 +21,19 @@ class Scope(NamedTuple):
         return self.owner in (None, repo.owner) and set(self.tags) <= set(repo.tags)
 
 
-WHOLE = Scope()
+WHOLE = Selection()
 
 
-def parse_scope(query: bytes) -> Scope:
+def parse_selection(query: bytes) -> Selection:
     """Read an endpoint's query; parameters of other names are none of ours.
 
     Raises RequestError ``invalid_parameter`` or ``invalid_name``.
     """
     if not query:
         return WHOLE
-    parameters = parse_parameters(query, Scope._fields)
+    parameters = parse_parameters(query, Selection._fields)
     owner, tags = parameters.get("owner"), parameters.get("tags")
-    return Scope(
+    return Selection(
         owner=names.check_owner(owner) if owner is not None else None,
         tags=parse_tags(tags, "tags") if tags is not None else (),
     )

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_app.scope import WHOLE, Scope, parse_scope
+from mcp_app.selection import WHOLE, Selection, parse_selection
 from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused
 
-EVE = Scope(owner="eve")
-BULK = Scope(tags=("bulk",))
-THIRD = Scope(tags=("bulk", "third-1"))
-BOTH = Scope("many", ("third-2",))
-SCOPES = {
+EVE = Selection(owner="eve")
+BULK = Selection(tags=("bulk",))
+THIRD = Selection(tags=("bulk", "third-1"))
+BOTH = Selection("many", ("third-2",))
+SELECTIONS = {
     "owner=eve": EVE,
     "tags=bulk": BULK,
     "tags=bulk,third-1": THIRD,
@@ -24,67 +24,67 @@ SCOPES = {
 OUTSIDE = {EVE: "many/prompt-001", BULK: "eve/often", THIRD: "many/prompt-002", BOTH: "eve/front"}
 
 
-def everything(hub: Hub, scope: Scope = WHOLE, **arguments: Any) -> list[dict[str, Any]]:
-    pages = hub.walk("search_prompts", scope, limit=50, **arguments)
+def everything(hub: Hub, selection: Selection = WHOLE, **arguments: Any) -> list[dict[str, Any]]:
+    pages = hub.walk("search_prompts", selection, limit=50, **arguments)
     return [row for page in pages for row in page]
 
 
-def belongs(row: dict[str, Any], scope: Scope) -> bool:
-    """What a scope is, said again."""
+def belongs(row: dict[str, Any], selection: Selection) -> bool:
+    """What a selection is, said again."""
     owner = row["id"].split("/")[0]
-    return scope.owner in (None, owner) and all(tag in row["tags"] for tag in scope.tags)
+    return selection.owner in (None, owner) and all(tag in row["tags"] for tag in selection.tags)
 
 
-@pytest.mark.parametrize("query", SCOPES)
-def test_a_query_is_a_scope(query: str):
-    assert parse_scope(query.encode()) == SCOPES[query]
+@pytest.mark.parametrize("query", SELECTIONS)
+def test_a_query_is_a_selection(query: str):
+    assert parse_selection(query.encode()) == SELECTIONS[query]
 
 
 @pytest.mark.parametrize("query", ["", "other=1", "Owner=eve"])
-def test_without_a_scope_it_is_the_whole(query: str):
-    assert parse_scope(query.encode()) == WHOLE
+def test_without_a_selection_it_is_the_whole(query: str):
+    assert parse_selection(query.encode()) == WHOLE
 
 
-@pytest.mark.parametrize("query", SCOPES)
-def test_a_search_finds_what_is_in_the_scope(hostile: Hub, query: str):
-    scope = SCOPES[query]
+@pytest.mark.parametrize("query", SELECTIONS)
+def test_a_search_finds_what_is_in_the_selection(hostile: Hub, query: str):
+    selection = SELECTIONS[query]
     for arguments in ({}, {"query": "prompt"}, {"sort": "new"}, {"tags": ["third-1"]}):
-        expected = [row for row in everything(hostile, **arguments) if belongs(row, scope)]
-        found = everything(hostile, scope, **arguments)
+        expected = [row for row in everything(hostile, **arguments) if belongs(row, selection)]
+        found = everything(hostile, selection, **arguments)
         assert found == expected
-        assert hostile.get("search_prompts", scope, **arguments)["total"] == len(expected)
+        assert hostile.get("search_prompts", selection, **arguments)["total"] == len(expected)
 
 
 @given(
-    scope=st.sampled_from([EVE, BULK, THIRD, BOTH]), limit=st.integers(1, 50),
+    selection=st.sampled_from([EVE, BULK, THIRD, BOTH]), limit=st.integers(1, 50),
     arguments=st.fixed_dictionaries(
         {}, optional={"query": st.just("prompt"), "sort": st.sampled_from(["top", "new"])}
     ),
 )  # fmt: skip
 def test_pages_of_any_size_give_each_row_once(
-    hostile: Hub, scope: Scope, limit: int, arguments: dict[str, Any]
+    hostile: Hub, selection: Selection, limit: int, arguments: dict[str, Any]
 ):
-    pages = list(hostile.walk("search_prompts", scope, limit=limit, **arguments))
-    assert [row for page in pages for row in page] == everything(hostile, scope, **arguments)
+    pages = list(hostile.walk("search_prompts", selection, limit=limit, **arguments))
+    assert [row for page in pages for row in page] == everything(hostile, selection, **arguments)
     assert all(len(page) == limit for page in pages[:-1])
 
 
-@pytest.mark.parametrize("scope", [EVE, BULK, THIRD, BOTH])
-def test_tags_are_counted_in_the_scope(hostile: Hub, scope: Scope):
-    rows = everything(hostile, scope)
-    tags = [tag for page in hostile.walk("list_tags", scope, limit=7) for tag in page]
+@pytest.mark.parametrize("selection", [EVE, BULK, THIRD, BOTH])
+def test_tags_are_counted_in_the_selection(hostile: Hub, selection: Selection):
+    rows = everything(hostile, selection)
+    tags = [tag for page in hostile.walk("list_tags", selection, limit=7) for tag in page]
     counts = {tag: sum(tag in row["tags"] for row in rows) for row in rows for tag in row["tags"]}
     assert tags == [
         {"name": name, "count": count}
         for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     ]
     third = [tag for tag in tags if tag["name"].startswith("third")]
-    assert hostile.get("list_tags", scope, prefix="third") == {"tags": third}
+    assert hostile.get("list_tags", selection, prefix="third") == {"tags": third}
 
 
-@pytest.mark.parametrize("scope", OUTSIDE)
-def test_what_is_outside_is_not_there(hostile: Hub, scope: Scope):
-    outside = OUTSIDE[scope]
+@pytest.mark.parametrize("selection", OUTSIDE)
+def test_what_is_outside_is_not_there(hostile: Hub, selection: Selection):
+    outside = OUTSIDE[selection]
     owner, name = outside.split("/")
     for tool, arguments in (
         ("get_prompt", {"id": outside}),
@@ -93,23 +93,23 @@ def test_what_is_outside_is_not_there(hostile: Hub, scope: Scope):
         ("list_versions", {"id": outside}),
     ):
         hostile.get(tool, **arguments)
-        error = hostile.error(tool, scope, **arguments)
+        error = hostile.error(tool, selection, **arguments)
         assert f"no prompt {outside} here" in error
-        # What is like it may only be of the scope.
+        # What is like it may only be of the selection.
         assert error.count(outside) == 1
-    inside = everything(hostile, scope)[0]["id"]
-    assert hostile.get("get_prompt", scope, id=inside)["id"] == inside
-    assert hostile.get("list_versions", scope, id=inside)["versions"]
+    inside = everything(hostile, selection)[0]["id"]
+    assert hostile.get("get_prompt", selection, id=inside)["id"] == inside
+    assert hostile.get("list_versions", selection, id=inside)["versions"]
 
 
-def test_similar_ids_are_of_the_scope(hostile: Hub):
+def test_similar_ids_are_of_the_selection(hostile: Hub):
     rows = {row["id"] for row in everything(hostile, THIRD)}
     error = hostile.error("get_prompt", THIRD, id="many/prompt-0011")
     similar = [word.strip(",.") for word in error.partition("Similar ids: ")[2].split()]
     assert similar and set(similar) <= rows
 
 
-def test_another_owner_is_not_answered_with_the_scopes(hostile: Hub):
+def test_another_owner_is_not_answered_with_the_selections(hostile: Hub):
     assert everything(hostile, EVE, owner="eve") == everything(hostile, EVE)
     assert "eve" in hostile.error("search_prompts", EVE, owner="many")
     assert everything(hostile, BULK, owner="many") == everything(hostile, BULK)
@@ -121,27 +121,27 @@ def test_a_tag_of_others_finds_nothing_and_is_told(hostile: Hub):
     assert "bulk" in outcome.text if outcome.is_error else '"total":0' in outcome.text
 
 
-def test_a_cursor_does_not_lead_into_another_scope(hostile: Hub):
+def test_a_cursor_does_not_lead_into_another_selection(hostile: Hub):
     for tool in ("search_prompts", "list_tags"):
         cursor = hostile.get(tool, BULK, limit=2)["next_cursor"]
         hostile.get(tool, BULK, limit=2, cursor=cursor)
-        for scope in (WHOLE, EVE, THIRD):
-            assert "without cursor" in hostile.error(tool, scope, cursor=cursor)
+        for selection in (WHOLE, EVE, THIRD):
+            assert "without cursor" in hostile.error(tool, selection, cursor=cursor)
 
 
 @pytest.mark.parametrize(
-    "scope", [Scope(owner="gone"), Scope(tags=("gone",)), Scope("eve", ("gone",)),
-              Scope(tags=("bulk", "gone")), Scope(tags=("busy", "bulk"))]
+    "selection", [Selection(owner="gone"), Selection(tags=("gone",)), Selection("eve", ("gone",)),
+              Selection(tags=("bulk", "gone")), Selection(tags=("busy", "bulk"))]
 )  # fmt: skip
-def test_a_scope_that_has_lost_its_last_prompt_is_empty(hostile: Hub, scope: Scope):
+def test_a_selection_that_has_lost_its_last_prompt_is_empty(hostile: Hub, selection: Selection):
     empty = {"prompts": [], "total": 0}
-    assert hostile.get("search_prompts", scope) == empty
-    assert hostile.get("search_prompts", scope, query="prompt") == empty
-    assert hostile.get("list_tags", scope) == {"tags": []}
-    assert "no prompt eve/often here" in hostile.error("get_prompt", scope, id="eve/often")
+    assert hostile.get("search_prompts", selection) == empty
+    assert hostile.get("search_prompts", selection, query="prompt") == empty
+    assert hostile.get("list_tags", selection) == {"tags": []}
+    assert "no prompt eve/often here" in hostile.error("get_prompt", selection, id="eve/often")
     query = "&".join(
         f"{key}={value}"
-        for key, value in (("owner", scope.owner), ("tags", ",".join(scope.tags)))
+        for key, value in (("owner", selection.owner), ("tags", ",".join(selection.tags)))
         if value
     )
     assert hostile.ask("prompts/list", query=query)["prompts"] == []
@@ -149,15 +149,15 @@ def test_a_scope_that_has_lost_its_last_prompt_is_empty(hostile: Hub, scope: Sco
 
 
 @pytest.mark.parametrize("method", ["prompts/list", "resources/list"])
-@pytest.mark.parametrize("query", SCOPES)
-def test_lists_are_of_the_scope(hostile: Hub, method: str, query: str):
+@pytest.mark.parametrize("query", SELECTIONS)
+def test_lists_are_of_the_selection(hostile: Hub, method: str, query: str):
     names = [one["name"] for page in hostile.pages(method, query) for one in page]
-    assert names == [row["id"] for row in everything(hostile, SCOPES[query])]
+    assert names == [row["id"] for row in everything(hostile, SELECTIONS[query])]
 
 
 def test_prompts_and_resources_outside_are_not_there(hostile: Hub):
-    for query, scope in SCOPES.items():
-        outside = OUTSIDE[scope]
+    for query, selection in SELECTIONS.items():
+        outside = OUTSIDE[selection]
         for method, params in (
             ("prompts/get", {"name": outside, "arguments": {"what": "x"}}),
             ("resources/read", {"uri": f"prompt://{outside}"}),
@@ -177,7 +177,7 @@ def completed(hub: Hub, query: str, argument: str, value: str, **given: str) -> 
     return hub.ask("completion/complete", params, query)["completion"]["values"]
 
 
-def test_completions_are_of_the_scope(hostile: Hub):
+def test_completions_are_of_the_selection(hostile: Hub):
     assert completed(hostile, "owner=eve", "owner", "") == ["eve"]
     assert completed(hostile, "owner=eve", "owner", "m") == []
     assert "often" in completed(hostile, "owner=eve", "name", "", owner="eve")
@@ -194,11 +194,11 @@ def test_completions_are_of_the_scope(hostile: Hub):
      "tags=" + ",".join("abcdefghijk"), f"owner={MARK[:4]}", "owner=%ff", "owner=eve&owner=many",
      "tags=bulk&tags=busy"],
 )  # fmt: skip
-def test_a_wrong_scope_is_refused(hostile: Hub, query: str):
+def test_a_wrong_selection_is_refused(hostile: Hub, query: str):
     with pytest.raises(Refused) as refused:
         hostile.ask("tools/list", query=query)
     assert "OBEY" not in str(refused.value)
 
 
-def test_many_prompts_in_the_scope(hostile: Hub):
+def test_many_prompts_in_the_selection(hostile: Hub):
     assert hostile.get("search_prompts", BULK)["total"] == PROMPTS_OF_MANY

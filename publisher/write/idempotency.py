@@ -6,9 +6,9 @@ record in the content, and has been answered then; or not, for it died before th
 point, and is done anew. So no crash, at whatever moment, makes two versions of one request.
 ``publish`` finds that out, and makes the answer of the record and the request.
 
-A row has some hundred bytes, whatever was published. An owner has at most ``kept_max`` of them;
-beyond that, requests with a new key are refused until the oldest is a day old: to forget one
-earlier would publish its request twice.
+A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
+at most ``kept_max`` of them; beyond that, requests with a new key are refused until the oldest is
+a day old: to forget one earlier would publish its request twice.
 """
 
 import hashlib
@@ -19,25 +19,25 @@ import msgspec
 
 from builder.model.errors import RequestError
 from publisher.accounts.database import Database
-from publisher.write.publish import Kept
 
 KEPT_SECONDS = 86_400
-SWEEP_SECONDS = 3_600
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Keyed(NamedTuple):
-    """A request with a key. A key is its owner's: others may use the same."""
-
-    owner: str
-    key: str
-    fingerprint: bytes
 
 
 def fingerprint(owner: str, name: str, if_match: str | None, body: bytes) -> bytes:
     """What tells one publication from another: the repo, the condition, the body's bytes."""
     return hashlib.sha256(_encode([owner, name, if_match]) + body).digest()
+
+
+class KeptAnswer(NamedTuple):
+    """What a request was about to publish. The rest of its answer is in the version's record, or
+    follows from the request. ``record_sha256``: of that record; None: nothing was to be written.
+    """
+
+    version: str
+    previous_version: str | None
+    record_sha256: bytes | None
 
 
 class TooManyKept(RequestError):
@@ -52,88 +52,70 @@ class TooManyKept(RequestError):
         self.wait_seconds = wait_seconds
 
 
-class Answers:
-    """The answers of the last day to requests with a key, of all repos.
+class IdempotencyKey(NamedTuple):
+    """The key of one request, and the answer that is kept for it. Used under the repo's lock.
 
-    ``kept_max``: how many of an owner; 0: any number.
+    A key is its owner's: others may use the same. ``fingerprint``: of the request. ``kept_max``:
+    how many answers are kept for an owner; 0: any number.
     """
 
-    def __init__(self, database: Database, kept_max: int = 0) -> None:
-        self._database = database
-        self._kept_max = kept_max
-        self._sweep_at = 0
+    database: Database
+    owner: str
+    key: str
+    fingerprint: bytes
+    kept_max: int = 0
 
-    def to(self, request: Keyed) -> "FirstAnswer":
-        """The answer to this request, for ``publish`` to recall or remember."""
-        return FirstAnswer(self, request)
-
-    def find(self, request: Keyed) -> Kept | None:
-        """What is kept of the request.
+    def find(self) -> KeptAnswer | None:
+        """What is kept of the request, if it was sent in the last day.
 
         Raises RequestError ``idempotency_key_reused``, ``storage_unavailable``.
         """
-        rows = self._database.execute(
+        rows = self.database.execute(
             "SELECT fingerprint, version, previous_version, record_sha256 FROM answer "
             "WHERE owner = ? AND key = ? AND kept_until > ?",
-            (request.owner, request.key, int(time.time())),
+            (self.owner, self.key, int(time.time())),
         )
         if not rows:
             return None
         stored, *kept = rows[0]
-        if stored != request.fingerprint:
+        if stored != self.fingerprint:
             raise _reused()
-        return Kept(*kept)
+        return KeptAnswer(*kept)
 
-    def put(self, request: Keyed, kept: Kept) -> None:
+    def store(self, kept: KeptAnswer) -> None:
         """Keep what the request is about to publish; durable when this returns.
 
         Raises RequestError ``idempotency_key_reused``, ``rate_limited`` (a TooManyKept),
         ``storage_unavailable``.
         """
         now = int(time.time())
-        with self._database.transaction():
+        with self.database.transaction():
+            self.database.execute("DELETE FROM answer WHERE kept_until <= ?", (now,))
             # Another repo's request may have taken the key since: its lock is another.
-            is_ours = self._database.execute(
+            is_ours = self.database.execute(
                 "INSERT INTO answer "
                 "(owner, key, fingerprint, version, previous_version, record_sha256, kept_until) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "fingerprint = excluded.fingerprint, version = excluded.version, "
                 "previous_version = excluded.previous_version, "
                 "record_sha256 = excluded.record_sha256, kept_until = excluded.kept_until "
-                "WHERE fingerprint = excluded.fingerprint OR kept_until <= ? RETURNING 1",
-                (*request, *kept, now + KEPT_SECONDS, now),
+                "WHERE fingerprint = excluded.fingerprint RETURNING 1",
+                (self.owner, self.key, self.fingerprint, *kept, now + KEPT_SECONDS),
             )
             if not is_ours:
                 raise _reused()
-            if self._kept_max:
-                self._check_room(request.owner, now)
-            if now >= self._sweep_at:
-                self._database.execute("DELETE FROM answer WHERE kept_until <= ?", (now,))
-                self._sweep_at = now + SWEEP_SECONDS
+            if self.kept_max:
+                self._check_room(now)
 
-    def _check_room(self, owner: str, now: int) -> None:
-        # The last row for which there is no room; the one that was just put is the newest.
-        rows = self._database.execute(
-            "SELECT kept_until FROM answer WHERE owner = ? AND kept_until > ? "
+    def _check_room(self, now: int) -> None:
+        # The last row for which there is no room; the one that was just stored is the newest.
+        rows = self.database.execute(
+            "SELECT kept_until FROM answer WHERE owner = ? "
             "ORDER BY kept_until DESC LIMIT 1 OFFSET ?",
-            (owner, now, self._kept_max),
+            (self.owner, self.kept_max),
         )
         for (kept_until,) in rows:
             raise TooManyKept(kept_until - now)
-
-
-class FirstAnswer:
-    """The Memory of one request, as ``publish`` wants it."""
-
-    def __init__(self, answers: Answers, request: Keyed) -> None:
-        self._answers = answers
-        self._request = request
-
-    def recall(self) -> Kept | None:
-        return self._answers.find(self._request)
-
-    def remember(self, kept: Kept) -> None:
-        self._answers.put(self._request, kept)
 
 
 def _reused() -> RequestError:

@@ -1,0 +1,92 @@
+"""Databases in SQLite that are no caches: nothing else knows what is in them.
+
+So a file that cannot be used is reported to the operator, never replaced. Several processes may
+open one at the same time.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from builder.model.errors import OperatorError
+
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class DatabaseFile(NamedTuple):
+    """The path of a database, and what errors say of it.
+
+    ``subject``: what it is about (``accounts``); ``holds``: what is lost with it; ``start_over``:
+    how to go on without it; ``error``: what is raised.
+    """
+
+    path: str
+    subject: str
+    holds: str
+    start_over: str
+    error: type[OperatorError] = OperatorError
+
+    @contextlib.contextmanager
+    def telling(self) -> Iterator[None]:
+        """Raise what the system and SQLite complain of as ``error``."""
+        try:
+            yield
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from error
+        except sqlite3.Error as error:
+            if primary_code(error) in DAMAGE:
+                raise self.damaged(str(error)) from error
+            raise self._unusable(str(error)) from error
+
+    def damaged(self, reason: str) -> OperatorError:
+        """The ``error`` for a damaged file."""
+        return self.error(
+            f"{self.path} is damaged ({reason}). It holds {self.holds}, and nothing else does: put "
+            f"a backup in its place, or save what `sqlite3 {self.path} .recover` finds. Or move it "
+            f"away with its -wal file, and {self.start_over}."
+        )
+
+    def check_version(self, version: int, newest: int, *, is_ours: bool) -> None:
+        """Raise ``error`` for a database that is not ours, or of a newer release."""
+        if not is_ours:
+            raise self.error(
+                f"{self.path} is a database, but not of hub's {self.subject}; move it elsewhere, "
+                "or choose another state folder (--state)."
+            )
+        if version > newest:
+            raise self.error(f"{self.path} was made by a newer release of hub; use that release.")
+
+    def _unusable(self, reason: str) -> OperatorError:
+        return self.error(
+            f"Cannot use {self.path}: {reason}. Let the user who runs this read and write it and "
+            "its folder, see that its disk has space, or choose another folder (--state)."
+        )
+
+
+@contextlib.contextmanager
+def folder_lock(path: str) -> Iterator[int]:
+    """Hold the only right to prepare a database in a folder; gives the folder's descriptor."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def make_private(path: str) -> None:
+    """Make the file if it is missing, for its user alone; SQLite gives its -wal the same mode."""
+    # Only a new file is opened here: to close it would end SQLite's locks on it.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    if os.stat(path).st_mode & 0o077:
+        os.chmod(path, 0o600)
+
+
+def primary_code(error: sqlite3.Error) -> int | None:
+    """The result code of SQLite without its extension; None: not SQLite itself complained."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
