@@ -24,6 +24,20 @@ settings.register_profile("search", max_examples=2000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
+@pytest.fixture(scope="session")
+def installed_tools() -> None:
+    """For programs that ``tests/install-tools`` installs. Tests that use this, by themselves or by
+    another fixture, get the mark ``tools``, with which `make test` leaves them to `make test-all`.
+    """
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "installed_tools" in getattr(item, "fixturenames", ()):
+            item.add_marker("tools")
+
+
 @pytest.fixture
 def empty(tmp_path: Path) -> Settings:
     """Settings whose content is an empty folder."""

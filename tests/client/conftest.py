@@ -27,6 +27,11 @@ class Hub(NamedTuple):
         return self.server.url
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _needs_tools(installed_tools: None) -> None:
+    """The client needs curl, and each shell that it is tried under."""
+
+
 @pytest.fixture(scope="session")
 def publishing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """Tests may publish as ada, each to repos of its own."""

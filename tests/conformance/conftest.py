@@ -160,7 +160,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "host" in metafunc.fixturenames:
         known = _hosts(metafunc.config)
         names = [name for name in known if _is_tested(metafunc.definition, known[name])]
-        metafunc.parametrize("host", names or [NO_HOST], indirect=True, scope="package")
+        tried = [
+            pytest.param(name, marks=[pytest.mark.tools] if known[name].needs_tools else [])
+            for name in names
+        ]
+        metafunc.parametrize("host", tried or [NO_HOST], indirect=True, scope="package")
 
 
 def _is_tested(test: pytest.Item, host: Host) -> bool:

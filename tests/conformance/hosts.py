@@ -55,13 +55,15 @@ class Workshop:
 
 class Host(NamedTuple):
     """A host under test. ``lacks``: capabilities that it is not tested for, each with the reason.
-    ``areas``: only these are tested; None for all.
+    ``areas``: only these are tested; None for all. ``needs_tools``: programs that
+    ``tests/install-tools`` installs.
     """
 
     level: str
     start: Callable[[Workshop], AbstractContextManager[Deployment]]
     lacks: Mapping[str, str] = {}
     areas: Set[str] | None = None
+    needs_tools: bool = False
 
 
 @contextlib.contextmanager
@@ -127,13 +129,19 @@ HOSTS = {
     # Some are below a path, some at the root of their address; tests/hosts has the other.
     "caddy": Host(
         "full", partial(before_upstream, started=started_caddy, base_url=BELOW_PATH),
-        {"rate limit": "Caddy has one only with a plugin"},
+        {"rate limit": "Caddy has one only with a plugin"}, needs_tools=True,
     ),
-    "nginx": Host("full", partial(before_upstream, started=started_nginx), _UNLIMITED),
+    "nginx": Host(
+        "full", partial(before_upstream, started=started_nginx), _UNLIMITED, needs_tools=True
+    ),
     "nginx-limited": Host(
         "full", partial(before_upstream, started=started_nginx, rate_limit=120),
-        areas={"rate limit"},
+        areas={"rate limit"}, needs_tools=True,
     ),
-    "worker": Host("full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS),
-    "worker-alone": Host("queries", partial(worker.alone, base_url=BELOW_PATH), worker.LACKS),
+    "worker": Host(
+        "full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS, needs_tools=True
+    ),
+    "worker-alone": Host(
+        "queries", partial(worker.alone, base_url=BELOW_PATH), worker.LACKS, needs_tools=True
+    ),
 }  # fmt: skip

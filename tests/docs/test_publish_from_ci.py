@@ -250,7 +250,7 @@ def gitlab_environment(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _tools_are_there() -> None:
+def _tools_are_there(installed_tools: None) -> None:
     missing = [each for each in ("bash", "dash", "busybox", "curl", "git", "jq", "cmp")
                if not shutil.which(each)]  # fmt: skip
     assert not missing, f"Install these, as tests/install-tools does: {', '.join(missing)}"

@@ -1,6 +1,5 @@
 """Fixtures of the fault tests."""
 
-import os
 import shutil
 from collections.abc import Iterator
 
@@ -11,12 +10,8 @@ from tests.faults.verdict import SITUATIONS, Situation
 
 
 @pytest.fixture(scope="package")
-def writers() -> Iterator[Writers]:
-    if not shutil.which("strace"):
-        reason = "strace is missing; tests/install-tools installs it"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+def writers(installed_tools: None) -> Iterator[Writers]:
+    assert shutil.which("strace"), "strace is not there; install it with: sh tests/install-tools"
     with start_writers() as started:
         yield started
 

@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) -> Run:
     """Runs a program of the Node packages with these arguments, and gives what it wrote."""
     home = tmp_path_factory.mktemp("home")
     # The programs want a newer Node than many machines have, and it comes with them.

@@ -37,7 +37,7 @@ class StaticHosts(NamedTuple):
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def browser(installed_tools: None) -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
 
@@ -52,7 +52,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def hosts(hub: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StaticHosts]:
+def hosts(
+    hub: Server, tmp_path_factory: pytest.TempPathFactory, installed_tools: None
+) -> Iterator[StaticHosts]:
     folder = tmp_path_factory.mktemp("nginx")
     root = f"{folder}/root"
     with nginx(

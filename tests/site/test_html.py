@@ -17,6 +17,8 @@ CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
 CHECKER_SECONDS_MAX = 120
 SCRIPTS_BYTES_MAX = 30_000
 
+pytestmark = pytest.mark.usefixtures("installed_tools")
+
 # What the checker says of things that are meant, and of those that it does not know.
 MEANT = (
     # It has files, and 'self' is the origin of none. What the policy forbids, browsers tell of.

@@ -105,6 +105,7 @@ log_format hub '$remote_addr - - [$time_local] "$request" $status $body_bytes_se
 """
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_nginx(tmp_path: Path, copied: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "NGINX", servers.NGINX.replace("http {{", "http {{" + FORM))
     logs = {form: tmp_path / f"{form}.log" for form in ("combined", "hub")}
@@ -158,6 +159,7 @@ def caddy(folder: Path, sites: str) -> Iterator[None]:
         process.stop()
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_caddy_with_every_form_of_time(tmp_path: Path, copied: Settings) -> None:
     ports = {form: free_port() for form in CADDY_TIMES}
     logs = {form: tmp_path / f"{form}.log" for form in CADDY_TIMES}

@@ -63,6 +63,7 @@ def test_a_client_that_is_not_ours(script: bytes | None, other_client: Path) -> 
         shell_client.release("https://hub.example")
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_snippet_of_the_home_page_installs_it(live: Server, tmp_path: Path) -> None:
     page = live.get("/").text
     _, _, rest = page.partition('<pre class="snippet">\n')

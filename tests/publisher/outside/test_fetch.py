@@ -95,6 +95,7 @@ def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, s
     return made
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_same_over_tls(
     certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip

@@ -16,7 +16,7 @@ __all__ = ["axe"]  # a fixture
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(installed_tools: None) -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
 

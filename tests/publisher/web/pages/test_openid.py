@@ -95,7 +95,7 @@ def serving(folder: Path, issuer: str, port: int, *options: str) -> Iterator[Ser
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def hub(tmp_path_factory: pytest.TempPathFactory, installed_tools: None) -> Iterator[Server]:
     """A hub with sign-up, and a real provider."""
     port = free_port()
     with (
@@ -573,7 +573,7 @@ def test_a_half_set_provider_stops_the_start(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(installed_tools: None) -> Iterator[Browser]:
     with chromium() as running:
         yield running
 

@@ -103,6 +103,7 @@ def show(
     return ShownProject(folder, people, owner.handle, project, workflow_of(page))
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("platform", ["github", "alpine"])
 def test_a_workflow_publishes_as_it_is_shown(
     people: People, owner: Visitor, tmp_path: Path, platform: str
@@ -120,6 +121,7 @@ def test_a_workflow_publishes_as_it_is_shown(
     assert "<details open" not in page.html
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("platform", ["github", "alpine"])
 def test_a_workflow_for_one_repo_leaves_the_others(
     people: People, owner: Visitor, tmp_path: Path, platform: str
@@ -141,6 +143,7 @@ def test_a_workflow_for_one_repo_leaves_the_others(
     assert people.server.get(f"{raw}/other/raw").status_code == 404
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("platform", ["github", "gitlab"])
 def test_a_workflow_that_is_refused_shows_why(
     people: People, owner: Visitor, tmp_path: Path, platform: str

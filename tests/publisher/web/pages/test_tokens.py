@@ -248,6 +248,7 @@ def test_so_many_repos_are_not_listed(people: People) -> None:
         folder.rmdir()
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_step_for_a_job_publishes(people: People, tmp_path: Path) -> None:
     visitor = people.guest()
     page = create(visitor, "ci", scope="some", more="review other")

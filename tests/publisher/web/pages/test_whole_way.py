@@ -25,7 +25,7 @@ PROMPT = "Review {{diff}} as a careful colleague would.\n"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(installed_tools: None) -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
 
