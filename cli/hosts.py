@@ -12,7 +12,7 @@ from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
-from cli.options import out_option, state_option
+from cli.options import out_option, rate_limit_option, state_option
 
 # Name of each host, and what one does with its files. {0} is their folder.
 NEXT = {
@@ -70,10 +70,7 @@ def _parse_networks(
     "can reach.",
 )  # fmt: skip
 @click.option("--no-upstream", is_flag=True, help="There is no `hubctl serve` behind nginx.")
-@click.option(
-    "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-    help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
-)  # fmt: skip
+@rate_limit_option
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
     callback=_parse_networks,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from builder.hosts.rules import (
     ACCOUNT_UNAVAILABLE,
+    LIST_DEFAULTS,
     TEXT_MEDIA,
     HostedSite,
     envelope,
@@ -35,7 +36,6 @@ from builder.model.routes import (
     PUBLISH_PATTERN,
     QUERY_CHARS_MAX,
     ROUTES,
-    SORTS,
     TEXT,
     TRUSTED_URL,
     Route,
@@ -246,13 +246,12 @@ def _parameters() -> dict[str, _Parameter]:
         ],
         "q": [(rf"=[^&%]{{{QUERY_CHARS_MAX + 1}}}", "WRONG"), ("=[^&]", "ASK")],
     }
-    defaults = {"sort": SORTS[0], "page": "1"}
     found = {}
     for name in PARAMETERS:
         rows = special.get(name, [])
         if name in GRAMMAR:
             rows = [*rows, (f"=({GRAMMAR[name]})(?:&|$)", "${1}"), ("=[^&]*%", "ASK")]
-        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], defaults.get(name, ""))
+        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], LIST_DEFAULTS.get(name, ""))
     return found
 
 
