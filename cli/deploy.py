@@ -2,22 +2,24 @@
 
 import contextlib
 import json
+from collections.abc import Iterator
 
 import click
 
 from builder.deploy.compare import Options, Plan
 from builder.deploy.destination import open_destination
-from builder.deploy.order import Delete, Put
+from builder.deploy.order import Delete, Put, cache_control
 from builder.deploy.run import Report
 from builder.deploy.run import deploy as deploy_site
 from builder.model.settings import DEFAULT_BASE_URL
+from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
 from cli.options import out_option, state_option
 from cli.progress import Progress
 
 
 @click.command()
-@click.argument("destination")
+@click.argument("destination", required=False)
 @out_option
 @state_option
 @click.option(
@@ -28,7 +30,10 @@ from cli.progress import Progress
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
     show_default=True, help="How many uploads at once.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Change nothing there; tell what would go, in order.")
+@click.option(
+    "--dry-run", is_flag=True,
+    help="Change nothing there; tell what would go, in order. Without DESTINATION: the whole site.",
+)  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Upload every file, also what is there.")
 @click.option("--no-delete", is_flag=True, help="Leave there what the site has no more.")
 @click.option(
@@ -36,10 +41,13 @@ from cli.progress import Progress
     help="Put no second copy under the URLs of a bucket: a CDN finds the files by rules, or the "
     "service (MinIO) has no object whose key begins with another's.",
 )  # fmt: skip
-@click.option("--json", "is_json", is_flag=True, help="Print the counts as JSON.")
+@click.option(
+    "--json", "is_json", is_flag=True,
+    help="Print the counts as JSON; with --dry-run a line of JSON for each object instead.",
+)  # fmt: skip
 def deploy(
-    destination: str, out: str, state: str, endpoint_url: str | None, jobs: int, dry_run: bool,
-    everything: bool, no_delete: bool, files_only: bool, is_json: bool,
+    destination: str | None, out: str, state: str, endpoint_url: str | None, jobs: int,
+    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
@@ -51,13 +59,17 @@ def deploy(
     S3 needs boto3 (pip install boto3); credentials come from AWS_ACCESS_KEY_ID and
     AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role of the machine.
     """
+    if destination is None and not dry_run:
+        raise click.UsageError(
+            "Missing argument 'DESTINATION'. Give a folder or s3://BUCKET/PREFIX; only --dry-run "
+            "does without."
+        )
     options = Options(jobs, everything, not no_delete, files_only, dry_run)
 
     def tell_plan(plan: Plan) -> None:
-        if dry_run and not is_json:
-            for group in plan.groups:
-                for step in group:
-                    click.echo(describe_step(step))
+        if dry_run:
+            for line in plan_lines(plan) if is_json else described_steps(plan):
+                click.echo(line)
 
     with contextlib.closing(
         open_destination(
@@ -67,7 +79,10 @@ def deploy(
         report = deploy_site(
             out, state, opened, options, progress=progress, on_wait=say_waiting, on_plan=tell_plan
         )
-    click.echo(json.dumps(report._asdict()) if is_json else describe(report, dry_run))
+    if not is_json:
+        click.echo(describe(report, dry_run))
+    elif not dry_run:
+        click.echo(json.dumps(report._asdict()))
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         click.echo(
@@ -81,11 +96,30 @@ def say_waiting(what: str) -> None:
     click.echo(f"Another {what} is running; waiting for it to end.", err=True)
 
 
-def describe_step(step: Put | Delete) -> str:
-    """A line for people about what would be done."""
-    if isinstance(step, Delete):
-        return f"would delete {step.key}"
-    return f"would {'add' if step.old is None else 'change'} {step.key}"
+def plan_lines(plan: Plan) -> Iterator[bytes]:
+    """An object of JSON for each step. All of a ``group`` has to be done before the next begins."""
+    for number, group in enumerate(plan.groups, 1):
+        for step in group:
+            if isinstance(step, Put):
+                line = {
+                    "action": "put", "key": step.key, "file": step.file,
+                    "content_type": step.route.media,
+                    "cache_control": cache_control(step.route), "size": step.size,
+                    "md5": step.md5.hex(), "group": number,
+                }  # fmt: skip
+            else:
+                line = {"action": "delete", "key": step.key, "group": number}
+            yield json_bytes(line)
+
+
+def described_steps(plan: Plan) -> Iterator[str]:
+    """A line for people for each step."""
+    for group in plan.groups:
+        for step in group:
+            if isinstance(step, Delete):
+                yield f"would delete {step.key}"
+            else:
+                yield f"would {'add' if step.old is None else 'change'} {step.key}"
 
 
 def describe(report: Report, dry_run: bool) -> str:

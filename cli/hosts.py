@@ -7,17 +7,14 @@ from ipaddress import ip_network
 
 import click
 
-from builder.hosts import caddy, s3
+from builder.hosts import caddy
 from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
-from cli.deploy import say_waiting
-from cli.options import out_option, state_option
-from cli.progress import Progress
+from cli.options import out_option, rate_limit_option, state_option
 
-PLAN = "s3"
-# Name of each other host, and what one does with its files. {0} is their folder.
+# Name of each host, and what one does with its files. {0} is their folder.
 NEXT = {
     "nginx": "Start it with: nginx -c {0}/nginx.conf",
     "caddy": "Start it with: caddy run --config {0}/Caddyfile",
@@ -56,7 +53,7 @@ def _parse_networks(
 
 
 @click.command()
-@click.argument("host", type=click.Choice([*NEXT, PLAN]))
+@click.argument("host", type=click.Choice(list(NEXT)))
 @click.option(
     "--target", metavar="DIR", required=True,
     help="Folder for the files. For netlify and github it is the site's own.",
@@ -73,10 +70,7 @@ def _parse_networks(
     "can reach.",
 )  # fmt: skip
 @click.option("--no-upstream", is_flag=True, help="There is no `hubctl serve` behind nginx.")
-@click.option(
-    "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-    help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
-)  # fmt: skip
+@rate_limit_option
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
     callback=_parse_networks,
@@ -89,10 +83,6 @@ def _parse_networks(
     metavar="FILE KEY",
     help="Certificate and key, for TLS with nginx or Caddy.",
 )
-@click.option(
-    "--files-only", is_flag=True,
-    help="For s3: no second keys for URLs, as `hubctl deploy --files-only`.",
-)  # fmt: skip
 @out_option
 @state_option
 @click.option(
@@ -101,8 +91,8 @@ def _parse_networks(
 )  # fmt: skip
 def hosts(
     host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
-    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None,
-    files_only: bool, out: str, state: str, base_url: str | None,
+    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None, out: str, state: str,
+    base_url: str | None,
 ) -> None:  # fmt: skip
     """Write what a host needs to serve the site.
 
@@ -112,7 +102,6 @@ def hosts(
     cloudflare  a Worker and its wrangler.toml
     netlify     _redirects and _headers
     github      .nojekyll, for GitHub Pages
-    s3          upload-plan.jsonl: keys, media types and cache rules, in a safe order
 
     The files follow from the same table of routes as the site. See docs/operate/hosting.md.
     """
@@ -129,21 +118,13 @@ def hosts(
         certificate=certificate and tuple(map(os.path.abspath, certificate)),
     )
     folder = os.path.abspath(target)
+    module = import_module(f"builder.hosts.{host}")
     try:
         os.makedirs(folder, exist_ok=True)
-        if host == PLAN:
-            _plan(site, folder, files_only)
-            return
-        module = import_module(f"builder.hosts.{host}")
         if host in SERVERS:
             os.makedirs(module.folder(site), exist_ok=True)
         for name, text in module.files(site).items():
-            path = f"{folder}/{name}"
-            if name in EDITED and os.path.exists(path):
-                click.echo(f"Kept {path}; remove it to have it written anew.", err=True)
-            else:
-                _write(path, text)
-                click.echo(path)
+            _write(f"{folder}/{name}", text)
     except OSError as error:
         raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
     if host == "caddy" and (warning := caddy.warning(site)):
@@ -167,20 +148,13 @@ def _base_url(out: str, given: str | None) -> str:
     return hub.base_url
 
 
-def _plan(site: HostedSite, folder: str, files_only: bool) -> None:
-    with Progress() as progress:
-        plan = s3.write(site, folder, files_only=files_only, progress=progress, on_wait=say_waiting)
-    click.echo(plan.path)
-    click.echo(
-        f"{plan.puts:,} objects to put, {plan.deletes:,} to delete, in the order of the plan. "
-        "Remove it when that is done: the next one has what is new since. hubctl deploy does all "
-        "of this.",
-        err=True,
-    )
-
-
 def _write(path: str, text: str) -> None:
-    """A server that reads its configuration meanwhile gets the old one or the new one."""
+    """Write a file, unless it is one of EDITED and there, and say which."""
+    if os.path.basename(path) in EDITED and os.path.exists(path):
+        click.echo(f"Kept {path}; remove it to have it written anew.", err=True)
+        return
+    # A server that reads its configuration meanwhile gets the old one or the new one.
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.new", path)
+    click.echo(path)

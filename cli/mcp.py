@@ -9,13 +9,19 @@ from builder.model.routes import MCP_URL, MCP_URLS
 from builder.model.settings import Settings
 from builder.search.query_thread import QueryThread
 from builder.store.site import read_hub
-from cli.options import base_url_option, mcp_origin_option, out_option, state_option
+from cli.options import (
+    base_url_option,
+    listening_options,
+    mcp_origin_option,
+    out_option,
+    state_option,
+)
 from mcp_app.app import create_app
 from mcp_app.endpoint import Endpoint
 from server.answers import error_answer, send_answer
 from server.app import Receive, Scope, Send
 from server.lifespan import run_lifespan
-from server.listening import address_of, listen, listening_options, run
+from server.listening import address_of, listen, run
 from server.throttle import Throttle
 
 

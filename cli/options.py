@@ -32,6 +32,10 @@ name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
     show_envvar=True, help="Name of the service, on its pages and in hub.json.",
 )  # fmt: skip
+rate_limit_option = click.option(
+    "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
+    help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
+)  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
@@ -62,6 +66,39 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
         callback=lambda context, option, value: parse_base_url(value) if value else None,
         help=f"Where readers find the site; may carry a path. [default: {default}]",
     )  # fmt: skip
+
+
+def listening_options(port: int) -> Callable:
+    """Where to listen, whom to limit and where to log it, as ``host``, ``port``, ``rate_limit``,
+    ``trusted_proxies`` and ``access_log``.
+    """
+    options = (
+        click.option(
+            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
+            envvar="HUB_PORT", show_envvar=True,
+            help="Port to listen on; 0 takes a free one.",
+        ),
+        rate_limit_option,
+        click.option(
+            "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+            help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
+            "address. May be given several times.",
+        ),
+        click.option(
+            "--access-log", metavar="FILE", help="Write a line for each request, in the combined "
+            "format. A file that is moved away is made anew. [default: none]",
+        ),
+    )  # fmt: skip
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def signup_options(command: Callable) -> Callable:

@@ -16,6 +16,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    listening_options,
     mcp_origin_option,
     name_option,
     openid_options,
@@ -33,7 +34,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.web.app import PUBLISH_LIMIT, create_app
 from publisher.write.quotas import Quotas
 from server.app import ReadApp
-from server.listening import address_of, listen, listening_options, run
+from server.listening import address_of, listen, run
 from server.mount import Hub
 from server.throttle import Throttle
 

@@ -10,12 +10,13 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from builder.hosts.rules import MESSAGES
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import RequestError
 from builder.model.missing import reasons
 from builder.model.names import Version
-from builder.model.routes import API, BY_NAME, HTML, JSON, Match, is_publish_url, match_url
+from builder.model.routes import BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.model.settings import Settings
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
@@ -104,9 +105,7 @@ class ReadApp:
         except Exception:
             # The edge of the process: the log gets the cause, the client the envelope.
             log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
-            return error_answer(
-                RequestError("internal_error", "The server failed; try again in a moment.")
-            )
+            return error_answer(RequestError("internal_error", MESSAGES["internal_error"]))
 
     async def _find_body(self, path: str, query: bytes) -> Body:
         """The representation at a URL. Raises RequestError."""
@@ -182,9 +181,7 @@ class ReadApp:
                 "method_not_allowed", "Read this address (GET, HEAD), or publish to it (POST)."
             )
             return error_answer(error, allow=f"{READ_METHODS}, POST")
-        return error_answer(
-            RequestError("method_not_allowed", "This address can be read (GET, HEAD), not written.")
-        )
+        return error_answer(RequestError("method_not_allowed", MESSAGES["method_not_allowed"]))
 
     def _rate_limited(self, wait_seconds: int) -> Answer:
         error = RequestError(
@@ -211,9 +208,7 @@ def _unmatched(path: str) -> RequestError:
             return RequestError("user_not_found", f"There is no user {owner!r}.")
     except RequestError as error:
         return error
-    return RequestError(
-        "not_found", f"There is nothing at this address; {API}/openapi.json lists the endpoints."
-    )
+    return RequestError("not_found", MESSAGES["not_found"])
 
 
 async def _send_pieces(part: FilePart, receive: Receive, send: Send) -> None:

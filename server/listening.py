@@ -4,7 +4,6 @@ import contextlib
 import gc
 import signal
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -18,42 +17,6 @@ from server.connections import Connections, connections_max, raise_open_files_li
 CONNECTIONS_WAITING_MAX = 2048
 # A publication that is under way is answered.
 GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
-
-
-def listening_options(port: int) -> Callable:
-    """Where to listen, whom to limit and where to log it, as ``host``, ``port``, ``rate_limit``,
-    ``trusted_proxies`` and ``access_log``.
-    """
-    options = (
-        click.option(
-            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
-        ),
-        click.option(
-            "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
-            envvar="HUB_PORT", show_envvar=True,
-            help="Port to listen on; 0 takes a free one.",
-        ),
-        click.option(
-            "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-            help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
-        ),
-        click.option(
-            "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-            help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
-            "address. May be given several times.",
-        ),
-        click.option(
-            "--access-log", metavar="FILE", help="Write a line for each request, in the combined "
-            "format. A file that is moved away is made anew. [default: none]",
-        ),
-    )  # fmt: skip
-
-    def decorate(command: Callable) -> Callable:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
-from victim import ask, bystander, hubctl_option, serving
+from victim import BEHIND_PROXY, ask, bystander, hubctl_option, serving
 
 NAMES = 1_100
 NAME_CHARS = 64
@@ -23,7 +23,7 @@ CLIENTS = 4
 
 
 def main() -> None:
-    hubctl = hubctl_option(__doc__.splitlines()[0])
+    hubctl = hubctl_option(__doc__)
     numbers = itertools.count(1)
     chance = random.Random(1)
 
@@ -34,7 +34,7 @@ def main() -> None:
         params = {"name": "get_prompt", "arguments": {"id": f"victim/{name}"}}
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         response, text, seconds = ask(
-            port, "POST", "/mcp", json.dumps(call), Content_Type="application/json",
+            hub.port, "POST", "/mcp", json.dumps(call), Content_Type="application/json",
             X_Forwarded_For=client(),
         )  # fmt: skip
         assert response.status == 200 and "no prompt" in text, text
@@ -42,7 +42,7 @@ def main() -> None:
 
     def search(words: str) -> float:
         path = f"/api/v1/repos?q={quote(words)}"
-        return ask(port, "GET", path, X_Forwarded_For=client())[2]
+        return ask(hub.port, "GET", path, X_Forwarded_For=client())[2]
 
     def names(count: int) -> list[str]:
         return ["".join(chance.choices("ab", k=NAME_CHARS)) for _ in range(count)]
@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in names(NAMES):
             write_prompt(Path(folder, "content/victim", name))
-        with serving(hubctl, folder) as port, ThreadPoolExecutor(CLIENTS) as pool:
+        with serving(hubctl, folder, *BEHIND_PROXY) as hub, ThreadPoolExecutor(CLIENTS) as pool:
             for what, attack, asked in (
                 ("get_prompt of wrong names", get_prompt, names(CALLS)),
                 ("q=a", search, ["a"] * CALLS),
@@ -60,7 +60,7 @@ def main() -> None:
                     took = sorted(pool.map(attack, asked))
                 print(
                     f"{CALLS} times {what}, {CLIENTS} at once: median {took[CALLS // 2]:.3f} s; "
-                    f"the longest search of a bystander took {max(waits, default=0):.3f} s."
+                    f"the longest search of a bystander took {max(waits):.3f} s."
                 )
 
 

@@ -11,7 +11,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from victim import ask, bystander, hubctl_option, serving
+from victim import BEHIND_PROXY, ask, bystander, home_seconds, hubctl_option, serving
 
 CALLS = 4
 CONTENT_CHARS = 100_000
@@ -24,7 +24,7 @@ FRONTS = {
 
 
 def main() -> None:
-    hubctl = hubctl_option(__doc__.splitlines()[0])
+    hubctl = hubctl_option(__doc__)
     numbers = itertools.count(1)
 
     def get_prompt(name: str) -> float:
@@ -33,7 +33,7 @@ def main() -> None:
         params = {"name": "get_prompt", "arguments": arguments}
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         return ask(
-            port, "POST", "/mcp", json.dumps(call), Content_Type="application/json",
+            hub.port, "POST", "/mcp", json.dumps(call), Content_Type="application/json",
             X_Forwarded_For=f"198.18.0.{number}",
         )[2]  # fmt: skip
 
@@ -44,28 +44,28 @@ def main() -> None:
         create = [hubctl, "token", "create", "eve", "--name", "x", *state]
         token = subprocess.check_output(create, text=True).strip()
         with (
-            serving(hubctl, folder, "--rate-limit", "0") as port,
+            serving(hubctl, folder, *BEHIND_PROXY, "--rate-limit", "0") as hub,
             ThreadPoolExecutor(CALLS) as pool,
         ):
             for number, (what, front) in enumerate(FRONTS.items()):
                 path = f"/api/v1/repos/eve/front-{number}/versions"
                 content = f"---\n{front}\n---\nSay {{{{what}}}}."
-                with bystander(lambda: ask(port, "GET", "/")[2]) as waits:
+                with bystander(lambda: home_seconds(hub.port)) as waits:
                     response, _, seconds = ask(
-                        port, "POST", path, json.dumps({"content": content}),
+                        hub.port, "POST", path, json.dumps({"content": content}),
                         Authorization=f"Bearer {token}", Content_Type="application/json",
                     )  # fmt: skip
                 print(
                     f"{what}: published in {seconds:.2f} s, status {response.status}; the longest "
-                    f"GET / of a bystander took {max(waits, default=0):.2f} s."
+                    f"GET / of a bystander took {max(waits):.2f} s."
                 )
                 if response.status != 201:
                     continue
-                with bystander(lambda: ask(port, "GET", "/")[2]) as waits:
+                with bystander(lambda: home_seconds(hub.port)) as waits:
                     took = list(pool.map(get_prompt, [f"front-{number}"] * CALLS))
                 print(
                     f"{what}: {CALLS} times get_prompt took {max(took):.2f} s; the longest GET / "
-                    f"of a bystander took {max(waits, default=0):.2f} s."
+                    f"of a bystander took {max(waits):.2f} s."
                 )
 
 

@@ -5,13 +5,10 @@ on each; tells who was answered then, and after twelve seconds.
 """
 
 import contextlib
-import os
 import socket
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from standing_by import Attacked, options, status_of
+from victim import hubctl_option, serving_samples, status_of
 
 CONNECTIONS = 1_100
 OPEN_FILES = 1_024
@@ -19,8 +16,11 @@ WAIT_SECONDS = 12  # longer than the server waits for a head
 
 
 def main() -> None:
-    hubctl = options(__doc__).hubctl
-    with Attacked(hubctl, OPEN_FILES) as server, contextlib.ExitStack() as stack:
+    hubctl = hubctl_option(__doc__)
+    with (
+        serving_samples(hubctl, open_files=OPEN_FILES) as server,
+        contextlib.ExitStack() as stack,
+    ):
         for _ in range(CONNECTIONS):
             with contextlib.suppress(OSError):
                 address = ("127.0.0.1", server.port)
@@ -29,7 +29,7 @@ def main() -> None:
         print(f"{CONNECTIONS:,} half requests from one address, {OPEN_FILES:,} open files")
         for told, wait_seconds in (("at once", 0), ("later", WAIT_SECONDS)):
             time.sleep(wait_seconds)
-            same, other = (status_of(server, source) for source in ("127.0.0.1", "127.0.0.2"))
+            same, other = (status_of(server.port, source) for source in ("127.0.0.1", "127.0.0.2"))
             print(f"{told}: the same address got {same}, another one {other}")
 
 

@@ -4,12 +4,9 @@ python bench/attacks/headers.py [--hubctl PATH]
 """
 
 import contextlib
-import os
 import socket
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from standing_by import Attacked, memory_mib, options, slowest_seconds
+from victim import Victim, bystander, home_seconds, hubctl_option, memory_mib, serving_samples
 
 # Answered by the Flask side, for which headers of one name are joined.
 START = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
@@ -18,22 +15,22 @@ SECONDS_MAX = 240
 
 
 def main() -> None:
-    with Attacked(options(__doc__).hubctl) as server:
+    with serving_samples(hubctl_option(__doc__)) as server:
         for told, parts in (
             ("400,000 headers of 5 bytes", [b"x:a\r\n" * 1000] * 400),
             # Other names, so that none are joined.
             ("40 MB of headers", [b"x%d: %b\r\n" % (n, b"a" * 980) for n in range(40_000)]),
             ("one header of 30 MB", [b"x: ", *[b"a" * 65536] * (30 * MB // 65536), b"\r\n"]),
         ):
-            with slowest_seconds(server) as slowest:
+            with bystander(lambda: home_seconds(server.port)) as waits:
                 answer = send(server, parts)
             print(
-                f"{told}: {answer}; bystander's longest GET / {slowest[0]:.2f} s; "
+                f"{told}: {answer}; bystander's longest GET / {max(waits):.2f} s; "
                 f"server at most {memory_mib(server.pid)} MiB"
             )
 
 
-def send(server: Attacked, parts: list[bytes]) -> str:
+def send(server: Victim, parts: list[bytes]) -> str:
     with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(START)

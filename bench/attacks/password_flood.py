@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlencode
 
-from victim import ask, bystander, hubctl_option, serving
+from victim import BEHIND_PROXY, ask, bystander, hubctl_option, serving
 
 CONNECTIONS = 40
 SECONDS = 15
@@ -25,7 +25,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def main() -> None:
-    hubctl = hubctl_option(__doc__.splitlines()[0])
+    hubctl = hubctl_option(__doc__)
     numbers = itertools.count(1)
     turn = threading.Lock()
 
@@ -38,12 +38,18 @@ def main() -> None:
     def sign_in(cookie: str, csrf: str) -> tuple[int, float]:
         form = urlencode({"csrf_token": csrf, "handle": "nobody", "password": "wrong"})
         response, _, seconds = ask(
-            port, "POST", LOGIN, form, Cookie=cookie, Content_Type=FORM, X_Forwarded_For=address()
+            hub.port,
+            "POST",
+            LOGIN,
+            form,
+            Cookie=cookie,
+            Content_Type=FORM,
+            X_Forwarded_For=address(),
         )
         return response.status, seconds
 
     def visit() -> tuple[str, str]:
-        response, page, _ = ask(port, "GET", LOGIN, X_Forwarded_For=address())
+        response, page, _ = ask(hub.port, "GET", LOGIN, X_Forwarded_For=address())
         cookie = response.headers["Set-Cookie"].partition(";")[0]
         return cookie, re.search(r'name="csrf_token" value="([^"]+)"', page)[1]
 
@@ -58,13 +64,13 @@ def main() -> None:
 
     def exchange() -> float:
         headers = {"Content_Type": "application/json", "X_Forwarded_For": address()}
-        return ask(port, "POST", TOKENS, "{}", **headers)[2]
+        return ask(hub.port, "POST", TOKENS, "{}", **headers)[2]
 
     statuses: collections.Counter[int] = collections.Counter()
     seen: list[tuple[int, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "content").mkdir()
-        with serving(hubctl, folder) as port, ThreadPoolExecutor(CONNECTIONS) as pool:
+        with serving(hubctl, folder, *BEHIND_PROXY) as hub, ThreadPoolExecutor(CONNECTIONS) as pool:
             visitor = visit()
             with bystander(look) as signs_in, bystander(exchange) as exchanges:
                 list(pool.map(flood, [time.monotonic() + SECONDS] * CONNECTIONS))

@@ -74,7 +74,7 @@ def changed(pair: Pair, chance: random.Random) -> Pair:
 
 
 def main() -> None:
-    python = str(Path(hubctl_option(__doc__.splitlines()[0])).with_name("python"))
+    python = str(Path(hubctl_option(__doc__)).with_name("python"))
     chance = random.Random(1)
     with subprocess.Popen(
         [python, "-c", WORKER], cwd="/", text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE

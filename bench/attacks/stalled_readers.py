@@ -6,11 +6,9 @@ python bench/attacks/stalled_readers.py [--hubctl PATH]
 import contextlib
 import os
 import socket
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from standing_by import Attacked, memory_mib, options, slowest_seconds
+from victim import bystander, home_seconds, hubctl_option, memory_mib, serving_samples
 
 READERS = 30
 PAGE_BYTES = 56_000_000
@@ -18,11 +16,12 @@ HOLD_SECONDS = 15
 
 
 def main() -> None:
-    with Attacked(options(__doc__).hubctl) as server, contextlib.ExitStack() as stack:
+    hubctl = hubctl_option(__doc__)
+    with serving_samples(hubctl) as server, contextlib.ExitStack() as stack:
         with open(f"{server.site}/api/v1/catalogue.jsonl", "wb") as file:
             file.write(os.urandom(PAGE_BYTES // 8) * 8)
         before = memory_mib(server.pid)
-        with slowest_seconds(server) as slowest:
+        with bystander(lambda: home_seconds(server.port)) as waits:
             for _ in range(READERS):
                 connection = stack.enter_context(socket.socket())
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -32,7 +31,7 @@ def main() -> None:
         print(
             f"{READERS} readers of {PAGE_BYTES // 1_000_000} MB that take nothing: server "
             f"{before} -> {memory_mib(server.pid)} MiB; bystander's longest GET / "
-            f"{slowest[0]:.2f} s"
+            f"{max(waits):.2f} s"
         )
 
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, Row, row_for, rules_digest
 from builder.deploy.order import (
     Delete,
@@ -13,6 +14,7 @@ from builder.deploy.order import (
     is_certain,
     key_count,
     keys_of,
+    match_key,
 )
 from builder.deploy.parallel import in_parallel
 from builder.deploy.snapshot import Taken
@@ -65,8 +67,7 @@ def current_files(
         return {}
     counts: dict[tuple[str, str, str], int] = {}
     for row in rows:
-        is_wanted = row.key == row.file or not options.files_only
-        if is_wanted and remote.get(row.key) == row.remote and _has_rules(row):
+        if _is_wanted(row, options) and remote.get(row.key) == row.remote and _has_rules(row):
             of_file = row.route, row.file, row.mark
             counts[of_file] = counts.get(of_file, 0) + 1
     return {
@@ -74,6 +75,10 @@ def current_files(
         for (route, file, mark), count in counts.items()
         if count == key_count(BY_NAME[route], files_only=options.files_only)
     }
+
+
+def _is_wanted(row: Row, options: Options) -> bool:
+    return row.key == row.file or not options.files_only
 
 
 def _has_rules(row: Row) -> bool:
@@ -85,16 +90,14 @@ def make_plan(
     taken: Taken,
     remote: Mapping[str, str],
     manifest: Manifest,
+    destination: Destination,
     options: Options,
-    holds: Callable[[Put], bool],
-    match_key: Callable[[str], Match | None],
     progress: Progress,
 ) -> Plan:
     """Find out what has to be done, reading the files that are not known to be current.
 
-    ``holds``: whether the destination has the very bytes and headers under a key, for objects of
-    which nothing is remembered. What turns out to be current is remembered. ``match_key``: the row
-    of the table that a key at the destination can be of.
+    The destination is asked about objects of which nothing is remembered. What turns out to be
+    current is remembered.
     """
     current_keys = _keys_of_current(manifest, taken, options)
     tasks = []
@@ -107,7 +110,7 @@ def make_plan(
             unknown += 1
     puts: list[Put] = []
     keys = set(current_keys)
-    examined = in_parallel(lambda task: _examine(task, options, holds), tasks, options.jobs)
+    examined = in_parallel(lambda task: _examine(task, destination, options), tasks, options.jobs)
     for done, results in enumerate(examined):
         progress("Comparing files", done, len(tasks))
         for put, is_current in results:
@@ -117,7 +120,9 @@ def make_plan(
                 manifest.put(row_for(put, put.old))
             else:
                 puts.append(put)
-    deletes, foreign = _find_lost(remote, keys, manifest, match_key)
+    # Where no URL is a key, what has such a name is somebody else's.
+    find = match_file if destination.has_rules else match_key
+    deletes, foreign = _find_lost(remote, keys, manifest, find)
     return Plan(
         list(groups(puts, deletes if options.delete else [])),
         keys,
@@ -132,9 +137,7 @@ def _keys_of_current(manifest: Manifest, taken: Taken, options: Options) -> set[
     return {
         row.key
         for row in manifest.rows()
-        if row.file in taken.marks
-        and row.file not in taken.copies
-        and (row.key == row.file or not options.files_only)
+        if row.file in taken.marks and row.file not in taken.copies and _is_wanted(row, options)
     }
 
 
@@ -155,7 +158,7 @@ def _task(
     return _Task(match, copy, mark, [(key, manifest.row(key), remote.get(key)) for key in keys])
 
 
-def _examine(task: _Task, options: Options, holds: Callable[[Put], bool]) -> list[tuple[Put, bool]]:
+def _examine(task: _Task, destination: Destination, options: Options) -> list[tuple[Put, bool]]:
     try:
         with open(task.copy, "rb") as file:
             md5 = hashlib.file_digest(file, "md5").digest()
@@ -173,7 +176,7 @@ def _examine(task: _Task, options: Options, holds: Callable[[Put], bool]) -> lis
         elif row and row.remote == old and _has_rules(row):
             is_current = row.md5 == md5
         else:
-            is_current = holds(put)
+            is_current = destination.holds(put)
         results.append((put, is_current))
     return results
 
@@ -182,16 +185,19 @@ def _find_lost(
     remote: Mapping[str, str],
     keys: set[str],
     manifest: Manifest,
-    match_key: Callable[[str], Match | None],
+    find: Callable[[str], Match | None],
 ) -> tuple[list[Delete], int]:
-    """The objects that were the site's and are no more, and how many never were."""
+    """The objects that were the site's and are no more, and how many never were.
+
+    ``find``: the row of the table that a key can be of.
+    """
     deletes = []
     foreign = 0
     sorted_keys = sorted(remote)
     for key, mark in remote.items():
         if key in keys:
             continue
-        row, found = manifest.row(key), match_key(key)
+        row, found = manifest.row(key), find(key)
         if row and row.remote == mark:
             deletes.append(Delete(key, BY_NAME.get(row.route)))
         elif found and is_certain(found, sorted_keys):

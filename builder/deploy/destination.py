@@ -43,15 +43,28 @@ class Destination(Protocol):
         """Let connections go."""
 
 
+class Nowhere(Destination):
+    """A destination with nothing there, for dry runs: the plan has the whole site."""
+
+    identity = "nowhere"
+    has_rules = False
+
+    def list(self) -> Iterator[tuple[str, str]]:
+        return iter(())
+
+
 def open_destination(
-    name: str, *, jobs: int, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
+    name: str | None, *, jobs: int, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
 ) -> Destination:
-    """The destination that people mean by a name: ``s3://bucket/prefix``, or a folder's path.
+    """The destination that people mean by a name: ``s3://bucket/prefix``, a folder's path, or
+    None for ``Nowhere``.
 
     ``endpoint_url``: where S3 is spoken; by default what the client library finds
     (AWS_ENDPOINT_URL, the user's files), in the end AWS. ``apart_from``: folders that must not
     hold the destination, nor lie in it. Raises OperatorError.
     """
+    if name is None:
+        return Nowhere()
     if name.startswith("s3://"):
         from builder.deploy.bucket import Bucket  # an optional library, and a slow one
 

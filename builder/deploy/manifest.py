@@ -127,12 +127,6 @@ class Manifest:
     def forget(self, key: str) -> None:
         self._write("DELETE FROM object WHERE key = ?", (key,))
 
-    def copy(self, other: "Manifest") -> None:
-        """Become the same as another."""
-        with _explained(self._path):
-            other.commit()
-            other._db.backup(self._db)
-
     def commit(self) -> None:
         with _explained(self._path):
             if self._db.in_transaction:

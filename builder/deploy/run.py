@@ -12,11 +12,10 @@ from builder.deploy import snapshot
 from builder.deploy.compare import Options, Plan, current_files, make_plan
 from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
-from builder.deploy.order import Delete, Put, match_key
+from builder.deploy.order import Delete, Put
 from builder.deploy.parallel import in_parallel
 from builder.model.errors import OperatorError
 from builder.model.progress import Progress
-from builder.model.routes import match_file
 
 SHOWN_KEYS = 10
 
@@ -66,12 +65,7 @@ def deploy(
         try:
             known = current_files(manifest.rows(), remote, options)
             taken = snapshot.take(site, state, kept, known, lambda: on_wait("build"))
-            plan = make_plan(
-                taken, remote, manifest, options, destination.holds,
-                # Where no URL is a key, what has such a name is somebody else's.
-                match_file if destination.has_rules else match_key,
-                progress,
-            )  # fmt: skip
+            plan = make_plan(taken, remote, manifest, destination, options, progress)
             on_plan(plan)
             if not options.dry:
                 _carry_out(plan, taken.copies, remote, manifest, destination, options, progress)

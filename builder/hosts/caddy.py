@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from builder.hosts.rules import (
     ACCOUNT_UNAVAILABLE,
+    LIST_DEFAULTS,
     TEXT_MEDIA,
     HostedSite,
     envelope,
@@ -35,12 +36,11 @@ from builder.model.routes import (
     PUBLISH_PATTERN,
     QUERY_CHARS_MAX,
     ROUTES,
-    SORTS,
     TEXT,
     TRUSTED_URL,
     Route,
 )
-from builder.model.settings import Settings, parse_base_url
+from builder.model.settings import parse_base_url
 
 FILE = "Caddyfile"
 PROGRAM = "caddy"
@@ -90,8 +90,8 @@ def folder(site: HostedSite) -> str:
 
 def files(site: HostedSite) -> dict[str, str]:
     """The configuration, by file name. Raises OperatorError for what it cannot hold."""
-    base = Settings(base_url=parse_base_url(site.base_url)).base_path
-    escaped_base = re.escape(base)
+    site = site._replace(base_url=parse_base_url(site.base_url))
+    base = site.base_path
     listen = _parse_listen(site.listen)
     for place in (site.out, site.state, *(site.certificate or ())):
         _check_path(place)
@@ -105,44 +105,73 @@ def files(site: HostedSite) -> dict[str, str]:
         logs_clients=not site.trusted_proxies or _logs_clients(),
         logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
         address=_address(listen, bool(site.certificate)), listen=listen,
-        base_pattern=escaped_base,
+        base_pattern=re.escape(base),
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
-        status=STATUS, errors=_ERRORS, retry_seconds=answer_headers.RETRY_SECONDS,
-        # Headers
+        status=STATUS, errors=_ERRORS,
         cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
-        headers=header_lines(answer_headers.SAFETY + answer_headers.CORS),
-        page_headers=header_lines(answer_headers.PAGE_SAFETY),
-        preflight_headers=header_lines(answer_headers.PREFLIGHT),
-        read_methods=answer_headers.READ_METHODS,
-        packed_media=TEXT_MEDIA,
-        gzip_bytes_min=answer_headers.GZIP_BYTES_MIN,
-        # Reads
-        rows=list(_rows(base)), not_found_file=f"/{BY_NAME['not_found_page'].file}",
-        missing=[
-            (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.reasons(route))
-            for route in ROUTES if route.is_api and "{" in route.file
-        ],
-        found=lambda template: _filled(template, "{{re.of.{}}}"),
-        wrong_names=_wrong_names(escaped_base),
-        unversioned=escaped_base + _pattern(BY_NAME["versions"].url) + "/[^/]+(?:/[^/]*)?",
-        # Queries
-        parameters=_parameters(), impossible=_impossible(),
-        repos_url=base + BY_NAME["repos"].url,
-        list_url=base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
-        tag_list_url=base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
-        raw=escaped_base + _pattern(BY_NAME["raw"].url),
-        version_raw_url=base + BY_NAME["version_raw"].url_for(
-            owner="{re.raw.owner}", name="{re.raw.name}", version="{asked_version}"
-        ),
-        # The service
-        service_urls=[base + url for url in (*MCP_URLS, HEALTH_URL)],
-        publish=escaped_base + PUBLISH_PATTERN,
-        trusted_url=base + TRUSTED_URL,
-        account=escaped_base + ACCOUNT_PATTERN,
-        account_headers=header_lines(answer_headers.SAFETY),
-        account_unavailable=f"`{ACCOUNT_UNAVAILABLE}`",
+        **_headers(),
+        **_reads(base),
+        **_queries(base),
+        **_service(base),
     )  # fmt: skip
     return {FILE: text}
+
+
+def _headers() -> dict[str, object]:
+    """The template's values for the headers of answers."""
+    return {
+        "headers": header_lines(answer_headers.SAFETY + answer_headers.CORS),
+        "page_headers": header_lines(answer_headers.PAGE_SAFETY),
+        "account_headers": header_lines(answer_headers.SAFETY),
+        "preflight_headers": header_lines(answer_headers.PREFLIGHT),
+        "read_methods": answer_headers.READ_METHODS,
+        "retry_seconds": answer_headers.RETRY_SECONDS,
+        "packed_media": TEXT_MEDIA,
+        "gzip_bytes_min": answer_headers.GZIP_BYTES_MIN,
+    }
+
+
+def _reads(base: str) -> dict[str, object]:
+    """The template's values for what is answered from files, and why one may be missing."""
+    return {
+        "rows": list(_rows(base)),
+        "not_found_file": f"/{BY_NAME['not_found_page'].file}",
+        "missing": [
+            (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.reasons(route))
+            for route in ROUTES
+            if route.is_api and "{" in route.file
+        ],
+        "found": lambda template: _filled(template, "{{re.of.{}}}"),
+        "wrong_names": _wrong_names(re.escape(base)),
+        "unversioned": re.escape(base) + _pattern(BY_NAME["versions"].url) + "/[^/]+(?:/[^/]*)?",
+    }
+
+
+def _queries(base: str) -> dict[str, object]:
+    """The template's values for what is asked with a query."""
+    return {
+        "parameters": _parameters(),
+        "impossible": _impossible(),
+        "repos_url": base + BY_NAME["repos"].url,
+        "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
+        "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
+        "raw": re.escape(base) + _pattern(BY_NAME["raw"].url),
+        "version_raw_url": base
+        + BY_NAME["version_raw"].url_for(
+            owner="{re.raw.owner}", name="{re.raw.name}", version="{asked_version}"
+        ),
+    }
+
+
+def _service(base: str) -> dict[str, object]:
+    """The template's values for what `hubctl serve` answers."""
+    return {
+        "service_urls": [base + url for url in (*MCP_URLS, HEALTH_URL)],
+        "publish": re.escape(base) + PUBLISH_PATTERN,
+        "trusted_url": base + TRUSTED_URL,
+        "account": re.escape(base) + ACCOUNT_PATTERN,
+        "account_unavailable": f"`{ACCOUNT_UNAVAILABLE}`",
+    }
 
 
 def warning(site: HostedSite) -> str | None:
@@ -217,13 +246,12 @@ def _parameters() -> dict[str, _Parameter]:
         ],
         "q": [(rf"=[^&%]{{{QUERY_CHARS_MAX + 1}}}", "WRONG"), ("=[^&]", "ASK")],
     }
-    defaults = {"sort": SORTS[0], "page": "1"}
     found = {}
     for name in PARAMETERS:
         rows = special.get(name, [])
         if name in GRAMMAR:
             rows = [*rows, (f"=({GRAMMAR[name]})(?:&|$)", "${1}"), ("=[^&]*%", "ASK")]
-        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], defaults.get(name, ""))
+        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], LIST_DEFAULTS.get(name, ""))
     return found
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from builder.hosts.rules import HostedSite, header_lines
+from builder.hosts.rules import LIST_DEFAULTS, HostedSite, header_lines
 from builder.model.answer_headers import CORS, PAGE_SAFETY, SAFETY
-from builder.model.routes import BY_NAME, CACHE_CONTROL, ROUTES, SORTS, Route
+from builder.model.routes import BY_NAME, CACHE_CONTROL, ROUTES, Route
 
 # Netlify tells these by their extension as we do.
 _KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")
@@ -71,11 +71,10 @@ def files(site: HostedSite) -> dict[str, str]:
 
 def _lists() -> Iterator[tuple[str, str]]:
     """Queries of lists, those with most parameters first, since others in a query do not matter."""
-    defaults = {"sort": SORTS[0], "page": "1"}
     for count in (3, 2, 1):
         for given in combinations(("tag", "sort", "page"), count):
             route = BY_NAME["tag_list" if "tag" in given else "list"]
-            values = defaults | {key: f":{key}" for key in given}
+            values = LIST_DEFAULTS | {key: f":{key}" for key in given}
             query = " ".join(f"{key}=:{key}" for key in given)
             yield f"{BY_NAME['repos'].url} {query}", route.file_for(**values)
 

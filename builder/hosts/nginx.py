@@ -9,6 +9,7 @@ from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
     ACCOUNT_UNAVAILABLE,
     BAD_REQUEST,
+    LIST_DEFAULTS,
     NO_QUERIES,
     TEXT_MEDIA,
     HostedSite,
@@ -36,7 +37,6 @@ from builder.model.routes import (
     PARAMETERS_MAX,
     PUBLISH_PATTERN,
     ROUTES,
-    SORTS,
     TEXT,
     TRUSTED_URL,
     Route,
@@ -89,6 +89,33 @@ def files(site: HostedSite) -> dict[str, str]:
     """The configuration, by file name. Raises OperatorError for what it cannot hold."""
     for path in (site.out, site.state, *(site.certificate or ())):
         _check(path)
+    text = fill(
+        "nginx.conf.jinja",
+        site=site,
+        base=site.base_path,
+        folder=folder(site),
+        # All of IPv6 has IPv4 in it.
+        listen=f"{site.listen} ipv6only=off" if site.listen.startswith("[::]:") else site.listen,
+        cache=CACHE_CONTROL,
+        json=JSON,
+        html=HTML,
+        plain_text=TEXT,
+        envelope=envelope,
+        path=_path,
+        text=_text,
+        variables=_variables,
+        file=lambda template: f"{site.out}/{_variables(template)}",
+        **_reads(site),
+        **_queries(site),
+        **_service(site.base_path),
+        **_header_values(site.reads_per_minute),
+        **_limits_and_errors(site.reads_per_minute),
+    )
+    return {FILE: text}
+
+
+def _reads(site: HostedSite) -> dict[str, object]:
+    """The template's values for what is answered from files."""
     base = site.base_path
     places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
     # Those with a query, and the one that is a folder's.
@@ -99,79 +126,82 @@ def files(site: HostedSite) -> dict[str, str]:
     plain = [place for place in places if place not in (lists, raw, home)]
     # A file's own path has no query.
     plain.append(raw._replace(where=raw.where.replace(_TEXT, _TEXT[:-1])))
-    raw = raw._replace(where=raw.where.replace(_TEXT, ""))
-    tag = value_pattern("tag")
+    return {
+        "home": dict.fromkeys((f"{base}/", base or "/")),
+        "lists": lists,
+        "raw": raw._replace(where=raw.where.replace(_TEXT, "")),
+        "not_found_page": next(place for place in places if place.route.name == "not_found_page"),
+        # They exclude each other; what is read most is looked for first.
+        "api": sorted(
+            (place for place in plain if place.route.is_api),
+            key=lambda place: place.route.scope not in ("repo", "version"),
+        ),
+        "pages": [place for place in plain if not place.route.is_api],
+        "slashes": _slashes(site, base),
+        "missing": [("", reasons(BY_NAME["hub"]))]
+        + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
+    }
+
+
+def _queries(site: HostedSite) -> dict[str, object]:
+    """The template's values for what is asked with a query."""
+    base, tag = site.base_path, value_pattern("tag")
     ask = _ASK if site.upstream else "no_queries"
-    limit = site.reads_per_minute
-    common = [("Cache-Control", "$cache"), *_headers(answer_headers.CORS + answer_headers.SAFETY)]
+    return {
+        "grammar": {parameter: value_pattern(parameter) for parameter in GRAMMAR},
+        "odd_queries": [
+            (pattern, ask if place == _ASK else place) for pattern, place in _ODD_QUERIES
+        ],
+        "ask": ask,
+        "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
+        "asked": LIST_DEFAULTS | {"tag": "", "version": ""},
+        "list": base + _variables(BY_NAME["list"].url, "asked_"),
+        "tag_list": base + _variables(BY_NAME["tag_list"].url, "asked_"),
+        "version_raw": base
+        + _variables(BY_NAME["version_raw"].url).replace("$version", "$asked_version"),
+    }
+
+
+def _service(base: str) -> dict[str, object]:
+    """The template's values for what `hubctl serve` answers."""
+    return {
+        "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
+        "service_urls": [*MCP_URLS, HEALTH_URL, TRUSTED_URL],
+        "publish": re.escape(base) + PUBLISH_PATTERN,
+        "trusted": re.escape(base + TRUSTED_URL),
+        "account": [f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
+        # A line break is a character like others.
+        "account_pattern": f"(?s:{re.escape(base)}{ACCOUNT_PATTERN})",
+    }
+
+
+def _header_values(limit: int) -> dict[str, object]:
+    """The template's values for the headers of answers."""
+    common = _common_headers()
     # Of pages alone.
     safety = [
         (header, "$" + header.lower().replace("-", "_"), value)
         for header, value in header_lines(answer_headers.PAGE_SAFETY)
     ]
-    text = fill(
-        "nginx.conf.jinja",
-        site=site,
-        # All of IPv6 has IPv4 in it.
-        listen=f"{site.listen} ipv6only=off" if site.listen.startswith("[::]:") else site.listen,
-        base=base,
-        folder=folder(site),
-        cache=CACHE_CONTROL,
-        json=JSON,
-        html=HTML,
-        plain_text=TEXT,
-        envelope=envelope,
-        path=_path,
-        text=_text,
-        variables=_variables,
-        file=lambda template: f"{site.out}/{_variables(template)}",
-        # Reads
-        home=dict.fromkeys((f"{base}/", base or "/")),
-        lists=lists,
-        raw=raw,
-        not_found_page=next(place for place in places if place.route.name == "not_found_page"),
-        # They exclude each other; what is read most is looked for first.
-        api=sorted(
-            (place for place in plain if place.route.is_api),
-            key=lambda place: place.route.scope not in ("repo", "version"),
-        ),
-        pages=[place for place in plain if not place.route.is_api],
-        slashes=_slashes(site, base),
-        missing=[("", reasons(BY_NAME["hub"]))]
-        + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
-        # Queries
-        grammar={parameter: value_pattern(parameter) for parameter in GRAMMAR},
-        odd_queries=[(pattern, ask if place == _ASK else place) for pattern, place in _ODD_QUERIES],
-        ask=ask,
-        tags=f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
-        asked={"sort": SORTS[0], "page": "1", "tag": "", "version": ""},
-        list=base + _variables(BY_NAME["list"].url, "asked_"),
-        tag_list=base + _variables(BY_NAME["tag_list"].url, "asked_"),
-        version_raw=base
-        + _variables(BY_NAME["version_raw"].url).replace("$version", "$asked_version"),
-        # The service
-        mcp=f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
-        service_urls=[*MCP_URLS, HEALTH_URL, TRUSTED_URL],
-        publish=re.escape(base) + PUBLISH_PATTERN,
-        trusted=re.escape(base + TRUSTED_URL),
-        account=[f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
-        # A line break is a character like others.
-        account_pattern=f"(?s:{re.escape(base)}{ACCOUNT_PATTERN})",
-        # Headers
-        safety=safety,
-        api_headers=[*common, *_policy(limit)],
-        page_headers=[*common, *((header, variable) for header, variable, _ in safety)],
-        preflight_headers=[*common, *_headers(answer_headers.PREFLIGHT)],
-        gzip_types=TEXT_MEDIA,
-        gzip_bytes_min=answer_headers.GZIP_BYTES_MIN,
-        # Limits and errors
-        limit=limit,
-        clients=_CLIENTS,
-        status=STATUS,
-        errors=_errors(limit, common),
-        account_errors=_account_errors(),
-    )
-    return {FILE: text}
+    return {
+        "safety": safety,
+        "api_headers": [*common, *_policy(limit)],
+        "page_headers": [*common, *((header, variable) for header, variable, _ in safety)],
+        "preflight_headers": [*common, *_headers(answer_headers.PREFLIGHT)],
+        "gzip_types": TEXT_MEDIA,
+        "gzip_bytes_min": answer_headers.GZIP_BYTES_MIN,
+    }
+
+
+def _limits_and_errors(limit: int) -> dict[str, object]:
+    """The template's values for who is refused, and how."""
+    return {
+        "limit": limit,
+        "clients": _CLIENTS,
+        "status": STATUS,
+        "errors": _errors(limit),
+        "account_errors": _account_errors(),
+    }
 
 
 def _places(site: HostedSite, base: str, rule: Rule) -> list[Place]:
@@ -192,10 +222,9 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
     ]
 
 
-def _errors(
-    limit: int, common: list[tuple[str, str]]
-) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
+def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
+    common = _common_headers()
     read_or_publish = f"{answer_headers.READ_METHODS}, POST"
     for code in ("invalid_parameter", "invalid_version"):
         yield code, code, [*common, *_policy(limit)], ""
@@ -228,6 +257,10 @@ def _account_errors() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     common = [("Cache-Control", "$cache"), *_headers(answer_headers.SAFETY)]
     yield "account_too_large", "content_too_large", common, ACCOUNT_TOO_LARGE
     yield "account_unavailable", "unavailable", [*common, _RETRY], ACCOUNT_UNAVAILABLE
+
+
+def _common_headers() -> list[tuple[str, str]]:
+    return [("Cache-Control", "$cache"), *_headers(answer_headers.CORS + answer_headers.SAFETY)]
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

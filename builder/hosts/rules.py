@@ -28,6 +28,9 @@ from builder.render import envelopes
 # What is worth compressing.
 TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})
 
+# What a list's parameters are where they are not given.
+LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
+
 # What a host says itself where it cannot go into details; why a file is missing is in `missing`.
 MESSAGES = {
     "invalid_name": "Names of owners and repos are lower case: a-z, 0-9 and single hyphens "

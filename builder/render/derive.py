@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from builder.model import records
 from builder.model.names import Version
@@ -18,6 +18,8 @@ from builder.model.settings import Settings
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
+
+Part = TypeVar("Part", records.VersionEntry, records.RepoSummary, records.CatalogueLine)
 
 
 class Links(NamedTuple):
@@ -71,9 +73,7 @@ def version_record(stored: Stored, previous: Version | None, links: Links) -> re
 
 def version_entry(version: records.Version) -> records.VersionEntry:
     """The version in its repo's list."""
-    return records.VersionEntry(
-        *(getattr(version, field) for field in records.VersionEntry.__struct_fields__)
-    )
+    return _part(records.VersionEntry, version)
 
 
 def repo_record(
@@ -108,16 +108,16 @@ def repo_record(
 
 def repo_summary(repo: records.Repo) -> records.RepoSummary:
     """The repo in a list."""
-    return records.RepoSummary(
-        *(getattr(repo, field) for field in records.RepoSummary.__struct_fields__)
-    )
+    return _part(records.RepoSummary, repo)
 
 
 def catalogue_line(repo: records.Repo) -> records.CatalogueLine:
     """The repo in ``catalogue.jsonl``."""
-    return records.CatalogueLine(
-        *(getattr(repo, field) for field in records.CatalogueLine.__struct_fields__)
-    )
+    return _part(records.CatalogueLine, repo)
+
+
+def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:
+    return kind(*(getattr(whole, field) for field in kind.__struct_fields__))
 
 
 def user_record(

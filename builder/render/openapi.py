@@ -7,6 +7,7 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.routes import (
+    CHARS_MAX,
     GRAMMAR,
     JSON,
     PUBLISH_URL,
@@ -57,9 +58,6 @@ _PUBLISH_HEADERS = {
     },
 }
 _PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version",)}
-_CHARS_MAX = {
-    "owner": names.OWNER_CHARS_MAX, "name": names.REPO_CHARS_MAX, "tag": names.TAG_CHARS_MAX,
-}  # fmt: skip
 
 
 def document(settings: Settings) -> bytes:
@@ -149,10 +147,7 @@ def _publish_operation() -> dict[str, Any]:
             *({"name": name, "in": "header", "required": False, "schema": schema}
               for name, schema in _PUBLISH_HEADERS.items()),
         ],
-        "requestBody": {
-            "required": True,
-            "content": {JSON: {"schema": _reference(records.Draft)}},
-        },
+        "requestBody": _body(records.Draft),
         "responses": {
             "201": {
                 **done,
@@ -175,10 +170,7 @@ def _trusted_operation() -> dict[str, Any]:
         "An ID token counts once, and what it is exchanged for publishes for a quarter of an hour. "
         "For `OWNER/*` the token is good for all repos of the owner that trust the job.",
         "parameters": [],
-        "requestBody": {
-            "required": True,
-            "content": {JSON: {"schema": _reference(records.TrustedExchange)}},
-        },
+        "requestBody": _body(records.TrustedExchange),
         "responses": {
             "200": {
                 "description": "A token, which nothing can tell again",
@@ -199,7 +191,7 @@ def _path_parameters(url: str) -> list[dict[str, Any]]:
             "schema": {
                 "type": "string",
                 "pattern": f"^(?:{GRAMMAR[field]})$",
-                **({"maxLength": _CHARS_MAX[field]} if field in _CHARS_MAX else {}),
+                **({"maxLength": CHARS_MAX[field]} if field in CHARS_MAX else {}),
             },
         }
         for field in re.findall(r"\{(\w+)\}", url)
@@ -224,6 +216,10 @@ def _schema(route: Route) -> dict[str, Any]:
 
 def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _body(kind: type) -> dict[str, Any]:
+    return {"required": True, "content": {JSON: {"schema": _reference(kind)}}}
 
 
 def _reference(kind: type) -> dict[str, str]:

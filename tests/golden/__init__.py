@@ -2,13 +2,20 @@
 
 ``content`` is written by hand and holds what goes wrong easily: markup in every field, a byte
 order mark, CRLF, no final newline, front matter, other scripts. ``site`` is what a build makes
-of it, byte for byte; its ``assets`` are those of the source. After a wanted change
+of it, byte for byte, but for what repeats its source. After a wanted change
 ``python -m tests.golden`` makes it again; read the difference before you commit it.
 """
 
 import os
+from pathlib import Path
 
+import msgspec
+
+from builder.model.errors import STATUS
+from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
+from builder.render import api_page, openapi, shell_client
+from builder.render.pages import ASSETS, pages_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTENT = f"{HERE}/content"
@@ -18,3 +25,28 @@ SITE = f"{HERE}/site"
 def golden_settings(out: str, state: str) -> Settings:
     """A base URL with a path, so that a link that forgets it shows."""
     return Settings(CONTENT, out, state, "https://example.org/prompts", "Golden Hub")
+
+
+def from_sources(settings: Settings) -> dict[str, bytes]:
+    """The files of the site that repeat a source, made from it: a copy would say nothing new."""
+    document = openapi.document(settings)
+    api = api_page.describe(msgspec.json.decode(document), STATUS)
+    client = shell_client.release(settings.base_url)
+    files = {
+        "openapi": document,
+        "api_page": pages_of(settings).render("docs.html", api=api),
+        "client": client.script,
+        "client_release": client.script,
+        "client_checksum": client.checksum,
+    }
+    texts = {
+        BY_NAME["version_raw"].file_for(
+            owner=path.parts[-3], name=path.parts[-2], version=path.stem
+        ): path.read_bytes()
+        for path in Path(CONTENT).glob("*/*/*.md")
+    }
+    return (
+        {BY_NAME[name].file: data for name, data in files.items()}
+        | {f"assets/{path.name}": path.read_bytes() for path in Path(ASSETS).iterdir()}
+        | texts
+    )

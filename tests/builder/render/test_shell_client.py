@@ -3,15 +3,12 @@
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 
-import pytest
-
-from builder.model.errors import OperatorError
+import builder
 from builder.model.routes import CLIENT_VERSION
 from builder.model.settings import Settings
-from builder.pipeline import build as build_module
 from builder.render import shell_client
 from tests.support.catalogues import build_files
 from tests.support.servers import PROJECT, Server, clean_environment
@@ -33,34 +30,23 @@ def test_the_version_is_the_path_s(small: Settings) -> None:
     assert told.stdout == f"hub {CLIENT_VERSION}\n"
 
 
-@pytest.fixture
-def other_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where another client is looked for; no file is there."""
-    remembered = (shell_client.read_source, build_module._code_digest)
-    monkeypatch.setattr(shell_client, "CLIENT", str(tmp_path / "other"))
-    for function in remembered:
-        function.cache_clear()
-    yield tmp_path / "other"
-    for function in remembered:
-        function.cache_clear()
+def test_a_changed_client_is_released(small: Settings, tmp_path: Path) -> None:
+    """Built by a copy of the builder, since it is the installed file that changes."""
+    shutil.copytree(Path(builder.__file__).parent, tmp_path / "builder")
+    client = tmp_path / "builder" / Path(shell_client.CLIENT).relative_to(PROJECT / "builder")
 
+    def released() -> bytes:
+        script = f"from builder.model.settings import Settings; build({small!r}, index=False)"
+        subprocess.run(
+            [sys.executable, "-c", f"from builder.pipeline.build import build; {script}"],
+            cwd=tmp_path, check=True, env=clean_environment(PYTHONPATH=str(tmp_path)),
+        )  # fmt: skip
+        return Path(small.out, "cli", "hub").read_bytes()
 
-def test_a_changed_client_is_released(small: Settings, other_client: Path) -> None:
-    shutil.copy(PROJECT / "cli" / "hub", other_client)
-    build_files(small)
-    with other_client.open("ab") as file:
+    script = released()
+    with client.open("ab") as file:
         file.write(b"# more\n")
-    shell_client.read_source.cache_clear()
-    build_module._code_digest.cache_clear()
-    assert build_files(small)["cli/hub"].endswith(b"# more\n")
-
-
-@pytest.mark.parametrize("script", [None, b"#!/bin/sh\necho other\n"])
-def test_a_client_that_is_not_ours(script: bytes | None, other_client: Path) -> None:
-    if script:
-        other_client.write_bytes(script)
-    with pytest.raises(OperatorError):
-        shell_client.release("https://hub.example")
+    assert released() == script + b"# more\n"
 
 
 @pytest.mark.usefixtures("installed_tools")
