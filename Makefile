@@ -12,16 +12,23 @@ define install
 		$(PIP) --require-hashes --requirement $(1)
 endef
 
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 .PHONY: serve test test-all lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
 
+# What can be proven with Python, git and make alone.
 test: $(VENV)/.test
-	sh tests/install-tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m 'not tools'
+
+# All, with programs that are installed first, for which this may ask for root.
+test-all: test
+	sh tests/install-tools
+	$(PYTEST) -m tools
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

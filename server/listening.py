@@ -4,6 +4,7 @@ import contextlib
 import gc
 import signal
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import click

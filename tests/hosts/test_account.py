@@ -32,6 +32,8 @@ COOKIES = ["hub_session=abc; HttpOnly; Path=/; SameSite=Lax; Secure", "other=1; 
 # Large enough for anybody who compresses.
 PADDING = "<p>The same words again and again.</p>\n" * 200
 
+pytestmark = pytest.mark.usefixtures("installed_tools")
+
 
 class Answer(NamedTuple):
     """Of a host. ``told`` is what the stand-in has told in it."""

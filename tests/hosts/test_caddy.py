@@ -72,7 +72,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def alone(
+    settings: Settings, tmp_path_factory: pytest.TempPathFactory, installed_tools: None
+) -> Iterator[str]:
     """The URL of Caddy while `hubctl serve` is down."""
     folder = tmp_path_factory.mktemp("alone")
     with started_caddy(hosted(settings, folder), folder) as url:
@@ -108,6 +110,7 @@ def raw(url: str, target: str, *headers: str) -> RawAnswer:
 # While `hubctl serve` is down
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_reads_go_on_when_the_service_has_died(small, tmp_path):
     token = add_publisher(small, "ada")
     versions, publish = "/api/v1/repos/ada/hello/versions", {"content": "Hello {{name}}."}
@@ -274,6 +277,7 @@ def telling() -> Iterator[str]:
         yield f"127.0.0.1:{server.server_port}"
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize(
     ("trusted", "expected"), [((), "127.0.0.1"), (("127.0.0.0/8", "::1"), "192.0.2.1, 127.0.0.1")]
 )
@@ -314,6 +318,7 @@ def adapt(site: HostedSite, folder: Path) -> dict:
     return json.loads(done.stdout)
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_plain_address(tmp_path):
     read = adapt(HostedSite("/srv/site", str(tmp_path), listen="[::1]:8080"), tmp_path)
     assert read["admin"]["disabled"] is True
@@ -330,6 +335,7 @@ def test_a_plain_address(tmp_path):
     assert limits and all(0 < limit <= 60e9 for limit in limits)
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize(("listen", "port"), [(NAME, 443), (f"{NAME}:8443", 8443)])
 def test_a_name_gets_tls(tmp_path, listen, port):
     read = adapt(HostedSite("/srv/site", str(tmp_path), listen=listen), tmp_path)
@@ -341,6 +347,7 @@ def test_a_name_gets_tls(tmp_path, listen, port):
     assert "automatic_https" not in server
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_every_option_at_once(tmp_path):
     certificate = make_certificate(tmp_path)
     site = HostedSite(
@@ -351,6 +358,7 @@ def test_every_option_at_once(tmp_path):
     assert [":8443"] in [server["listen"] for server in servers]
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_name_is_served_with_a_certificate_that_caddy_gets_itself(settings, tmp_path):
     """From a certification authority of its own: the public ones do not know this machine."""
     port = free_port()
@@ -394,6 +402,7 @@ def make_certificate(folder: Path) -> tuple[str, str]:
     return certificate, key
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_an_address_is_served_with_a_given_certificate(settings, tmp_path):
     pair = make_certificate(tmp_path)
     with started_caddy(hosted(settings, tmp_path, certificate=pair), tmp_path) as url:
@@ -403,6 +412,7 @@ def test_an_address_is_served_with_a_given_certificate(settings, tmp_path):
             get(f"{url}{REPO}")
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_site_below_a_path(small, tmp_path):
     small = small._replace(base_url="https://example.org/some/prompts")
     build(small, index=False)
@@ -416,6 +426,7 @@ def test_a_site_below_a_path(small, tmp_path):
             )  # fmt: skip
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_files_that_are_compressed_already(small, tmp_path):
     build(small, index=False)
     tags = Path(small.out, "api/v1/tags.json")
@@ -467,6 +478,7 @@ def test_without_a_caddy_on_this_machine_a_new_one_is_assumed(tmp_path, monkeypa
     assert caddy.warning(site) is None
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
     assert shutil.which("logrotate"), (
         "logrotate is not there; install it: apt-get install logrotate"
@@ -507,6 +519,7 @@ def test_logs_are_rotated_while_caddy_writes_them(settings, tmp_path):
 # Hostile folders
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("name", ["a b#c'd;e$HOME", "ünï 語%2eb&c(d)~", "-x"])
 def test_folders_may_have_odd_names(settings, name):
     with tempfile.TemporaryDirectory() as short:  # a socket's path must be
@@ -560,6 +573,7 @@ def test_other_settings_that_say_something_else_are_refused(changes):
 # Life
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_it_runs_without_root_as_the_command_says(small, tmp_path):
     """`hubctl hosts caddy`, then the line that it prints, as another user, also after a kill."""
     build(small, index=False)
@@ -599,6 +613,7 @@ def is_up(url: str) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_build_is_seen_at_once(small, tmp_path):
     build(small, index=False)
     with started_caddy(hosted(small, tmp_path), tmp_path) as url:

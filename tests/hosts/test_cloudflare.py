@@ -104,7 +104,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module", params=["r2", "assets"])
 def alone(
-    request: pytest.FixtureRequest, site: Settings, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    site: Settings,
+    tmp_path_factory: pytest.TempPathFactory,
+    installed_tools: None,
 ) -> Iterator[Ask]:
     """A Worker with the files and nothing else."""
     folder = tmp_path_factory.mktemp("alone")
@@ -177,7 +180,10 @@ def before(_before: Ask, upstream: Upstream) -> Ask:
 
 @pytest.fixture(scope="module")
 def _before(
-    site: Settings, upstream: Upstream, tmp_path_factory: pytest.TempPathFactory
+    site: Settings,
+    upstream: Upstream,
+    tmp_path_factory: pytest.TempPathFactory,
+    installed_tools: None,
 ) -> Iterator[Ask]:
     folder = tmp_path_factory.mktemp("before")
     with worker(site, folder, files="r2", variables={"UPSTREAM": upstream.url + "/"}) as ask:
@@ -275,6 +281,7 @@ def test_without_an_upstream_nobody_publishes(alone: Ask):
     assert alone("/mcp").status == alone("/healthz").status == 404
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_bucket_without_a_site_has_nothing(site: Settings, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with worker(site._replace(out=str(tmp_path / "empty")), tmp_path, files="r2") as ask:
@@ -283,6 +290,7 @@ def test_a_bucket_without_a_site_has_nothing(site: Settings, tmp_path: Path):
         assert (ask("/").status, ask("/").error) == (404, "not_found")
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_worker_that_is_bound_to_nothing_says_that_it_failed(site: Settings, tmp_path: Path):
     with worker(site, tmp_path) as ask:
         assert (ask("/api/v1/repos").status, ask("/api/v1/repos").error) == (500, "internal_error")
@@ -292,6 +300,7 @@ def test_a_worker_that_is_bound_to_nothing_says_that_it_failed(site: Settings, t
 # Limits
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_reads_of_the_api_are_limited_for_each_client(site: Settings, tmp_path: Path):
     def read(path: str, client: str = "192.0.2.1") -> Answer:
         return ask(path, CF_Connecting_IP=client)
@@ -314,6 +323,7 @@ def test_reads_of_the_api_are_limited_for_each_client(site: Settings, tmp_path: 
         assert page.status == 200 and "ratelimit-policy" not in page.headers
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_addresses_of_one_ipv6_network_share_a_limit(site: Settings, tmp_path: Path):
     with worker(site, tmp_path, files="r2", reads=1) as ask:
         for other in range(10):  # a new minute may begin in between
@@ -325,6 +335,7 @@ def test_addresses_of_one_ipv6_network_share_a_limit(site: Settings, tmp_path: P
         assert read.count(429) >= 2
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_worker_tells_clients_apart_as_the_service_does(site: Settings, tmp_path: Path):
     worker = cloudflare.files(HostedSite(site.out, site.state, site.base_url))["worker.js"]
     addresses = [*made_up_addresses(500), "", "unknown", "fe80::1::2"]
@@ -408,6 +419,7 @@ def test_an_error_that_the_upstream_explains_is_its_own(before: Ask, upstream: U
     assert json.loads(answer.body)["error"]["code"] == "storage_unavailable"
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_an_upstream_that_does_not_answer_in_time(site: Settings, tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         variables = {
@@ -420,6 +432,7 @@ def test_an_upstream_that_does_not_answer_in_time(site: Settings, tmp_path: Path
             assert ask("/api/v1/repos").status == 200
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_reads_go_on_and_searches_are_remembered_when_the_upstream_is_gone(
     site: Settings, tmp_path: Path
 ):
@@ -466,6 +479,7 @@ def files(**fields: Any) -> dict[str, str]:
     return cloudflare.files(HostedSite("/srv/site", "/srv/state")._replace(**fields))
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_worker_is_a_module_that_runs_nothing_but_itself(tmp_path: Path):
     text = files()["worker.js"]
     path = tmp_path / "worker.mjs"

@@ -67,7 +67,9 @@ class Netlify:
 
 
 @pytest.fixture(scope="module", params=["https://hub.example", "https://example.org/a/prompts"])
-def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Netlify:
+def host(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, installed_tools: None
+) -> Netlify:
     folder = tmp_path_factory.mktemp("netlify")
     settings = settings_in(folder, request.param)
     write_small_catalogue(settings.content)

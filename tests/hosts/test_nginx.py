@@ -59,7 +59,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory):
+def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory, installed_tools: None):
     """The URL of nginx while `hubctl serve` is down."""
     folder = tmp_path_factory.mktemp("alone")
     with started_nginx(hosted(settings, folder), folder) as url:
@@ -176,6 +176,7 @@ def test_a_body_that_is_too_long_never_reaches_the_disk(settings, alone):
     assert (response.status_code, code_of(response)) == (413, "content_too_large")
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_host_below_a_path(tmp_path):
     settings = sample_settings(tmp_path, "https://example.org/some/prompts")
     build(settings)
@@ -189,6 +190,7 @@ def test_a_host_below_a_path(tmp_path):
         assert get(f"{outside}{REPO}").status_code == 404
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_searches_that_were_asked_before_outlive_the_service(tmp_path):
     settings = sample_settings(tmp_path)
     token = add_publisher(settings, "ada")
@@ -228,6 +230,7 @@ def expire(folder: Path) -> None:
             file.write((1).to_bytes(8, "little"))
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_search_that_is_no_longer_fresh_is_asked_again(tmp_path):
     settings = sample_settings(tmp_path)
     with serving(settings, "--trusted-proxy", "127.0.0.1") as server:
@@ -239,6 +242,7 @@ def test_a_search_that_is_no_longer_fresh_is_asked_again(tmp_path):
             assert again.headers["X-Cache"] in ("EXPIRED", "REVALIDATED")
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_a_host_without_a_service(settings, tmp_path):
     with started_nginx(hosted(settings, tmp_path, upstream=""), tmp_path) as url:
         assert get(f"{url}/api/v1/repos?tag=sql&sort=new").status_code == 200
@@ -256,6 +260,7 @@ def test_a_host_without_a_service(settings, tmp_path):
             assert get(f"{url}{path}").status_code == 404
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_all_of_ipv6_has_ipv4_in_it(settings, tmp_path):
     port = free_port()
     with started_nginx(hosted(settings, tmp_path, listen=f"[::]:{port}"), tmp_path):
@@ -279,6 +284,7 @@ def test_addresses_that_nginx_would_refuse_are_refused(settings, tmp_path, optio
     assert not (tmp_path / "nginx.conf").exists()
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_the_limit_of_reads(settings, tmp_path):
     with (
         started_nginx(hosted(settings, tmp_path, reads_per_minute=30), tmp_path) as url,
@@ -300,6 +306,7 @@ def test_the_limit_of_reads(settings, tmp_path):
         assert session.get(url).status_code == 200  # pages have no limit
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_path):
     site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
     with started_nginx(site, tmp_path) as url:
@@ -310,6 +317,7 @@ def test_clients_behind_a_trusted_proxy_have_limits_of_their_own(settings, tmp_p
             assert statuses == [200, 429]
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_addresses_of_one_ipv6_network_share_a_limit(settings, tmp_path):
     site = hosted(settings, tmp_path, reads_per_minute=1, trusted_proxies=("127.0.0.0/8",))
     with started_nginx(site, tmp_path) as url:
@@ -348,6 +356,7 @@ def test_its_map_tells_clients_apart_as_the_service_does(settings):
     check_clients(addresses, map(key, addresses))
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_it_speaks_tls(settings, tmp_path):
     certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
     subprocess.run(
@@ -363,6 +372,7 @@ def test_it_speaks_tls(settings, tmp_path):
             get(f"{url}{REPO}")
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("name", ["a b", "ünï", "a-(b)[c]*?"])
 def test_folders_may_have_odd_names(tmp_path, name):
     settings = sample_settings(tmp_path / name)
@@ -379,6 +389,7 @@ def test_folders_that_the_configuration_cannot_hold_are_refused(name):
         nginx.files(HostedSite("/srv/site", f"/srv/{name}"))
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_it_runs_without_root_as_the_command_says(tmp_path):
     """`hubctl hosts nginx`, then the line that it prints, as another user."""
     settings = sample_settings(tmp_path)

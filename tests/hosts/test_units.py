@@ -52,6 +52,7 @@ def placed(command: str, folder: Path) -> list[str]:
     return ["sh", "-c", f"exec {command}"]
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_systemd_has_nothing_to_say_of_them(tmp_path):
     for path in DEPLOY.iterdir():
         text = path.read_text(encoding="utf-8").replace(HERE, HUBCTL)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import builder
 from builder.model.routes import CLIENT_VERSION
 from builder.model.settings import Settings
