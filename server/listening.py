@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-import click
 import uvicorn
 
 from builder.model.errors import OperatorError
