@@ -710,7 +710,7 @@ def test_two_builds_at_once_do_not_collide(small):
 
 
 def test_a_build_that_has_to_wait_says_so(small):
-    from builder.store.state import build_lock
+    from builder.store.locks import build_lock
 
     class NotNow(Exception):
         pass

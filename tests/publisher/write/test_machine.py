@@ -36,7 +36,7 @@ from builder.model.names import Version
 from builder.model.routes import BY_NAME, SORTS
 from builder.pipeline.build import Visible, build, compare
 from builder.store import content
-from builder.store.state import RepoRow
+from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
 from publisher.accounts.database import Database
 from publisher.web.idempotency import Answers, Keyed, fingerprint
@@ -562,7 +562,7 @@ render = RepoRenderer.render
         ("publisher.write.durable._put", put_in_place, "faults? in the content"),
         ("publisher.web.idempotency.Answers.find", lambda *_: None, "(answered|has) .* instead of"),
         ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
-        ("builder.pipeline.build._Run._write_owner", lambda *_: None, "a pointer into nothing"),
+        ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
     ],
     ids=["written in place", "keys forgotten", "pointers first", "no owners"],
 )
