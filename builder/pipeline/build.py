@@ -23,7 +23,7 @@ from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.progress import Progress
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.changes import Changes, find_changes
-from builder.pipeline.context import Context, Request, Visible
+from builder.pipeline.context import Context, Named, Request, Visible
 from builder.pipeline.settle import Settling
 from builder.pipeline.shown_pulls import ShownPulls, newest
 from builder.pipeline.visible import make_visible
@@ -68,7 +68,7 @@ class Difference(NamedTuple):
 def build(
     settings: Settings,
     *,
-    changed: Iterable[tuple[str, str | None]] | None = None,
+    changed: Iterable[Named] | None = None,
     full: bool = False,
     index: bool = True,
     progress: Progress = lambda what, done, total: None,
@@ -185,16 +185,14 @@ def _run(context: Context) -> Report:
 def _begin(context: Context, current: str) -> Changes:
     """Begin with what is remembered, or with nothing; find what has changed since."""
     state, site, pulls = context.state, context.site, context.pulls
-    request = context.request
-    context.is_fresh = request.full or not state.vouches_for(current, site.mark())
+    context.is_fresh = context.request.full or not state.vouches_for(current, site.mark())
     if (context.is_fresh or state.was_killed()) and not site.dry:
         site.remove_temporary_files()
     if context.is_fresh:
         if isinstance(pulls, ShownPulls):
             raise pulls.error  # nothing would know any more what the site shows
         state.begin(forget=True)
-    changed = None if context.is_fresh else request.changed
-    found = find_changes(request.settings.content, state, pulls, changed, request.progress)
+    found = find_changes(context)
     context.note_faults(found.faults)
     if context.is_fresh:
         state.pulls.show(*newest(pulls))

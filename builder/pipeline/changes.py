@@ -4,10 +4,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from builder.model.errors import ContentError, Fault
-from builder.model.progress import Progress
-from builder.stats.pulls import Pulls
+from builder.pipeline.context import Context, Named
 from builder.store import content
-from builder.store.state import State
 from builder.store.state.todo import Work
 from builder.write.repo import Task
 
@@ -23,31 +21,25 @@ class Changes(NamedTuple):
     faults: list[Fault]
 
 
-def find_changes(
-    root: str,
-    state: State,
-    pulls: Pulls,
-    changed: Collection[tuple[str, str | None]] | None,
-    progress: Progress,
-) -> Changes:
+def find_changes(context: Context) -> Changes:
     """Compare the tree with what the state remembers; tasks get their pulls as counted now.
 
-    ``changed``: look at these (owner, name) only, or at an owner's profile where the name is None,
-    and at what a build began and did not end; None for the whole tree. Raises ContentError where
-    the tree cannot be walked, OperatorError.
+    Looks at ``context.changed`` only, and at what a build began and did not end. Raises
+    ContentError where the tree cannot be walked, OperatorError.
     """
+    root, state = context.settings.content, context.state
     begun = state.todo.names(Work.REPO)
-    if changed is None:
+    if context.changed is None:
         owners = content.list_owners(root)
         remembered = state.repos.marks()
         named = None
     else:
-        named = owners = _by_owner(changed, begun)
+        named = owners = _by_owner(context.changed, begun)
         remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
     found = Changes([], [], set(), [])
     seen = set()
     for done, owner in enumerate(owners):
-        progress("Looking", done, len(owners))
+        context.request.progress("Looking", done, len(owners))
         try:
             repos = content.list_repos(root, owner) if named is None else named[owner]
         except ContentError as error:
@@ -60,7 +52,7 @@ def find_changes(
                 seen.add(repo_id)
                 continue
             try:
-                task = _task(root, owner, name, mark, state, pulls, repo_id in begun)
+                task = _task(context, owner, name, mark, repo_id in begun)
             except ContentError as error:
                 found.faults.extend(error.faults)
             else:
@@ -72,12 +64,12 @@ def find_changes(
         if not mark or mark != (state.owners.mark(owner) or content.NO_OWNER_MARK):
             found.owners.add(owner)
     found.removed.extend(sorted(remembered.keys() - seen))
-    if changed is None:
+    if named is None:
         found.owners.update(state.owners.handles() - set(owners))
     return found
 
 
-def _by_owner(changed: Collection[tuple[str, str | None]], begun: set[str]) -> dict[str, list[str]]:
+def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str]]:
     """The names of the repos to look at, by the handle of each owner to look at."""
     repos_of: dict[str, list[str]] = {owner: [] for owner, _ in changed}
     for repo_id in sorted({f"{owner}/{name}" for owner, name in changed if name} | begun):
@@ -86,14 +78,13 @@ def _by_owner(changed: Collection[tuple[str, str | None]], begun: set[str]) -> d
     return repos_of
 
 
-def _task(
-    root: str, owner: str, name: str, mark: str, state: State, pulls: Pulls, is_begun: bool
-) -> Task | None:
+def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) -> Task | None:
     """None where there is no version. Raises ContentError."""
-    listing = content.list_versions(root, owner, name)
+    listing = content.list_versions(context.settings.content, owner, name)
     if not listing.versions:
         return None
-    old = state.repos.get(f"{owner}/{name}")
+    repo_id = f"{owner}/{name}"
+    old = context.state.repos.get(repo_id)
     # Of what was begun, nobody knows which files are on the site.
     known = old.versions if old and not is_begun else None
-    return Task(owner, name, mark, *listing, known, pulls.of(f"{owner}/{name}"))
+    return Task(owner, name, mark, *listing, known, context.pulls.of(repo_id))

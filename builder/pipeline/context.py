@@ -13,6 +13,9 @@ from builder.stats.pulls import Pulls
 from builder.store.site import Site
 from builder.store.state import State
 
+# Owner and name of a repo; without a name, the owner's profile.
+Named = tuple[str, str | None]
+
 
 class Visible(NamedTuple):
     """What readers can see now. ``serial``: how many publications there are, with the ones made
@@ -27,7 +30,7 @@ class Request(NamedTuple):
     """What is asked of a build, as ``build`` says."""
 
     settings: Settings
-    changed: list[tuple[str, str | None]] | None
+    changed: list[Named] | None
     full: bool
     index: bool
     progress: Progress
@@ -67,14 +70,12 @@ class Context:
         return self.request.is_wanted is not None
 
     @property
-    def is_strict(self) -> bool:
-        """Whether faults end the build: who names repos has others to serve than their faults, who
-        asks for all gets all.
-        """
-        return self.is_fresh or self.request.changed is None
+    def changed(self) -> list[Named] | None:
+        """All that can differ from what is remembered; None where that is not known."""
+        return None if self.is_fresh else self.request.changed
 
     def note_faults(self, faults: list[Fault]) -> None:
-        """Raises ContentError in a strict build."""
+        """Raises ContentError, unless repos were named: then others are not to wait for these."""
         self.faults += faults
-        if faults and self.is_strict:
+        if faults and self.changed is None:
             raise ContentError(sorted(faults))

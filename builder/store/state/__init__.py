@@ -82,9 +82,8 @@ class State:
         that the last build left (``site_mark``), nor after a full build that did not end, nor
         after a restart of the machine, when the kernel may have lost what was not yet on disk.
         """
-        return self._version() == SCHEMA_VERSION and self._meta.get("clean") == _clean(
-            stamp, site_mark
-        )
+        clean = _clean(stamp, site_mark)
+        return self._version() == SCHEMA_VERSION and self._meta.get("clean") == clean
 
     def was_killed(self) -> bool:
         """Whether a build began and could not even say that it failed."""

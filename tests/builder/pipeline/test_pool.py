@@ -15,6 +15,7 @@ from builder.model.settings import Settings
 from builder.pipeline import pool
 from builder.pipeline.build import build, compare
 from builder.pipeline.changes import find_changes
+from builder.pipeline.context import Context, Request
 from builder.stats.pulls import Pulls
 from builder.store import locks
 from builder.store.site import Site
@@ -153,7 +154,8 @@ def test_a_worker_gets_one_batch_at_a_time(many):
 
     with State(None) as remembered, Pulls(many.state) as pulls:
         remembered.begin(forget=True)
-        found = find_changes(many.content, remembered, pulls, None, lambda *_: None)
+        request = Request(many, None, full=True, index=False, progress=lambda *_: None)
+        found = find_changes(Context(request, remembered, pulls, Site(many.out)))
     tasks = Counted(found.tasks)
     rows = pool.render_repos(tasks, many, Site(many.out))
     next(rows)

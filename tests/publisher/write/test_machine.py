@@ -34,7 +34,8 @@ from hypothesis.stateful import (
 from builder.model.errors import ContentError, HubError, RequestError
 from builder.model.names import Version
 from builder.model.routes import BY_NAME, SORTS
-from builder.pipeline.build import Visible, build, compare
+from builder.pipeline.build import build, compare
+from builder.pipeline.context import Visible
 from builder.store import content
 from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
