@@ -50,11 +50,11 @@ class Passes:
         """Begin a pass over all lists and repos that are to do now."""
         self._meta.put("pass", str(serial))
         self._meta.rename("behind", "pass behind")
+        tags = self._todo.names(Work.LIST)
         self._db.executemany(
-            "INSERT INTO pass_list SELECT ?, name, 1 FROM todo WHERE kind = ?",
-            [(sort, Work.LIST) for sort in SORTS],
+            "INSERT INTO pass_list VALUES (?, ?, 1)", [(sort, tag) for sort in SORTS for tag in tags]
         )
-        self._todo.done(Work.LIST, self._todo.names(Work.LIST))
+        self._todo.done(Work.LIST, tags)
         self._todo.move(Work.INDEX_REPO, Work.PASS_INDEX_REPO)
 
     def end(self) -> bool:
