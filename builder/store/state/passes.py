@@ -51,9 +51,8 @@ class Passes:
         self._meta.put("pass", str(serial))
         self._meta.rename("behind", "pass behind")
         tags = self._todo.names(Work.LIST)
-        self._db.executemany(
-            "INSERT INTO pass_list VALUES (?, ?, 1)", [(sort, tag) for sort in SORTS for tag in tags]
-        )
+        rows = [(sort, tag) for sort in SORTS for tag in tags]
+        self._db.executemany("INSERT INTO pass_list VALUES (?, ?, 1)", rows)
         self._todo.done(Work.LIST, tags)
         self._todo.move(Work.INDEX_REPO, Work.PASS_INDEX_REPO)
 
