@@ -20,11 +20,11 @@ sys.path.insert(0, ROOT)
 STEPS = {
     "look": ["builder.pipeline.build:find_changes"],
     "repos": [
-        "builder.pipeline.build:_Run._write_repos", "builder.pipeline.build:_Run._forget_repos",
+        "builder.pipeline.visible:_write_repos", "builder.pipeline.visible:_forget_repos",
     ],
-    "owners": ["builder.pipeline.build:_Run._write_owners"],
+    "owners": ["builder.pipeline.visible:_write_owners"],
     "lists": [
-        "builder.pipeline.build:_Run._write_first_pages", "builder.pipeline.build:find_stale_first",
+        "builder.pipeline.visible:_write_first_pages", "builder.pipeline.visible:find_stale_first",
         "builder.pipeline.settle:find_stale", "builder.pipeline.settle:write_page",
     ],
     "orphans": ["builder.pipeline.settle:Settling._remove_orphans"],

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
+from builder.store.locks import build_lock
 from builder.store.site import is_built, mark_of
-from builder.store.state import build_lock
 
 
 class Taken(NamedTuple):

@@ -4,10 +4,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from builder.model.errors import ContentError, Fault
-from builder.model.progress import Progress
-from builder.stats.pulls import Pulls
+from builder.pipeline.context import Context, Named
 from builder.store import content
-from builder.store.state import State
+from builder.store.state.todo import Work
 from builder.write.repo import Task
 
 
@@ -22,38 +21,27 @@ class Changes(NamedTuple):
     faults: list[Fault]
 
 
-def find_changes(
-    root: str,
-    state: State,
-    pulls: Pulls,
-    changed: Collection[tuple[str, str | None]] | None,
-    progress: Progress,
-) -> Changes:
+def find_changes(context: Context) -> Changes:
     """Compare the tree with what the state remembers; tasks get their pulls as counted now.
 
-    ``changed``: look at these (owner, name) only, or at an owner's profile where the name is None,
-    and at what a build began and did not end; None for the whole tree. Raises ContentError where
-    the tree cannot be walked, OperatorError.
+    Looks at ``context.changed`` only, and at what a build began and did not end. Raises
+    ContentError where the tree cannot be walked, OperatorError.
     """
-    begun = state.todo("repo")
-    repos_of: dict[str, list[str]] = {}
-    if changed is None:
-        remembered = state.marks()
+    root, state = context.settings.content, context.state
+    begun = state.todo.names(Work.REPO)
+    if context.changed is None:
         owners = content.list_owners(root)
+        remembered = state.repos.marks()
+        named = None
     else:
-        looked_at = {f"{owner}/{name}" for owner, name in changed if name} | begun
-        remembered = dict.fromkeys(looked_at, "")
-        repos_of = {owner: [] for owner, _ in changed}
-        for repo_id in sorted(looked_at):
-            owner, name = repo_id.split("/")
-            repos_of.setdefault(owner, []).append(name)
-        owners = list(repos_of)
+        named = owners = _by_owner(context.changed, begun)
+        remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
     found = Changes([], [], set(), [])
     seen = set()
     for done, owner in enumerate(owners):
-        progress("Looking", done, len(owners))
+        context.request.progress("Looking", done, len(owners))
         try:
-            repos = content.list_repos(root, owner) if changed is None else repos_of[owner]
+            repos = content.list_repos(root, owner) if named is None else named[owner]
         except ContentError as error:
             found.faults.extend(error.faults)
             continue
@@ -64,21 +52,39 @@ def find_changes(
                 seen.add(repo_id)
                 continue
             try:
-                listing = content.list_versions(root, owner, name)
+                task = _task(context, owner, name, mark, repo_id in begun)
             except ContentError as error:
                 found.faults.extend(error.faults)
-                seen.add(repo_id)
-                continue
-            if listing.versions:
-                seen.add(repo_id)
-                old = state.repo(repo_id)
-                # Of what was begun, nobody knows which files are on the site.
-                known = old.versions if old and repo_id not in begun else None
-                found.tasks.append(Task(owner, name, mark, *listing, known, pulls.of(repo_id)))
+            else:
+                if not task:
+                    continue
+                found.tasks.append(task)
+            seen.add(repo_id)
         mark = content.owner_mark(root, owner)
-        if not mark or mark != (state.owner_mark(owner) or content.NO_OWNER_MARK):
+        if not mark or mark != (state.owners.mark(owner) or content.NO_OWNER_MARK):
             found.owners.add(owner)
     found.removed.extend(sorted(remembered.keys() - seen))
-    if changed is None:
-        found.owners.update(state.owners() - set(owners))
+    if named is None:
+        found.owners.update(state.owners.handles() - set(owners))
     return found
+
+
+def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str]]:
+    """The names of the repos to look at, by the handle of each owner to look at."""
+    repos_of: dict[str, list[str]] = {owner: [] for owner, _ in changed}
+    for repo_id in sorted({f"{owner}/{name}" for owner, name in changed if name} | begun):
+        owner, name = repo_id.split("/")
+        repos_of.setdefault(owner, []).append(name)
+    return repos_of
+
+
+def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) -> Task | None:
+    """None where there is no version. Raises ContentError."""
+    listing = content.list_versions(context.settings.content, owner, name)
+    if not listing.versions:
+        return None
+    repo_id = f"{owner}/{name}"
+    old = context.state.repos.get(repo_id)
+    # Of what was begun, nobody knows which files are on the site.
+    known = old.versions if old and not is_begun else None
+    return Task(owner, name, mark, *listing, known, context.pulls.of(repo_id))

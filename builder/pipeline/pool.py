@@ -20,8 +20,9 @@ from multiprocessing.process import BaseProcess
 
 from builder.model.errors import ContentError, Fault, OperatorError
 from builder.model.settings import Settings
+from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
-from builder.store.state import RepoRow, workers_lock
+from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
 
 # Starting a process costs as much as rendering some hundred repos.

@@ -18,7 +18,8 @@ from builder.model.errors import ContentError, HubError, RequestError
 from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
-from builder.pipeline.build import Report, Visible, build
+from builder.pipeline.build import Report, build
+from builder.pipeline.context import Named, Visible
 from builder.stats.database import pulls_mark
 from builder.store.site import read_hub
 
@@ -34,8 +35,6 @@ COUNTS_SECONDS = 5.0
 # How often the caches are looked at, at most, because a reader could not use them.
 DOUBT_SECONDS = 60.0
 
-# Without a name it is the owner's profile.
-Repo = tuple[str, str | None]
 Outcome = Report | Exception
 
 
@@ -44,13 +43,15 @@ class _Batch:
     """What one build is to take in: repos with those who wait for them, or all there is."""
 
     is_everything: bool = False
-    repos: dict[Repo, list[Future[int]]] = field(default_factory=dict)
+    repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
     # When the first of them was asked for, by monotonic time.
     since: float | None = None
 
 
-class _Stopped(Exception):
-    """The service ends, and nobody waits for this build."""
+class _Stopped(BaseException):
+    """The service ends, and nobody waits for this build. As a KeyboardInterrupt, it is no error
+    that a build could look into.
+    """
 
 
 class Rebuilder:
@@ -94,7 +95,7 @@ class Rebuilder:
         # Nobody waits longer; the thread may, for the end of another process's build.
         self._thread.join(PATIENCE_SECONDS)
 
-    def request(self, changed: Iterable[Repo] | None) -> None:
+    def request(self, changed: Iterable[Named] | None) -> None:
         """Have these repos built, or whatever has changed where that is not known (None)."""
         with self._changed:
             if changed is None:

@@ -113,12 +113,12 @@ def update(
     folder = index_folder(settings)
     found = _open(folder)
     # Of an index without its state, nobody knows what it holds.
-    is_new = found is None or not (found.is_empty() or state.knows_index())
+    is_new = found is None or not (found.is_empty() or state.index.holds_any())
     if is_new:
-        state.forget_index()
+        state.index.forget()
         found = _create(folder)
         repos = None
-    changed, gone = state.stale_in_index(repos)
+    changed, gone = state.index.stale(repos)
     if changed or gone:
         _write(found, settings, state, changed, gone, progress, is_hurried)
     if changed or gone or is_new:
@@ -141,17 +141,17 @@ def _write(
     try:
         for repo_id in gone:
             writer.delete_by_term("id", repo_id, searcher)
-            counts.subtract(state.indexed_words(repo_id))
-            state.drop_indexed(repo_id)
+            counts.subtract(state.index.words(repo_id))
+            state.index.drop(repo_id)
         for done, repo_id in enumerate(changed):
             progress("Indexing", done, len(changed))
-            line = _decode_line(state.repo(repo_id).line)
+            line = _decode_line(state.repos.get(repo_id).line)
             _, text = content.read_version(
                 settings.content, line.owner, line.name, Version.parse(line.latest_version)
             )
             if searcher:
                 writer.delete_by_term("id", repo_id, searcher)
-                counts.subtract(state.indexed_words(repo_id))
+                counts.subtract(state.index.words(repo_id))
             weights, repo_words = found_words(line, text)
             writer.add_document(id=repo_id, text=weights)
             # "writi" begins "writing", but not its stem.
@@ -159,7 +159,7 @@ def _write(
                 (word.surface, word.stem) for word in repo_words if word.surface != word.stem
             )
             counts.update(differing)
-            state.put_indexed(repo_id, differing)
+            state.index.put(repo_id, differing)
         writer.commit(mergetype=_merge_small if is_hurried else writing.MERGE_SMALL)
     except BaseException:
         writer.cancel()
@@ -167,7 +167,7 @@ def _write(
     finally:
         if searcher:
             searcher.close()
-    state.count_words(counts)
+    state.index.count_words(counts)
 
 
 def _merge_small(writer: writing.SegmentWriter, segments: list) -> list:

@@ -179,10 +179,10 @@ class Queries:
         """
         with self._reading() as state:
             for tag in query.tags:
-                if not (_can_be_name(tag) and state.has_tag(tag)):
+                if not (_can_be_name(tag) and state.tags.has(tag)):
                     raise RequestError("tag_not_found", f"No repo has the tag {tag!r}.")
             ids = self._fitting(query, state)
-            return Found(state.summaries(ids[start : start + count]), len(ids))
+            return Found(state.repos.summaries(ids[start : start + count]), len(ids))
 
     def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
         """Tags with their counts among the repos of an owner (None: of all) that have all of
@@ -192,10 +192,10 @@ class Queries:
         """
         with self._reading() as state:
             if owner is None and not tags:
-                return state.tags()
+                return state.tags.counts()
             if not _can_be_name(owner or "", *tags):
                 return []
-            return state.tags_among(owner, tags)
+            return state.tags.counts_among(owner, tags)
 
     def owners_beginning(self, prefix: str, count: int) -> list[str]:
         """The first ``count`` handles that begin so, in order.
@@ -203,7 +203,7 @@ class Queries:
         Raises RequestError ``unavailable`` before the first build has ended.
         """
         with self._reading() as state:
-            return state.owners_beginning(prefix, count) if _can_be_name(prefix) else []
+            return state.owners.beginning(prefix, count) if _can_be_name(prefix) else []
 
     def similar(self, name: str, count: int) -> list[str]:
         """Ids of repos that may be meant by an owner/name or a name that there is not, best first.
@@ -225,14 +225,14 @@ class Queries:
         handle, slug = _as_name(owner), _as_name(repo)
         prefix = f"{handle}/"
         if handle:
-            near = state.ids_around(prefix, slug, COMPARED_MAX)
+            near = state.ids.around(prefix, slug, COMPARED_MAX)
             # Compared without their owner, which would make all of them alike.
             close = alike(slug, [one.removeprefix(prefix) for one in near])
             yield [prefix + one for one in close if close[one] >= MISSPELT_LIKENESS]
         if slug:
-            yield state.ids_named(slug, count)
+            yield state.ids.named(slug, count)
         if handle:
-            yield state.ids_beginning(prefix + slug, count)
+            yield state.ids.beginning(prefix + slug, count)
             yield [prefix + one for one in close]
         sought = words.query_words(repo)[:SIMILAR_WORDS_MAX]
         while sought:
@@ -260,14 +260,14 @@ class Queries:
     @staticmethod
     def _chosen(query: ListQuery, state: State) -> set[str] | None:
         """The ids of the repos with the tags and of the owner asked for; None: of all repos."""
-        chosen = state.ids_with_tags(query.tags) if query.tags else None
+        chosen = state.ids.with_tags(query.tags) if query.tags else None
         if query.owner is not None:
-            owned = state.ids_beginning(f"{query.owner}/") if _can_be_name(query.owner) else []
+            owned = state.ids.beginning(f"{query.owner}/") if _can_be_name(query.owner) else []
             chosen = set(owned) if chosen is None else chosen.intersection(owned)
         return chosen
 
     def _search(self, sought: list[Word], state: State) -> dict[str, float]:
-        beginnings = state.stems_of_words_beginning(sought[-1].surface)
+        beginnings = state.index.stems_of_words_beginning(sought[-1].surface)
         return self._open_searcher().search(sought, beginnings)
 
     def _ranked(self, scores: dict[str, float], state: State) -> list[str]:
@@ -287,7 +287,7 @@ class Queries:
             self._positions = {}
             self._data_version = version
         if sort not in self._positions:
-            ids = state.ordered_ids(sort)
+            ids = state.ids.in_order(sort)
             self._positions[sort] = {one: position for position, one in enumerate(ids)}
         return self._positions[sort]
 

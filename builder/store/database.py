@@ -1,4 +1,4 @@
-"""Caches in SQLite: opening one, the checksums that show damage; the tables of the state's.
+"""Caches in SQLite: opening one, and the checksums that show damage.
 
 Everything in a cache can be made again, so a damaged file is thrown away, and nothing waits for
 the disk. Damage that SQLite does not notice shows in the checksums: each table has one over its
@@ -15,92 +15,8 @@ import msgspec
 
 from builder.model.errors import OperatorError
 
-STATE_FILE = "build.sqlite3"
 # How long to wait for another program that has the file locked.
 LOCK_SECONDS = 5.0
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE repo (
-    key INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,          -- owner/name
-    owner TEXT NOT NULL,
-    mark TEXT NOT NULL,               -- of its files; empty: look again
-    versions_count INTEGER NOT NULL,
-    pulls INTEGER NOT NULL,           -- 0 where nobody counts them, so that orders hold meanwhile
-    updated INTEGER NOT NULL,         -- epoch seconds
-    created INTEGER NOT NULL,
-    trend INTEGER NOT NULL,
-    tags TEXT NOT NULL,               -- joined by spaces
-    digest BLOB NOT NULL,             -- of summary and card
-    text_digest BLOB NOT NULL,        -- of all that search looks at
-    line BLOB NOT NULL,
-    summary BLOB NOT NULL,
-    card BLOB NOT NULL,
-    versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
-    checksum INTEGER NOT NULL         -- of all the above but the key
-);
-CREATE INDEX repo_mark ON repo (id, mark);
-CREATE INDEX repo_owner ON repo (owner);
-CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
-CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
-CREATE INDEX repo_new ON repo (created DESC, id, digest);
-CREATE TABLE tag (
-    name TEXT NOT NULL,
-    repo INTEGER NOT NULL,
-    -- As in its repo, so that the first page of a tag's list is found without reading the rest.
-    id TEXT NOT NULL,
-    digest BLOB NOT NULL,
-    pulls INTEGER NOT NULL,
-    updated INTEGER NOT NULL,
-    created INTEGER NOT NULL,
-    trend INTEGER NOT NULL,
-    PRIMARY KEY (name, repo)
-) WITHOUT ROWID;
-CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
-CREATE INDEX tag_trending ON tag (name, trend DESC, id);
-CREATE INDEX tag_new ON tag (name, created DESC, id);
--- How many repos have a tag, and, without a name, how many there are.
-CREATE TABLE total (
-    tag TEXT PRIMARY KEY, repos INTEGER NOT NULL, versions INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE owner (
-    handle TEXT PRIMARY KEY, mark TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE page (
-    tag TEXT NOT NULL,                -- empty: all repos
-    sort TEXT NOT NULL, number INTEGER NOT NULL,
-    digest BLOB NOT NULL,             -- empty: may be on the site, and with any rows
-    PRIMARY KEY (tag, sort, number)
-) WITHOUT ROWID;
--- What is begun. Committed before the first file of it is touched, so a build that dies is
--- taken up where it was.
-CREATE TABLE todo (
-    kind TEXT NOT NULL,               -- repo, owner, first page, list, pulls, site …
-    name TEXT NOT NULL,               -- a list's is its tag, empty for all repos
-    PRIMARY KEY (kind, name)
-) WITHOUT ROWID;
--- What may have lost its object; if it has, the build after the next removes it, or the next
--- where it is due. Outlives the rest, or repeated full builds would remove nothing.
-CREATE TABLE IF NOT EXISTS orphan (
-    file TEXT PRIMARY KEY, is_due INTEGER NOT NULL
-) WITHOUT ROWID;
--- What the search index holds. Outlives the rest: making the index again takes longest.
-CREATE TABLE IF NOT EXISTS indexed (
-    id TEXT PRIMARY KEY,
-    text_digest BLOB NOT NULL,
-    words BLOB NOT NULL               -- those that count in the table word, compressed
-) WITHOUT ROWID;
--- Words and what they are found by, where the two differ, with the number of repos.
-CREATE TABLE IF NOT EXISTS word (
-    surface TEXT NOT NULL, stem TEXT NOT NULL, repos INTEGER NOT NULL,
-    PRIMARY KEY (surface, stem)
-) WITHOUT ROWID;
-"""
-
-# Tables that outlive a reset do so only as long as they are made like this.
-SCHEMA_VERSION = zlib.crc32(SCHEMA.encode()) >> 1
-
 
 # Errors that the machine or another process is to blame for. All others come from damage, or from
 # us; some have no code, such as that of a text that is not UTF-8.
@@ -143,6 +59,11 @@ def is_damaged(error: sqlite3.Error) -> bool:
     if code == sqlite3.SQLITE_IOERR_SHORT_READ:
         return True
     return code is None or code & 0xFF not in _TROUBLE
+
+
+def beginning_with(prefix: str) -> tuple[str, str]:
+    """The bounds of the texts that begin so: at least the first, less than the second."""
+    return prefix, prefix + "\U0010ffff"
 
 
 def checksum(*values: int | str | bytes | None) -> int:

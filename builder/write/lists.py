@@ -41,13 +41,13 @@ def find_stale_first(state: State, tag: str | None) -> list[StalePage]:
     ``tag`` None: all repos. The state takes note that they are about to be written. Costs the
     same for a list of any length.
     """
-    total, _ = state.totals(tag)
+    total, _ = state.repos.totals(tag)
     if not total and tag:
         return []
     pages = [
-        _make_page(tag, sort, 1, total, state.order(tag, sort, PAGE_SIZE)) for sort in SORTS
+        _make_page(tag, sort, 1, total, state.lists.order(tag, sort, PAGE_SIZE)) for sort in SORTS
     ]  # fmt: skip
-    return [page for page in pages if _note_stale(state, page, state.page(tag, page.sort, 1))]
+    return [page for page in pages if _note_stale(state, page, state.lists.page(tag, page.sort, 1))]
 
 
 class Stretch(NamedTuple):
@@ -62,13 +62,13 @@ class Stretch(NamedTuple):
 
 def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
     """As ``find_stale_first``, for a stretch of pages in one order, from page ``first`` on."""
-    total, _ = state.totals(tag)
+    total, _ = state.repos.totals(tag)
     last = page_count(total) if total or tag is None else 0
     following = first + PAGES_PER_STRETCH
-    order = state.order(
+    order = state.lists.order(
         tag, sort, PAGES_PER_STRETCH * PAGE_SIZE, offset=(first - 1) * PAGE_SIZE
     )  # fmt: skip
-    known = state.pages(tag, sort, first)
+    known = state.lists.pages(tag, sort, first)
     stale = []
     for number in range(first, min(last + 1, following)):
         start = (number - first) * PAGE_SIZE
@@ -78,7 +78,7 @@ def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
     if following <= last:
         return Stretch(stale, [], following)
     gone = [number for number in known if number > last]
-    state.drop_pages_after(tag, sort, last)
+    state.lists.drop_pages_after(tag, sort, last)
     return Stretch(stale, [file for page in gone for file in _files(tag, sort, page)], None)
 
 
@@ -99,7 +99,7 @@ def _make_page(
 def _note_stale(state: State, page: StalePage, known: bytes | None) -> bool:
     if known == page.digest:
         return False
-    state.put_page(page.tag, page.sort, page.number, b"")
+    state.lists.put_page(page.tag, page.sort, page.number, b"")
     return True
 
 
@@ -112,7 +112,7 @@ def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
 def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
     """Write one page of a list, as JSON and, unless too deep, for people, and remember that."""
     tag, sort, number = page.tag, page.sort, page.number
-    rows = state.rows(page.keys)
+    rows = state.repos.rows(page.keys)
     meta = list_meta(number, page.total, sort, tag)
     data = envelope([summary for summary, _ in rows], meta)
     site.write(list_api(tag, sort, number).file, data)
@@ -122,4 +122,4 @@ def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
         is_cut = number == LIST_PAGES_MAX < meta.pages
         html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)
         site.write(list_page(tag, sort, number).file, html)
-    state.put_page(tag, sort, number, page.digest)
+    state.lists.put_page(tag, sort, number, page.digest)

@@ -17,7 +17,8 @@ from builder.model.routes import (
     list_page,
     match_file,
 )  # fmt: skip
-from builder.store.state import RepoRow, State
+from builder.store.state import State
+from builder.store.state.repos import RepoRow
 from builder.write.repo import Task, remembered_versions
 from builder.write.sitemap import PARTS
 
@@ -26,9 +27,9 @@ class Expected:
     """Whether a file belongs on the site, by the state as it is now."""
 
     def __init__(self, state: State) -> None:
-        self._has_owner = cache(lambda owner: state.owner_mark(owner) is not None)
+        self._has_owner = cache(lambda owner: state.owners.mark(owner) is not None)
         self._versions = cache(lambda repo_id: _versions(state, repo_id))
-        self._pages = cache(lambda tag, sort: state.pages(tag, sort))
+        self._pages = cache(lambda tag, sort: state.lists.pages(tag, sort))
 
     def __contains__(self, file: str) -> bool:
         found = match_file(file)
@@ -56,7 +57,7 @@ class Expected:
 
 
 def _versions(state: State, repo_id: str) -> list[str]:
-    row = state.repo(repo_id)
+    row = state.repos.get(repo_id)
     return remembered_versions(row.versions) if row else []
 
 

@@ -17,13 +17,13 @@ def write_owner(owner: str, settings: Settings, state: State, site: Site) -> Non
     """
     mark = content.owner_mark(settings.content, owner)
     profile = content.read_owner(settings.content, owner)
-    rows = state.owner_rows(owner)
+    rows = state.repos.rows_of_owner(owner)
     if not profile and not rows:
-        state.remove_owner(owner)
-        state.add_orphans(files_of("owner", owner=owner))
+        state.owners.remove(owner)
+        state.orphans.add(files_of("owner", owner=owner))
         return
     user = derive.user_record(
-        owner, profile, state.joined_at(owner), len(rows), state.owner_pulls(owner)
+        owner, profile, state.owners.joined_at(owner), len(rows), state.pulls.of_owner(owner)
     )
     summaries = [summary for summary, _ in rows]
     data = envelopes.single(envelopes.user_bytes(user, summaries))
@@ -33,4 +33,4 @@ def write_owner(owner: str, settings: Settings, state: State, site: Site) -> Non
     pages = pages_of(settings)
     page = pages.render_list("owner.html", [card for _, card in rows], user=user)
     site.write(BY_NAME["owner_page"].file_for(owner=owner), page)
-    state.put_owner(owner, mark)
+    state.owners.put(owner, mark)

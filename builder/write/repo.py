@@ -19,7 +19,7 @@ from builder.render.pages import pages_of
 from builder.stats.pulls import PullCounts
 from builder.store import content
 from builder.store.site import Site
-from builder.store.state import RepoRow, digest_of
+from builder.store.state.repos import RepoRow, digest_of
 from builder.text import line_diff
 from builder.text.prompts import body_of
 

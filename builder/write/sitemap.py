@@ -39,19 +39,19 @@ def write_sitemap(settings: Settings, state: State, site: Site) -> None:
     """Write the parts, then the index; what was a part and is none now becomes an orphan."""
     links = Links(settings.base_url)
     route = BY_NAME["sitemap_part"]
-    known = state.pages(None, PARTS)
+    known = state.lists.pages(None, PARTS)
     urls = _urls(state, links)
     index: list[_Url] = []
     while part := [*islice(urls, urls_per_part(settings.base_url))]:
         number = len(index) + 1
         if number not in known:
             # Noted before it is there, so that it is found again whatever happens.
-            state.put_page(None, PARTS, number, b"")
+            state.lists.put_page(None, PARTS, number, b"")
             state.checkpoint()
         site.write(route.file_for(page=number), _document("urlset", "url", part))
         index.append(_Url(links.page(route.name, page=number), max(url.updated for url in part)))
-    state.add_orphans(route.file_for(page=number) for number in known if number > len(index))
-    state.drop_pages_after(None, PARTS, len(index))
+    state.orphans.add(route.file_for(page=number) for number in known if number > len(index))
+    state.lists.drop_pages_after(None, PARTS, len(index))
     site.write(BY_NAME["sitemap"].file, _document("sitemapindex", "sitemap", index))
 
 
@@ -64,13 +64,15 @@ def _urls(state: State, links: Links) -> Iterator[_Url]:
     pages = [links.page(name) for name in ("home", "connect", "api_page", "tags_page")]
     pages += [links.page("list_page", sort=sort) for sort in SORTS]
     # By name: the order by use changes with every repo.
-    pages += [links.page("tag_page", tag=tag) for tag in sorted(tag for tag, _ in state.tags())]
+    pages += [
+        links.page("tag_page", tag=tag) for tag in sorted(tag for tag, _ in state.tags.counts())
+    ]
     return chain((_Url(page, "") for page in pages), _owners_and_repos(state, links))
 
 
 def _owners_and_repos(state: State, links: Links) -> Iterator[_Url]:
     """Each owner with a repo, followed by the repos."""
-    for owner, group in groupby(state.update_times(), lambda row: row[0].partition("/")[0]):
+    for owner, group in groupby(state.repos.update_times(), lambda row: row[0].partition("/")[0]):
         repos = [
             _Url(links.page("repo_page", owner=owner, name=repo_id[len(owner) + 1 :]), updated)
             for repo_id, updated in group

@@ -11,7 +11,7 @@ import requests
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from builder.store.state import build_lock
+from builder.store.locks import build_lock
 from tests.support.catalogues import write_version
 from tests.support.servers import (
     DEADLINE_SECONDS,

@@ -19,8 +19,8 @@ from builder.model.errors import OperatorError
 from builder.model.routes import CACHE_CONTROL
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from builder.store.locks import build_lock
 from builder.store.site import ONE_SECOND_NS
-from builder.store.state import build_lock
 from tests.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import edit_record, read_tree, write_version
 from tests.support.servers import HUBCTL, Process, clean_environment

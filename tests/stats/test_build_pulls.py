@@ -400,7 +400,7 @@ def leave_in_a_pass(settings: Settings) -> None:
             is_wanted=lambda: next(asked) > questions,  # noqa: B023
         )  # fmt: skip
         with State(settings.state, read_only=True) as state:
-            if state.is_in_pass():
+            if state.passes.serial():
                 return
 
 
@@ -678,5 +678,5 @@ def test_where_nobody_counts_the_state_says_nothing(small: Settings) -> None:
     build(small)
     assert not pulls_path(small).exists()
     with State(small.state, read_only=True) as state:
-        assert state.shown_pulls() == (0, None)
-        assert state.owner_pulls("ann") is None
+        assert state.pulls.shown() == (0, None)
+        assert state.pulls.of_owner("ann") is None

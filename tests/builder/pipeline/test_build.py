@@ -19,7 +19,8 @@ from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
 from builder.model.routes import PAGE_SIZE, match_file
 from builder.model.settings import Settings
-from builder.pipeline.build import Visible, build, compare
+from builder.pipeline.build import build, compare
+from builder.pipeline.context import Visible
 from builder.store import database
 from builder.store.site import Site
 from builder.store.state import State
@@ -710,7 +711,7 @@ def test_two_builds_at_once_do_not_collide(small):
 
 
 def test_a_build_that_has_to_wait_says_so(small):
-    from builder.store.state import build_lock
+    from builder.store.locks import build_lock
 
     class NotNow(Exception):
         pass

@@ -15,8 +15,9 @@ from builder.model.settings import Settings
 from builder.pipeline import pool
 from builder.pipeline.build import build, compare
 from builder.pipeline.changes import find_changes
+from builder.pipeline.context import Context, Request
 from builder.stats.pulls import Pulls
-from builder.store import state
+from builder.store import locks
 from builder.store.site import Site
 from builder.store.state import State
 from tests.support.catalogues import build_files, read_tree, write_version
@@ -153,7 +154,8 @@ def test_a_worker_gets_one_batch_at_a_time(many):
 
     with State(None) as remembered, Pulls(many.state) as pulls:
         remembered.begin(forget=True)
-        found = find_changes(many.content, remembered, pulls, None, lambda *_: None)
+        request = Request(many, None, full=True, index=False, progress=lambda *_: None)
+        found = find_changes(Context(request, remembered, pulls, Site(many.out)))
     tasks = Counted(found.tasks)
     rows = pool.render_repos(tasks, many, Site(many.out))
     next(rows)
@@ -172,9 +174,9 @@ def test_what_a_worker_cannot_write_ends_the_build_and_all_workers(many):
 
 
 def test_a_worker_that_stays_does_not_hold_up_builds_for_ever(many, monkeypatch):
-    monkeypatch.setattr(state, "WORKERS_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(locks, "WORKERS_SECONDS_MAX", 0.0)
     build(many, index=False)
-    with state.workers_lock(many.state) as file:
+    with locks.workers_lock(many.state) as file:
         stays = subprocess.Popen(["sleep", str(HANGS_SECONDS)], pass_fds=[file.fileno()])
     with stays:
         with pytest.raises(OperatorError, match=r"lsof .*build\.workers"):

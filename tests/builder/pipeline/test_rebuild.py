@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import monotonic
 from types import SimpleNamespace
 
 import pytest
@@ -25,8 +24,9 @@ from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.render import envelopes
 from builder.search.queries import ListQuery, Queries
 from builder.search.query_thread import QueryThread
-from builder.store import database, site, state
-from builder.store.state import State
+from builder.store import database, site
+from builder.store.state import State, passes
+from builder.store.state.schema import SCHEMA_VERSION
 from builder.write import lists
 from tests.support.catalogues import build_files, edit_record, read_tree, write_version
 from tests.support.servers import DEADLINE_SECONDS, wait_until
@@ -148,7 +148,7 @@ def test_under_constant_load_every_publication_is_settled_after_some_builds(
     for name in ("LAG_SECONDS_MAX", "SLICE_SECONDS", "SLICE_SHARE"):
         monkeypatch.setattr(settle, name, 0.0)
     clock = [0]
-    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: clock[0], monotonic=monotonic))
+    monkeypatch.setattr(passes, "time", SimpleNamespace(time=lambda: clock[0]))
     for number in range(repos):
         write_version(empty.content, "ann", f"repo-{number}", "1.0.0", "One.\n")
     build(empty)
@@ -212,7 +212,7 @@ def test_damage_that_a_reader_meets_is_made_good(built: Settings) -> None:
 
             assert ask() is None
             assert wait_until(ask, "an answer") == 1
-    assert database.find_damage(path, database.SCHEMA_VERSION) is None
+    assert database.find_damage(path, SCHEMA_VERSION) is None
     assert read_tree(built.out) == fresh(built)
 
 

@@ -21,6 +21,7 @@ from builder.search.queries import ListQuery, Queries
 from builder.store import database
 from builder.store.site import Site
 from builder.store.state import State
+from builder.store.state.schema import SCHEMA_VERSION
 from tests.support.catalogues import (
     build_files,
     read_tree,
@@ -200,7 +201,7 @@ def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
         other.execute("SELECT * FROM meta").fetchall()  # as long as it is open, the log stays
         with State(sample.settings.state) as state:
             state.begin(forget=False)
-            state.put_page("code", "top", 1, b"")
+            state.lists.put_page("code", "top", 1, b"")
             state.end(stamp(sample.settings), Site(sample.settings.out).mark())
         data = wal.read_bytes()
     assert data
@@ -228,7 +229,7 @@ STATEMENTS = {
     "versions": "UPDATE repo SET versions = x'93c1'",
     "number": "UPDATE repo SET pulls = 'many'",
     "time": "INSERT OR REPLACE INTO meta VALUES ('behind', 'long')",
-    "page": "INSERT OR REPLACE INTO meta VALUES ('page reached', 'x')",
+    "page": "INSERT INTO pass_list VALUES ('top', '', 'x')",
     "todo": "INSERT INTO todo VALUES ('repo', 'no name')",
     "lost": "DELETE FROM tag",
     "words": "UPDATE indexed SET words = x'00'",
@@ -271,7 +272,7 @@ def test_a_sound_state_is_not_taken_for_a_damaged_one(
     for changed in (None, [("ann", "story")], None):
         build(sample.settings, changed=changed)
     assert not caplog.records
-    assert database.find_damage(str(sample.path), database.SCHEMA_VERSION) is None
+    assert database.find_damage(str(sample.path), SCHEMA_VERSION) is None
     assert engine.find_damage(sample.settings) is None
 
 

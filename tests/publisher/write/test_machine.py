@@ -34,9 +34,10 @@ from hypothesis.stateful import (
 from builder.model.errors import ContentError, HubError, RequestError
 from builder.model.names import Version
 from builder.model.routes import BY_NAME, SORTS
-from builder.pipeline.build import Visible, build, compare
+from builder.pipeline.build import build, compare
+from builder.pipeline.context import Visible
 from builder.store import content
-from builder.store.state import RepoRow
+from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
 from publisher.accounts.database import Database
 from publisher.write.drafts import parse_draft
@@ -564,7 +565,7 @@ render = RepoRenderer.render
             "(answered|has) .* instead of",
         ),
         ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
-        ("builder.pipeline.build._Run._write_owner", lambda *_: None, "a pointer into nothing"),
+        ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
     ],
     ids=["written in place", "keys forgotten", "pointers first", "no owners"],
 )

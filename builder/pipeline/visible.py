@@ -1,0 +1,127 @@
+"""The first part of a build: makes visible what has changed, at a cost that does not grow with
+the catalogue. Repos' own files, their owners, and the first pages of lists.
+"""
+
+from builder.model.errors import ContentError, Fault
+from builder.pipeline.changes import Changes
+from builder.pipeline.context import Context
+from builder.pipeline.pool import render_repos
+from builder.store.state import State
+from builder.store.state.repos import RepoRow
+from builder.store.state.todo import Work
+from builder.write.catalogue import write_feed, write_tags
+from builder.write.fixed import write_fixed_files
+from builder.write.home import write_home
+from builder.write.lists import StalePage, find_stale_first, write_page
+from builder.write.orphans import lost_files, new_files
+from builder.write.owner import write_owner
+from builder.write.repo import Task, remembered_versions
+
+
+def make_visible(context: Context, found: Changes) -> None:
+    """Write what has changed, and take note of what else is to do. Raises ContentError."""
+    state = context.state
+    _note_begun(context, found)
+    _write_repos(context, found.tasks)
+    _forget_repos(state, found.removed)
+    if context.is_fresh:
+        _note_lists(state, [tag for tag, _ in state.tags.counts()])
+        state.todo.add(Work.TAGS)
+        state.todo.add(Work.INDEX)
+    tags = state.todo.names(Work.FIRST_PAGES)
+    pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
+    state.checkpoint()
+    _write_owners(context, sorted(state.todo.names(Work.OWNER)))
+    if context.is_fresh:
+        write_fixed_files(context.settings, context.site)
+    if tags:
+        _write_first_pages(context, pages)
+    state.todo.done(Work.FIRST_PAGES, tags)
+    state.checkpoint()
+
+
+def _note_begun(context: Context, found: Changes) -> None:
+    """Commit what is about to be written, before the first file is touched."""
+    state = context.state
+    repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
+    state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
+    if not context.is_fresh:
+        state.todo.add(Work.REPO, repos)
+        for task in found.tasks:
+            state.orphans.add(new_files(task, state.repos.get(f"{task.owner}/{task.name}")))
+    state.checkpoint()
+
+
+def _write_repos(context: Context, tasks: list[Task]) -> None:
+    state = context.state
+    try:
+        for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
+            context.request.progress("Writing repos", done, len(tasks))
+            context.rendered += 1
+            old = None if context.is_fresh else state.repos.get(row.id)
+            state.repos.put(row, old)
+            if context.is_fresh:
+                continue  # all lists are to be written
+            if not old or old.text_digest != row.text_digest:
+                state.todo.add(Work.INDEX_REPO, [row.id])
+            if not old or _place(old) != _place(row):
+                _note_change(state, old, row)
+            state.todo.done(Work.REPO, [row.id])
+    except ContentError as error:
+        context.note_faults(error.faults)
+
+
+def _forget_repos(state: State, removed: list[str]) -> None:
+    for repo_id in removed:
+        old = state.repos.get(repo_id)
+        if old:
+            state.repos.remove(old)
+            state.todo.add(Work.INDEX_REPO, [repo_id])
+            _note_change(state, old, None)
+    state.todo.done(Work.REPO, removed)
+
+
+def _place(row: RepoRow) -> tuple[object, ...]:
+    """What a repo shows in lists and where, and which files it has."""
+    return row.digest, row.line, row.trend, remembered_versions(row.versions)
+
+
+def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None:
+    old_tags = old.tags.split() if old else []
+    new_tags = new.tags.split() if new else []
+    _note_lists(state, [*old_tags, *new_tags])
+    if old_tags != new_tags:
+        state.todo.add(Work.TAGS)
+    state.passes.note_behind()
+    if old:
+        state.orphans.add(lost_files(old, new))
+
+
+def _note_lists(state: State, tags: list[str]) -> None:
+    """Take note that the lists of these tags and of all repos have changed."""
+    for kind in (Work.FIRST_PAGES, Work.LIST):
+        state.todo.add(kind, ["", *tags])
+    state.todo.add(Work.CATALOGUE)
+
+
+def _write_owners(context: Context, owners: list[str]) -> None:
+    faults: list[Fault] = []
+    for owner in owners:
+        try:
+            write_owner(owner, context.settings, context.state, context.site)
+        except ContentError as error:
+            faults += error.faults
+        else:
+            context.state.todo.done(Work.OWNER, [owner])
+    context.note_faults(faults)
+
+
+def _write_first_pages(context: Context, pages: list[StalePage]) -> None:
+    state, site = context.state, context.site
+    if state.todo.has(Work.TAGS):
+        write_tags(state, site, context.pages)
+        state.todo.done(Work.TAGS)
+    for page in pages:
+        write_page(page, state, site, context.pages)
+    write_home(state, site, context.pages)
+    write_feed(context.settings, state, site)

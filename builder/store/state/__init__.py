@@ -1,0 +1,143 @@
+"""What the builder remembers between builds, in SQLite under the state folder.
+
+A cache: all of it follows from the content, and when in doubt it is thrown away. It holds, for
+each repo, the marks of its files and the bytes that lists are joined from; the digest of each
+list page that is on the site; and what a build has begun. A full build is one transaction. Any
+other commits what it is about to write before it touches a file, and what it has written after
+that: a reader of the state (search, queries) sees a publication whole or not at all, and a
+build that dies leaves a list of what the next one has to look at again.
+
+``State`` is the connection, and begins and ends builds. Each of its parts has one theme.
+"""
+
+import contextlib
+import sqlite3
+from typing import Self
+
+from builder.store.database import boot_id, connect, keep_checksums, stop_checksums
+from builder.store.state.ids import Ids
+from builder.store.state.index import Index
+from builder.store.state.lists import Lists
+from builder.store.state.meta import Meta
+from builder.store.state.orphans import Orphans
+from builder.store.state.owners import Owners
+from builder.store.state.passes import Passes
+from builder.store.state.pulls import SitePulls
+from builder.store.state.repos import Repos
+from builder.store.state.schema import LASTING, SCHEMA, SCHEMA_VERSION
+from builder.store.state.tags import Tags
+from builder.store.state.todo import Todo
+
+_FILE = "build.sqlite3"
+
+
+class State:
+    """A connection to the state of one site. ``State(None)`` is an empty one in memory."""
+
+    def __init__(self, folder: str | None, *, read_only: bool = False) -> None:
+        self.path = self.path_in(folder) if folder else ":memory:"
+        self._db = db = connect(self.path, read_only=read_only)
+        self._is_one_transaction = False
+        self._meta = Meta(db)
+        self.todo = Todo(db)
+        self.passes = Passes(db, self._meta, self.todo)
+        self.repos = Repos(db)
+        self.ids = Ids(db)
+        self.tags = Tags(db)
+        self.lists = Lists(db)
+        self.owners = Owners(db)
+        self.pulls = SitePulls(db)
+        self.orphans = Orphans(db)
+        self.index = Index(db)
+
+    @staticmethod
+    def path_in(folder: str) -> str:
+        return f"{folder}/{_FILE}"
+
+    def close(self) -> None:
+        """Close the connection; what was not committed is as if it had not been."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def has_tables(self) -> bool:
+        """Whether this is no new file, nor the database of something else."""
+        row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
+        return row is not None
+
+    def data_version(self) -> int:
+        """Differs after each build that this connection has not made itself."""
+        return self._db.execute("PRAGMA data_version").fetchone()[0]
+
+    # Beginning and end of a build
+
+    def vouches_for(self, stamp: str, site_mark: str) -> bool:
+        """Whether what is remembered holds for a site.
+
+        Not after another stamp (code, templates, settings), nor when the site is not the one
+        that the last build left (``site_mark``), nor after a full build that did not end, nor
+        after a restart of the machine, when the kernel may have lost what was not yet on disk.
+        """
+        clean = _clean(stamp, site_mark)
+        return self._version() == SCHEMA_VERSION and self._meta.get("clean") == clean
+
+    def was_killed(self) -> bool:
+        """Whether a build began and could not even say that it failed."""
+        return self._meta.get("running") is not None
+
+    def begin(self, *, forget: bool) -> None:
+        """Start a build; ``forget`` all that is remembered first, and commit nothing before
+        the end.
+        """
+        self._is_one_transaction = forget
+        if forget and self.has_tables():
+            self._meta.drop("clean")
+        self._db.execute("BEGIN IMMEDIATE")
+        if forget:
+            self._reset()
+        self._meta.put("running", "yes")
+
+    def checkpoint(self) -> None:
+        """Commit what a build has come to, and go on."""
+        if not self._is_one_transaction:
+            self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def abandon(self) -> None:
+        """End a build that failed: what it has not committed is as if it had not been."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        # Where not even that can be written, the next build takes this one for killed.
+        with contextlib.suppress(sqlite3.Error):
+            self._meta.drop("running")
+
+    def end(self, stamp: str, site_mark: str) -> None:
+        """Commit a build that has done all that it was to do, or left it in ``todo``."""
+        self._meta.put("clean", _clean(stamp, site_mark))
+        self._meta.drop("running")
+        if self._is_one_transaction:
+            keep_checksums(self._db)
+        self._db.execute("COMMIT")
+
+    def _version(self) -> int:
+        return self._db.execute("PRAGMA user_version").fetchone()[0]
+
+    def _reset(self) -> None:
+        stop_checksums(self._db)
+        kept = LASTING if self._version() == SCHEMA_VERSION else ()
+        tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (name,) in tables:
+            if name not in kept:
+                self._db.execute(f"DROP TABLE {name}")
+        self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        # Not executescript, which would commit: readers keep the old state until the end.
+        for statement in SCHEMA.split(";\n"):
+            self._db.execute(statement)
+
+
+def _clean(stamp: str, site_mark: str) -> str:
+    return f"{stamp} {boot_id()} {site_mark}"

@@ -1,0 +1,149 @@
+"""Repos: what the next build and lists need of each; and of which tags and totals it is a part."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from builder.store.database import DamageError, checksum
+
+ORDER_BY = {
+    "top": "pulls DESC, updated DESC, id",
+    "trending": "trend DESC, id",
+    "new": "created DESC, id",
+    "updated": "updated DESC, id",
+}
+
+
+class RepoRow(NamedTuple):
+    """A row of the table ``repo``, without its key and its checksum."""
+
+    id: str
+    owner: str
+    mark: str
+    versions: bytes
+    versions_count: int
+    pulls: int
+    updated: int
+    created: int
+    trend: int
+    tags: str
+    digest: bytes
+    text_digest: bytes
+    summary: bytes
+    card: bytes
+    line: bytes
+
+
+_UPSERT = (
+    f"INSERT INTO repo ({', '.join(RepoRow._fields)}, checksum) "
+    f"VALUES ({', '.join('?' * len(RepoRow._fields))}, ?) "
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{field} = excluded.{field}" for field in (*RepoRow._fields[1:], "checksum"))
+    + " RETURNING key"
+)
+
+
+def digest_of(*parts: bytes) -> bytes:
+    """As in the columns ``digest`` and ``text_digest``."""
+    return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
+
+
+class Repos:
+    """The table ``repo``; writes ``tag`` and ``total``, too."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def marks(self) -> dict[str, str]:
+        """The remembered mark of each repo, by id."""
+        return dict(self._db.execute("SELECT id, mark FROM repo"))
+
+    def get(self, repo_id: str) -> RepoRow | None:
+        """What is remembered of a repo. Raises DamageError."""
+        found = self._db.execute(
+            f"SELECT {', '.join(RepoRow._fields)}, checksum FROM repo WHERE id = ?", (repo_id,)
+        ).fetchone()
+        if not found:
+            return None
+        *row, expected = found
+        if checksum(*row) != expected:
+            raise DamageError(f"the row of {repo_id} is not what was written")
+        return RepoRow(*row)
+
+    def put(self, row: RepoRow, old: RepoRow | None) -> None:
+        """Remember a repo, instead of what was remembered of it (``old``)."""
+        (key,) = self._db.execute(_UPSERT, (*row, checksum(*row))).fetchone()
+        if old:
+            self._untag(old, key)
+        copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
+        self._db.executemany(
+            "INSERT INTO tag VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [(tag, *copied) for tag in row.tags.split()],
+        )
+        self._count(row, 1)
+
+    def remove(self, old: RepoRow) -> None:
+        (key,) = self._db.execute(
+            "DELETE FROM repo WHERE id = ? RETURNING key", (old.id,)
+        ).fetchone()
+        self._untag(old, key)
+
+    def _untag(self, old: RepoRow, key: int) -> None:
+        self._db.executemany(
+            "DELETE FROM tag WHERE name = ? AND repo = ?", [(tag, key) for tag in old.tags.split()]
+        )
+        self._count(old, -1)
+
+    def _count(self, row: RepoRow, sign: int) -> None:
+        self._db.executemany(
+            "INSERT INTO total VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
+            "SET repos = repos + ?2, versions = versions + ?3",
+            [(tag, sign, sign * row.versions_count) for tag in ("", *row.tags.split())],
+        )
+
+    def totals(self, tag: str | None = None) -> tuple[int, int]:
+        """How many repos (with a tag) there are, and versions of them."""
+        row = self._db.execute(
+            "SELECT repos, versions FROM total WHERE tag = ?", (tag or "",)
+        ).fetchone()
+        return row or (0, 0)
+
+    def rows(self, keys: list[int]) -> list[tuple[bytes, bytes]]:
+        """Summary and card of the repos with these keys, in their order; at most a page."""
+        found = self._rows("key", f"key IN ({', '.join('?' * len(keys))})", keys)
+        return [found[key] for key in keys]
+
+    def rows_of_owner(self, owner: str) -> list[tuple[bytes, bytes]]:
+        """Summary and card of all repos of an owner, latest updated first."""
+        found = self._rows("key", f"owner = ? ORDER BY {ORDER_BY['updated']}", [owner])
+        return [*found.values()]
+
+    def summaries(self, ids: list[str]) -> list[bytes]:
+        """The summaries of these repos in their order, of those that there are; at most a page."""
+        found = self._rows("id", f"id IN ({', '.join('?' * len(ids))})", ids)
+        return [found[repo_id][0] for repo_id in ids if repo_id in found]
+
+    def _rows(
+        self, column: str, where: str, values: Sequence[object]
+    ) -> dict[Any, tuple[bytes, bytes]]:
+        """Summary and card of some repos, by a column. Raises DamageError."""
+        found = {}
+        for key, digest, summary, card in self._db.execute(
+            f"SELECT {column}, digest, summary, card FROM repo WHERE {where}", values
+        ):
+            if digest_of(summary, card) != digest:
+                raise DamageError(f"summary or card of repo {key} is not what was written")
+            found[key] = (summary, card)
+        return found
+
+    def catalogue_lines(self) -> list[bytes]:
+        """Every repo's line, in order of owner/name."""
+        return [line for (line,) in self._db.execute("SELECT line FROM repo ORDER BY id")]
+
+    def update_times(self) -> Iterator[tuple[str, str]]:
+        """Each repo's id and the time of its last update, in order of owner/name."""
+        # With the plus, SQLite sorts what a small index holds instead of reading whole rows.
+        return self._db.execute(
+            "SELECT id, strftime('%Y-%m-%dT%H:%M:%SZ', updated, 'unixepoch') FROM repo ORDER BY +id"
+        )

@@ -1,0 +1,47 @@
+"""Writes what tells of the whole catalogue: its tags, its feed, its lines, and the hub's record."""
+
+from builder.model.records import Tag
+from builder.model.settings import Settings
+from builder.render import crawlers, derive, envelopes, feeds
+from builder.render.envelopes import json_bytes
+from builder.render.pages import Pages
+from builder.store.site import Site
+from builder.store.state import State
+
+
+def write_tags(state: State, site: Site, pages: Pages) -> None:
+    """Write the list of tags, as JSON and for people."""
+    tags = [Tag(name, count) for name, count in state.tags.counts()]
+    site.write_fixed("tags", envelopes.whole_list([json_bytes(tag) for tag in tags]))
+    site.write_fixed("tags_page", pages.render("tags.html", tags=tags))
+
+
+def write_feed(settings: Settings, state: State, site: Site) -> None:
+    """Write the feed of the newest repos."""
+    summaries = _summaries(state, "new", feeds.ENTRIES_MAX)
+    site.write_fixed("feed", feeds.catalogue_feed(settings, summaries))
+
+
+def write_llms(settings: Settings, state: State, site: Site) -> None:
+    """Write ``llms.txt``, with the top repos."""
+    summaries = _summaries(state, "top", crawlers.PROMPTS_MAX)
+    site.write_fixed("llms", crawlers.llms(settings, summaries))
+
+
+def write_lines(state: State, site: Site) -> None:
+    """Write ``catalogue.jsonl``, a line for each repo."""
+    lines = state.repos.catalogue_lines()
+    site.write_fixed("catalogue", b"".join(line + b"\n" for line in lines))
+
+
+def write_hub(settings: Settings, state: State, site: Site, serial: int) -> None:
+    """Write ``hub.json``. ``serial``: how many publications lists have."""
+    repos_count, _ = state.repos.totals()
+    hub = derive.hub_record(settings, repos_count, serial)
+    site.write_fixed("hub", envelopes.single(json_bytes(hub)))
+
+
+def _summaries(state: State, sort: str, count: int) -> list[bytes]:
+    """Those of the first repos in an order."""
+    order = state.lists.order(None, sort, count)
+    return [summary for summary, _ in state.repos.rows([key for key, _ in order])]

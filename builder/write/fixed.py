@@ -1,0 +1,41 @@
+"""Writes the files that depend on code and settings alone."""
+
+import os
+
+import msgspec
+
+from builder.model.errors import STATUS
+from builder.model.routes import BY_NAME
+from builder.model.settings import Settings
+from builder.render import api_page, connect, crawlers, openapi, shell_client
+from builder.render.pages import ASSETS, pages_of
+from builder.store.site import Site
+
+_ASSET_ROUTES = (
+    "stylesheet", "site_script", "search_script", "prompt_script", "account_script", "icon",
+)  # fmt: skip
+
+
+def write_fixed_files(settings: Settings, site: Site) -> None:
+    """Write the API's document, pages without prompts, assets, and the shell client."""
+    pages = pages_of(settings)
+    document = openapi.document(settings)
+    site.write_fixed("openapi", document)
+    api = api_page.describe(msgspec.json.decode(document), STATUS)
+    site.write_fixed("api_page", pages.render("docs.html", api=api))
+    site.write_fixed("server_json", connect.server_json(settings))
+    site.write_fixed("robots", crawlers.robots(settings))
+    page = pages.render(
+        "connect.html", mcp_url=connect.mcp_url(settings), snippets=connect.snippets(settings)
+    )
+    site.write_fixed("connect", page)
+    site.write_fixed("search_page", pages.render("search.html"))
+    site.write_fixed("not_found_page", pages.render("404.html"))
+    for route in _ASSET_ROUTES:
+        name = os.path.basename(BY_NAME[route].file)
+        with open(os.path.join(ASSETS, name), "rb") as file:
+            site.write_fixed(route, file.read())
+    script, checksum = shell_client.release(settings.base_url)
+    site.write_fixed("client", script)
+    site.write_fixed("client_release", script)
+    site.write_fixed("client_checksum", checksum)
