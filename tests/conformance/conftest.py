@@ -164,7 +164,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(name, marks=[pytest.mark.tools] if known[name].needs_tools else [])
             for name in names
         ]
-        metafunc.parametrize("host", tried or [NO_HOST], indirect=True, scope="package")
+        metafunc.parametrize("host", tried or [NO_HOST], indirect=True, scope="module")
 
 
 def _is_tested(test: pytest.Item, host: Host) -> bool:
@@ -214,17 +214,17 @@ def running(workshop: Workshop, pytestconfig: pytest.Config) -> Iterator[Running
         yield hosts
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def host(request: pytest.FixtureRequest, running: RunningHosts) -> Iterator[str]:
     """The name of the host under test."""
     name = request.param
     yield name
-    # A process of xdist's gets the files of tests one by one, and the next may ask the same host.
-    if name in running.changed or not hasattr(request.config, "workerinput"):
+    # Else the next file of tests may ask the same.
+    if name in running.changed:
         running.stop(name)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def client(host: str, running: RunningHosts, pytestconfig: pytest.Config) -> Client:
     """Asks the deployment under test."""
     client = running.client(host, _hosts(pytestconfig)[host])
@@ -234,7 +234,7 @@ def client(host: str, running: RunningHosts, pytestconfig: pytest.Config) -> Cli
     return client
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def catalogue(client: Client) -> Catalogue:
     """What there is at the deployment."""
     return Catalogue(client)

@@ -223,6 +223,7 @@ def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
     visits.faults.clear()
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("host", ["static_visits", "ignoring_visits"])
 def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
     visits = request.getfixturevalue(host)

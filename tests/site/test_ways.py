@@ -8,7 +8,7 @@ from tests.site.catalogue import CHANGED, FRONT, LONG_LINE, MEETING_NOTES, PAGES
 
 
 @pytest.fixture(params=["scripts", "no scripts"])
-def start(request: pytest.FixtureRequest) -> Page:
+def start(request: pytest.FixtureRequest, installed_tools: None) -> Page:
     """The home page."""
     if request.param == "scripts":
         return request.getfixturevalue("visits").open("/")
