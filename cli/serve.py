@@ -24,7 +24,6 @@ from cli.options import (
     trusted_issuer_option,
 )
 from cli.progress import Progress
-from mcp_app.app import create_app as create_mcp_app
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
@@ -33,7 +32,8 @@ from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.web.app import PUBLISH_LIMIT, create_app
 from publisher.write.quotas import Quotas
-from server.app import ReadApp
+from server.app import ReadApp, RunningApp
+from server.late import Late
 from server.listening import address_of, listen, run
 from server.mount import Hub
 from server.throttle import Throttle
@@ -90,10 +90,17 @@ def serve(
                 publish_limit=publish_limit, quotas=quotas, open_signup=open_signup,
                 issuers=issuers, openid=openid, origins=mcp_origins,
             )  # fmt: skip
+
+            def make_mcp() -> RunningApp:
+                # Its library takes longer to load than all the rest.
+                from mcp_app.app import create_app as create_mcp_app
+
+                return create_mcp_app(settings, queries, throttle, mcp_origins)
+
             hub = Hub(
                 ReadApp(settings, throttle, queries),
                 publish,
-                create_mcp_app(settings, queries, throttle, mcp_origins),
+                Late(make_mcp),
                 first.is_ready,
             )
             run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from builder.hosts.rules import MESSAGES
 from builder.model import names
@@ -32,6 +33,14 @@ log = logging.getLogger("hub.serve")
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class RunningApp(Protocol):
+    """An ASGI application that answers only inside ``running()``."""
+
+    def running(self) -> AbstractAsyncContextManager[Any]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
 class ReadApp:

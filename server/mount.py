@@ -2,8 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from a2wsgi import WSGIMiddleware
 
@@ -16,7 +15,7 @@ from builder.model.routes import (
     is_publish_url,
 )
 from server.answers import error_answer, send_answer
-from server.app import ReadApp, Receive, Scope, Send
+from server.app import ReadApp, Receive, RunningApp, Scope, Send
 from server.bodies import VISITOR_BYTES_MAX, in_time, read_ahead
 from server.lifespan import run_lifespan
 
@@ -31,14 +30,6 @@ VISITOR_SECONDS = 10
 PUBLISHER_SECONDS = 30
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class RunningApp(Protocol):
-    """An ASGI application that answers only inside ``running()``."""
-
-    def running(self) -> AbstractAsyncContextManager[Any]: ...
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
 
 class Hub:
