@@ -87,10 +87,12 @@ class _Environment(jinja2.Environment):
         super().__init__(**options, bytecode_cache=_compiled)
 
 
-@pytest.fixture
-def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> Iterator[None]:
     """Builds share compiled templates: compiling takes most of the time of a small build."""
-    monkeypatch.setattr(jinja2, "Environment", _Environment)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jinja2, "Environment", _Environment)
+        yield
 
 
 @dataclass

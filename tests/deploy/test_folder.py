@@ -336,7 +336,6 @@ def test_a_build_ends_before_the_site_is_looked_at(sites: Sites, tmp_path: Path)
     assert read_tree(root) == read_tree(sites.new.out)
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_builds_have_to_wait_no_longer_than_links_take(small: Settings, tmp_path: Path) -> None:
     """A build that begins while files go is not held up by that."""
     build(small, index=False)

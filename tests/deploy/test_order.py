@@ -156,7 +156,6 @@ def test_the_other_way_round_a_reader_would_miss_something(sites: Sites) -> None
     assert missed
 
 
-@pytest.mark.usefixtures("compiled_once")
 def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path) -> None:
     """Whatever is published during deployments, what is deployed is of one moment."""
     build(small, index=False)

@@ -16,8 +16,6 @@ from tests.faults.power import Disk
 from tests.faults.strace import EIO, KILL, MEMORY_CALLS, Call, Writers
 from tests.faults.verdict import SITUATIONS, Situation
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def prepare(situation: Situation, root: Path, *, ordered: bool = True) -> Disk:
     """The situation in a new folder, and the disk below it, which has all of it."""

@@ -16,8 +16,6 @@ from tests.faults import verdict
 from tests.faults.strace import EIO, ENOSPC, KILL, MEMORY_CALLS, Call, Writers
 from tests.faults.verdict import SITUATIONS, Situation
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def sweep(
     writers: Writers, writer: str, situation: Situation, fault: str, folder: Path

@@ -36,8 +36,6 @@ from tests.support.catalogues import (
 )
 from tests.support.servers import wait_until
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 FIRST_DAY = 20_089  # of ``moment(0)``
 HOURS = 24
 _clients = itertools.count()

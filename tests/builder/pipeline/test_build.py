@@ -36,8 +36,6 @@ from tests.support.catalogues import (
     write_version,
 )
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def freshly_built(settings: Settings) -> dict[str, bytes]:
     """What a full build of the same content into an empty folder gives."""

@@ -506,7 +506,7 @@ class IndexedBuilds(Builds):
 
 
 @pytest.fixture
-def small_pages(monkeypatch, compiled_once) -> None:
+def small_pages(monkeypatch) -> None:
     """Lists with several pages from few repos, in every module that has the numbers by name."""
     sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_ROWS": HOME_ROWS, "HOME_TAGS": HOME_TAGS}
     sizes |= {"URLS_PER_PART_MAX": URLS_PER_PART_MAX, "LIST_PAGES_MAX": LIST_PAGES_MAX}

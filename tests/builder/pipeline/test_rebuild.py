@@ -31,8 +31,6 @@ from builder.write import lists
 from tests.support.catalogues import build_files, edit_record, read_tree, write_version
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 
 def answer(settings: Settings, file: str) -> dict:
     return json.loads(Path(settings.out, f"api/v1/{file}").read_bytes())

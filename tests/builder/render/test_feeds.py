@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 import feedparser
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,8 +22,6 @@ from tests.support.catalogues import (
     write_owner,
     write_version,
 )
-
-pytestmark = pytest.mark.usefixtures("compiled_once")
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 FEED_CHILDREN = {"id", "title", "subtitle", "updated", "author", "link", "entry"}

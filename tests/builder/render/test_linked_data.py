@@ -16,8 +16,6 @@ from builder.text.one_line import one_line
 from tests.builder.render.test_feeds import hostile, make_repo
 from tests.support.catalogues import BASE_URL, build_files, moment, settings_in, write_version
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 TEMPLATE = '{% from "meta.html" import described %}{{ described(**values) }}'
 DATA_TYPE = "application/ld+json"
 

@@ -31,7 +31,6 @@ from tests.support.catalogues import (
 )
 
 pytestmark = [
-    pytest.mark.usefixtures("compiled_once"),
     # What Whoosh has opened when it meets the damage, it leaves open.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

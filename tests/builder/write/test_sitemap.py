@@ -22,8 +22,6 @@ from tests.support.catalogues import (
     write_version,
 )
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
-
 NAMESPACE = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
