@@ -19,16 +19,16 @@ PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
 
-# What can be proven with Python, git and make alone.
+# What can be proven with Python, git and make alone; of the long proofs a quarter of the cases.
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) -m 'not tools'
+	TEST_DEPTH=short $(PYTEST) -m 'not tools'
 
-# All, with programs that are installed first, for which this may ask for root.
+# All the rest, with programs that are installed first, for which this may ask for root.
 test-all: test
 	sh tests/install-tools
-	$(PYTEST) -m tools
+	$(PYTEST) -m 'tools or long'
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -40,6 +40,7 @@ from tests.support.catalogues import (
     write_owner,
     write_version,
 )
+from tests.support.depth import some_of
 
 # Thousands of small files: in memory where the system offers it.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -517,6 +518,7 @@ def small_pages(monkeypatch) -> None:
 
 # In a fraction of a second every file is young, and the builder looks at young files again
 # whatever it remembers. Without this grain it trusts its memory, as it does in life.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("grain_ns", "share"), [(0, 3), (20_000_000, 10)], ids=["settled", "young"]
 )
@@ -525,6 +527,7 @@ def test_incremental_equals_full(small_pages, monkeypatch, grain_ns, share):
     run_machine(Builds, steps=20, share=share)
 
 
+@pytest.mark.long
 def test_incremental_equals_full_with_the_search_index(small_pages, monkeypatch):
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
     run_machine(IndexedBuilds, steps=10, share=10)
@@ -532,7 +535,7 @@ def test_incremental_equals_full_with_the_search_index(small_pages, monkeypatch)
 
 def run_machine(machine: type[Builds], steps: int, share: int) -> None:
     """Try one of ``share`` of the examples that other tests try: these take long."""
-    examples = settings.default.max_examples // share
+    examples = some_of(settings.default.max_examples // share)
     run_state_machine_as_test(
         machine, settings=settings(stateful_step_count=steps, max_examples=examples)
     )

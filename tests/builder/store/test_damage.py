@@ -29,6 +29,7 @@ from tests.support.catalogues import (
     write_small_catalogue,
     write_version,
 )
+from tests.support.depth import some
 
 pytestmark = [
     # What Whoosh has opened when it meets the damage, it leaves open.
@@ -150,20 +151,22 @@ def check_made_good(sample: Sample, what: object) -> None:
     assert build(sample.settings).rendered == 0, what
 
 
+@pytest.mark.long
 def test_any_byte_of_the_state(sample: Sample) -> None:
     sample.restore()
     data = sample.path.read_bytes()
-    for place, other in damaged(data, places(len(data))):
+    for place, other in damaged(data, some(places(len(data)))):
         sample.restore()
         sample.path.write_bytes(other)
         check_made_good(sample, place)
 
 
+@pytest.mark.long
 def test_any_byte_of_the_state_in_a_build_for_publishers(sample: Sample) -> None:
     """Such a build looks at what it needs; the next that looks at everything finds the rest."""
     sample.restore()
     data = sample.path.read_bytes()
-    for place, other in damaged(data, [*places(len(data))][::3]):
+    for place, other in damaged(data, some([*places(len(data))][::3])):
         sample.restore()
         sample.path.write_bytes(other)
         with contextlib.suppress(HubError):  # the service would look at everything then
@@ -192,6 +195,7 @@ def test_a_state_that_is_another_database(sample: Sample) -> None:
     check_made_good(sample, "another database")
 
 
+@pytest.mark.long
 def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
     """The log that SQLite writes ahead; it has checksums of its own."""
     wal = Path(f"{sample.path}-wal")
@@ -204,18 +208,19 @@ def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
             state.end(stamp(sample.settings), Site(sample.settings.out).mark())
         data = wal.read_bytes()
     assert data
-    for place, other in damaged(data, places(len(data))):
+    for place, other in damaged(data, some(places(len(data)))):
         sample.restore()
         wal.write_bytes(other)
         check_made_good(sample, place)
 
 
+@pytest.mark.long
 def test_any_byte_of_the_search_index(sample: Sample) -> None:
     for file, data in sample.state.items():
         if not file.startswith("search/") or not data:
             continue
         chosen = random.Random(file).sample(range(len(data)), min(len(data), PLACES_PER_FILE))
-        for place, other in damaged(data, chosen):
+        for place, other in damaged(data, some(chosen)):
             sample.restore()
             Path(sample.settings.state, file).write_bytes(other)
             check_made_good(sample, (file, place))
@@ -318,10 +323,11 @@ def test_a_disk_that_is_full(sample: Sample, monkeypatch: pytest.MonkeyPatch) ->
 # Readers
 
 
+@pytest.mark.long
 def test_readers_of_a_damaged_state_are_told_to_wait(sample: Sample) -> None:
     sample.restore()
     data = sample.path.read_bytes()
-    for place, other in damaged(data, places(len(data))):
+    for place, other in damaged(data, some(places(len(data)))):
         sample.restore()
         sample.path.write_bytes(other)
         with contextlib.closing(Queries(sample.settings)) as queries:

@@ -46,6 +46,7 @@ from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import MEMORY, PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
 from tests.support.catalogues import read_tree, settings_in
+from tests.support.depth import some_of
 
 Repo = tuple[str, str]
 
@@ -516,7 +517,7 @@ def failing(call: int, death: str) -> Callable[[str, tuple], None]:
 
 def run_machine(**options: Any) -> None:
     """Try half of the examples that other tests try: these take long."""
-    options = {"max_examples": settings.default.max_examples // 2} | options
+    options = {"max_examples": some_of(settings.default.max_examples // 2)} | options
     run_state_machine_as_test(Publications, settings=settings(stateful_step_count=25, **options))
 
 
@@ -526,6 +527,7 @@ def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F81
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 
+@pytest.mark.long
 def test_readers_and_publishers_get_along() -> None:
     run_machine()
 
