@@ -36,8 +36,9 @@ from tests.mcp.wire import (
     message,
 )
 from tests.support.catalogues import write_version
+from tests.support.depth import some_of
 
-CALLS = 2000
+CALLS = some_of(2000)
 
 # Tool calls as clients send them, byte by byte.
 PYTHON = [
@@ -198,6 +199,7 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
                     assert json.loads(content[0]["text"]) == reply.given
 
 
+@pytest.mark.long
 def test_odd_calls(pair: Both):
     random = Random(8)
     before = pair.calls.answered

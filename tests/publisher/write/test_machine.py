@@ -46,7 +46,7 @@ from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import MEMORY, PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
 from tests.support.catalogues import read_tree, settings_in
-from tests.support.depth import some_of
+from tests.support.depth import some, some_of
 
 Repo = tuple[str, str]
 
@@ -557,20 +557,20 @@ def render_pointers_first(renderer: RepoRenderer, task: Task) -> RepoRow:
 render = RepoRenderer.render
 
 
-@pytest.mark.parametrize(
-    ("what", "instead", "told"),
-    [
-        ("publisher.write.durable._put", put_in_place, "faults? in the content"),
-        (
-            "publisher.write.idempotency.IdempotencyKey.find",
-            lambda *_: None,
-            "(answered|has) .* instead of",
-        ),
-        ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
-        ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
-    ],
-    ids=["written in place", "keys forgotten", "pointers first", "no owners"],
-)
+BROKEN = [
+    ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
+    ("publisher.write.durable._put", put_in_place, "faults? in the content"),
+    (
+        "publisher.write.idempotency.IdempotencyKey.find",
+        lambda *_: None,
+        "(answered|has) .* instead of",
+    ),
+    ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("what", "instead", "told"), [*some(BROKEN)])
 def test_it_bites(
     monkeypatch: pytest.MonkeyPatch, what: str, instead: Callable[..., Any], told: str
 ) -> None:

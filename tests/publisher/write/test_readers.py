@@ -33,6 +33,7 @@ from builder.pipeline.build import compare
 from builder.store import content
 from tests.builder.pipeline.test_incremental import MEMORY
 from tests.support.catalogues import read_tree, settings_in
+from tests.support.depth import some_of
 from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,
@@ -51,7 +52,7 @@ READERS = 4
 # So that most of the machine is for the publishers.
 READERS_PAUSE_SECONDS = 0.005
 ROWS_FOLLOWED = 3
-PUBLICATIONS = 500
+PUBLICATIONS = PUBLISHERS * some_of(125)
 KILLS = 5
 
 
@@ -298,6 +299,7 @@ def check_at_rest(server: Server, ledger: Ledger) -> None:
     assert '"level": "error"' not in server.process.text
 
 
+@pytest.mark.long
 def test_readers_and_publishers(settings: Settings):
     tokens = {owner: add_publisher(settings, owner) for owner in ("ann", "bob")}
     ledger = Ledger()
