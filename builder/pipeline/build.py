@@ -43,7 +43,7 @@ from builder.render import (
 )
 from builder.render.envelopes import json_bytes
 from builder.render.pages import ASSETS, pages_of
-from builder.search import engine
+from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store import content, database
 from builder.store.site import Site
@@ -180,10 +180,10 @@ def _drop_damaged(settings: Settings) -> bool:
     if state_damage:
         log.warning("The build state %s is damaged (%s). Building it anew.", path, state_damage)
         database.remove(path)
-    index_damage = engine.find_damage(settings)
+    index_damage = search_index.find_damage(settings)
     if index_damage:
         log.warning("The search index is damaged (%s). Building it anew.", index_damage)
-        engine.forget(settings)
+        search_index.forget(settings)
     return bool(state_damage or index_damage)
 
 

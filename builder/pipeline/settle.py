@@ -14,7 +14,7 @@ from builder.model.settings import Settings
 from builder.pipeline.recount import Recount
 from builder.render import crawlers, derive, envelopes
 from builder.render.pages import pages_of
-from builder.search import engine
+from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store.site import Site
 from builder.store.state import State
@@ -129,7 +129,7 @@ class Settling:
         """Take into the search index what is for this pass; False if that was cut short."""
         state = self.state
         if "index" in state.todo("site"):
-            self.indexed += engine.update(
+            self.indexed += search_index.update(
                 self.settings, state, self.progress, is_hurried=self.is_wanted is not None
             )
             state.done("site", ["index"])
@@ -139,7 +139,7 @@ class Settling:
             if repos and self._must_yield():
                 return False
             batch = repos[at : at + REPOS_PER_INDEXING]
-            self.indexed += engine.update(
+            self.indexed += search_index.update(
                 self.settings, state, self.progress, batch, is_hurried=self.is_wanted is not None
             )
             state.done("pass index", batch)

@@ -11,12 +11,12 @@ build that dies leaves a list of what the next one has to look at again.
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import signal
 import sqlite3
 import time
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self, TextIO
 
 from builder.model.errors import OperatorError
@@ -327,7 +327,7 @@ class State:
 
     def _reset(self) -> None:
         stop_checksums(self._db)
-        kept = ("orphan", "indexed", "word") if self._version() == SCHEMA_VERSION else ()
+        kept = ("orphan",) if self._version() == SCHEMA_VERSION else ()
         tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (name,) in tables:
             if name not in kept:
@@ -483,23 +483,40 @@ class State:
 
     # Queries
 
-    def data_version(self) -> int:
-        """Differs after each build that this connection has not made itself."""
-        return self._db.execute("PRAGMA data_version").fetchone()[0]
-
-    def ordered_ids(self, sort: str | None) -> list[str]:
+    def ordered_ids(self, sort: str | None, limit: int = -1, offset: int = 0) -> list[str]:
         """The ids of all repos in an order; by owner/name where ``sort`` is None."""
         order = _ORDER[sort] if sort else "id"
-        return [repo_id for (repo_id,) in self._db.execute(f"SELECT id FROM repo ORDER BY {order}")]
+        rows = self._db.execute(
+            f"SELECT id FROM repo ORDER BY {order} LIMIT ? OFFSET ?", (limit, offset)
+        )
+        return [repo_id for (repo_id,) in rows]
 
-    def ids_with_tags(self, tags: Iterable[str]) -> set[str]:
-        """The ids of the repos that have all of these tags."""
-        found = None
-        for tag in tags:
-            rows = self._db.execute("SELECT id FROM tag WHERE name = ?", (tag,))
-            ids = {repo_id for (repo_id,) in rows}
-            found = ids if found is None else found & ids
-        return found or set()
+    def in_order(self, ids: Iterable[str], sort: str, limit: int, offset: int) -> list[str]:
+        """Of these ids, those of repos that there are, in an order."""
+        rows = self._db.execute(
+            "SELECT id FROM repo WHERE id IN (SELECT value FROM json_each(?)) "
+            f"ORDER BY {_ORDER[sort]} LIMIT ? OFFSET ?",
+            (json.dumps([*ids]), limit, offset),
+        )
+        return [repo_id for (repo_id,) in rows]
+
+    def listed(
+        self, tags: Collection[str], owner: str | None, sort: str, limit: int, offset: int
+    ) -> tuple[list[str], int]:
+        """A part of the ids of the repos that have all of these tags and are an owner's (None: of
+        any), in an order; and how many there are.
+        """
+        where = " AND ".join([
+            *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
+            *([] if owner is None else ["owner = ?"]),
+        ]) or "true"  # fmt: skip
+        values = [*tags, *([] if owner is None else [owner])]
+        (total,) = self._db.execute(f"SELECT count(*) FROM repo WHERE {where}", values).fetchone()
+        rows = self._db.execute(
+            f"SELECT id FROM repo WHERE {where} ORDER BY {_ORDER[sort]} LIMIT ? OFFSET ?",
+            [*values, limit, offset],
+        )
+        return [repo_id for (repo_id,) in rows], total
 
     def ids_beginning(self, prefix: str, limit: int = -1) -> list[str]:
         """The ids that begin so, in order; all of them where ``limit`` is -1."""
@@ -630,64 +647,17 @@ class State:
 
     # Search
 
-    def stale_in_index(self, among: Iterable[str] | None) -> tuple[list[str], list[str]]:
-        """Ids of the repos that the search index has to take in, and of those it has to drop."""
+    def text_digests(self, among: Iterable[str] | None) -> dict[str, str]:
+        """The ``text_digest`` of each repo in hexadecimal, by id; of those in ``among``."""
         where, ids = "", []
         if among is not None:
             ids = [*among]
-            where = f"AND id IN ({', '.join('?' * len(ids))})"
-        changed = self._db.execute(
-            "SELECT id FROM repo LEFT JOIN indexed USING (id) "
-            f"WHERE indexed.text_digest IS NOT repo.text_digest {where} ORDER BY id",
-            ids,
+            where = f"WHERE id IN ({', '.join('?' * len(ids))})"
+        return dict(
+            self._db.execute(
+                f"SELECT id, lower(hex(text_digest)) FROM repo {where} ORDER BY id", ids
+            )
         )
-        gone = self._db.execute(
-            f"SELECT id FROM indexed WHERE id NOT IN (SELECT id FROM repo) {where} ORDER BY id", ids
-        )
-        return [row[0] for row in changed], [row[0] for row in gone]
-
-    def indexed_words(self, repo_id: str) -> list[tuple[str, str]]:
-        """The (surface, stem) of the words by which the index holds a repo, if it does."""
-        row = self._db.execute("SELECT words FROM indexed WHERE id = ?", (repo_id,)).fetchone()
-        lines = zlib.decompress(row[0]).decode().splitlines() if row else []
-        return [(surface, stem) for surface, stem in map(str.split, lines)]
-
-    def put_indexed(self, repo_id: str, words: Iterable[tuple[str, str]]) -> None:
-        """Remember that the index holds a repo as it is now."""
-        lines = "\n".join(f"{surface} {stem}" for surface, stem in words)
-        self._db.execute(
-            "INSERT OR REPLACE INTO indexed SELECT id, text_digest, ? FROM repo WHERE id = ?",
-            (zlib.compress(lines.encode(), 1), repo_id),
-        )
-
-    def drop_indexed(self, repo_id: str) -> None:
-        self._db.execute("DELETE FROM indexed WHERE id = ?", (repo_id,))
-
-    def count_words(self, changes: Mapping[tuple[str, str], int]) -> None:
-        """Add to the number of repos that have a word; one that none has is forgotten."""
-        self._db.executemany(
-            "INSERT INTO word VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET repos = repos + ?3",
-            [(*word, count) for word, count in changes.items() if count],
-        )
-        self._db.executemany(
-            "DELETE FROM word WHERE surface = ? AND stem = ? AND repos <= 0",
-            [word for word, count in changes.items() if count < 0],
-        )
-
-    def stems_of_words_beginning(self, prefix: str) -> set[str]:
-        """What the words that begin so are found by, where it does not begin so itself."""
-        rows = self._db.execute(
-            "SELECT DISTINCT stem FROM word WHERE surface >= ? AND surface < ?", _range(prefix)
-        )
-        return {stem for (stem,) in rows if not stem.startswith(prefix)}
-
-    def knows_index(self) -> bool:
-        """Whether it is remembered that the index holds any repo."""
-        return self._db.execute("SELECT 1 FROM indexed LIMIT 1").fetchone() is not None
-
-    def forget_index(self) -> None:
-        self._db.execute("DELETE FROM indexed")
-        self._db.execute("DELETE FROM word")
 
 
 def _range(prefix: str) -> tuple[str, str]:
