@@ -18,6 +18,7 @@ from cli.options import (
     mcp_origin_option,
     name_option,
     openid_options,
+    search_option,
     signup_options,
     trusted_issuer_option,
 )
@@ -41,6 +42,7 @@ from server.throttle import Throttle
 @folder_options
 @base_url_option("http://HOST:PORT")
 @name_option
+@search_option
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
@@ -52,10 +54,11 @@ from server.throttle import Throttle
 @mcp_origin_option
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
-    content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
-    rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...], watch: bool,
+    content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
+    host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
+    access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
+    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
+    watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, then serve everything on one port.
 
@@ -66,7 +69,7 @@ def serve(
     """
     with listen(host, port) as listener:
         address = address_of(listener, host)
-        settings = Settings(content, out, state, base_url or address, site_name, queries=True)
+        settings = Settings(content, out, state, base_url or address, site_name, True, search)
         was_built = _build(settings)
         configure_logging()
         with (
@@ -126,5 +129,5 @@ def _build(settings: Settings) -> bool:
             raise
         click.echo(f"{error}\nServing the site as it was built before.", err=True)
         return False
-    click.echo(describe(report), err=True)
+    click.echo(describe(report, settings.search), err=True)
     return True
