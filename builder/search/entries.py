@@ -11,7 +11,6 @@ from builder.model.records import CatalogueLine
 from builder.search.language import STOP_STEMS
 from builder.text.words import distinct_words, words
 
-OPENING_CHARS = 400
 LONG_TEXT_CHARS = 4_000
 SHORT_TITLE_WORDS_MAX = 4
 BEGINNING_CHARS_MAX = 8
@@ -19,7 +18,7 @@ BEGINNING_CHARS_MAX = 8
 # what all of a repo's words together are called here; other places add to that.
 TEXT_VALUE = 6
 LONG_TEXT_VALUE = 4
-ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4, "opening": 2}
+ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
 
 
 class Entry(NamedTuple):
@@ -44,21 +43,17 @@ class Entry(NamedTuple):
 
 def entry_of(line: CatalogueLine, text: str, digest: str) -> Entry:
     """``digest`` differs when anything of the entry does."""
-    names = f"{line.title} {line.name}"
-    title = distinct_words(names)
-    rest = {
-        "tags": distinct_words(" ".join(line.tags)),
-        "description": distinct_words(line.description),
-        "opening": distinct_words(text[:OPENING_CHARS]),
-    }
-    every = distinct_words(text).union(title, *rest.values(), distinct_words(line.owner))
-    added: dict[str, set[str]] = {}
-    placed: set[str] = set()
-    telling = {word.stem for word in title} - STOP_STEMS
-    title_place = "short_title" if len(telling) <= SHORT_TITLE_WORDS_MAX else "title"
-    for place, found in {title_place: title, **rest}.items():
-        added[place] = {word.stem for word in found} - placed
-        placed |= added[place]
+    every, surfaces = distinct_words(text)
+    title, title_surfaces = distinct_words(f"{line.title} {line.name}")
+    is_short = len(title - STOP_STEMS) <= SHORT_TITLE_WORDS_MAX
+    added: dict[str, set[str]] = {"short_title" if is_short else "title": title}
+    placed = set(title)
+    for place, part in (("tags", " ".join(line.tags)), ("description", line.description)):
+        stems, part_surfaces = distinct_words(part)
+        added[place] = stems - placed
+        placed |= stems
+        surfaces |= part_surfaces
+    owner, owner_surfaces = distinct_words(line.owner)
     return Entry(
         id=f"{line.owner}/{line.name}",
         owner=line.owner,
@@ -66,12 +61,12 @@ def entry_of(line: CatalogueLine, text: str, digest: str) -> Entry:
         digest=digest,
         is_long=len(text) > LONG_TEXT_CHARS,
         added=added,
-        stems={word.stem for word in every},
-        words={word.surface for word in every},
+        stems=every | placed | owner,
+        words=surfaces | title_surfaces | owner_surfaces,
         beginnings={
-            word.surface[:end]
-            for word in title
-            for end in range(1, min(len(word.surface), BEGINNING_CHARS_MAX) + 1)
+            word[:end]
+            for word in title_surfaces
+            for end in range(1, min(len(word), BEGINNING_CHARS_MAX) + 1)
         },
         whole={whole_of(part) for part in (line.title, line.name, f"{line.owner} {line.name}")},
     )

@@ -60,9 +60,11 @@ def words(text: str) -> list[Word]:
     return [_word(part) for part in _split(text)]
 
 
-def distinct_words(text: str) -> set[Word]:
-    """As ``words``, each once and in no order."""
-    return {_word(part) for part in set(_split(text))}
+def distinct_words(text: str) -> tuple[set[str], set[str]]:
+    """The stems of all words of ``text``, and their surfaces."""
+    parts = set(_split(text))
+    found = [_word(part) for part in parts]
+    return {word.stem for word in found}, {word.surface for word in found}
 
 
 def _split(text: str) -> list[str]:
