@@ -12,16 +12,26 @@ from builder.search.entries import Entry
 from builder.search.plan import Plan, Scope, Vocabulary
 
 
+class Found(NamedTuple):
+    """The ids of some repos that are found, and how many are."""
+
+    ids: list[str]
+    total: int
+
+
 class Reader(Vocabulary, Protocol):
     """One commit of an index, for one thread at a time. Methods raise errors of any kind where
     files are damaged.
     """
 
+    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
+        """The repos that are found, by score, then by id: ``count`` of them from ``start``."""
+
     def total(self, plan: Plan, scope: Scope) -> int:
         """How many repos are found."""
 
-    def best(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
-        """Ids of repos that are found, by score, then by id: ``count`` of them from ``start``."""
+    def has(self, repo_id: str, plan: Plan) -> bool:
+        """Whether a repo is found."""
 
     def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
         """Ids of all repos that are found, of those in ``among``; in no order."""

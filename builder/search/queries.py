@@ -250,20 +250,20 @@ class Queries:
         if words.query_words(repo):
             with self._open_index().reading() as reader:
                 plan = make_plan(repo[:QUERY_CHARS_MAX], reader)
-                yield reader.best(plan._replace(needed=1), Scope(), 0, count)
+                yield reader.find(plan._replace(needed=1), Scope(), 0, count).ids
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
         parse_query(query.q)
         scope = Scope(query.tags, query.owner)
         with self._open_index().reading() as reader:
             plan = make_plan(query.q, reader)
-            total = reader.total(plan, scope)
             if query.sort:
+                total = reader.total(plan, scope)
                 ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
             else:
-                ids = reader.best(plan, scope, start, count)
-            first = ids[:1] if not (start or query.sort) else reader.best(plan, scope, 0, 1)
-            has_all = plan.is_complete and first and reader.all_found(strict(plan), Scope(), first)
+                ids, total = reader.find(plan, scope, start, count)
+            best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
+            has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
         return Found(
             state.summaries(ids), total, "all" if has_all else "some", plan.corrected or None
         )

@@ -5,11 +5,13 @@ constants. Score and weight of a hit are packed into one number, a float that is
 """
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
-from tantivy import Document, Index, Occur, Order, Query, Schema, SchemaBuilder
+from tantivy import DocAddress, Document, Index, Occur, Order, Query, Schema, SchemaBuilder
 
-from builder.search.engine import Engine
+from builder.search.engine import Engine, Found
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -30,8 +32,10 @@ HEAP_BYTES = 50_000_000
 # Bits of a packed score that hold the weight.
 WEIGHT_BITS = 7
 # Hits beyond a page among which ties are looked for, and how many times more are tried next.
-TIES = 64
+TIES = 200
 GROWTH = 8
+# The first letter and the first two of each word have a field: so many words begin with them.
+START_CHARS_MAX = 2
 # A word that every repo has.
 EVERY = "_"
 
@@ -43,7 +47,7 @@ def _schema() -> Schema:
     builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("digest", stored=True, tokenizer_name="raw", index_option="basic")
     for name in (
-        "owner", "tag", *ADDED_VALUES, "text", "long_text", "word", "beginning", "whole",
+        "owner", "tag", *ADDED_VALUES, "text", "long_text", "word", "start", "beginning", "whole",
     ):  # fmt: skip
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
     return builder.build()
@@ -74,6 +78,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str], is_hurried
 
 
 def _fields(entry: Entry) -> dict[str, str]:
+    starts = {word[:START_CHARS_MAX] for word in entry.words}
     return {
         "id": entry.id,
         "digest": entry.digest,
@@ -82,6 +87,7 @@ def _fields(entry: Entry) -> dict[str, str]:
         **{place: " ".join(stems) for place, stems in entry.added.items()},
         "long_text" if entry.is_long else "text": " ".join(entry.stems),
         "word": " ".join(entry.words),
+        "start": " ".join(starts.union(start[0] for start in starts)),
         "beginning": " ".join(entry.beginnings),
         "whole": " ".join([EVERY, *entry.whole]),
     }
@@ -126,70 +132,62 @@ class TantivyReader:
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word, _ in self._searcher.terms_with_prefix("word", prefix, limit=limit)]
 
-    def total(self, plan: Plan, scope: Scope) -> int:
-        return self._count(_within(scope, [_found(plan)])) if plan.targets else 0
-
-    def best(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
+    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
         if not plan.targets:
-            return []
-        if len(plan.targets) == 1:
-            return self._tier_by_tier(plan, scope, start, count)
-        scored = _any([_scored(target) for target in plan.targets] + [_whole(plan)])
+            return Found([], 0)
+        scored = [_any([_scored(target) for target in plan.targets] + [_whole(plan)])]
+        # Whoever has any of the words is found, or only who has enough of them.
+        is_any = plan.needed <= min(target.weight for target in plan.targets)
+        total = None if is_any else self.total(plan, scope)
         limit, end = start + count + TIES, start + count
-        queries = [scored]
         while True:
-            hits = self._searcher.search(_within(scope, queries), limit, count=False).hits
+            result = self._searcher.search(_within(scope, scored), limit, count=is_any)
+            hits = result.hits
             found = []
             for packed, address in hits:
                 score, weight = divmod(int(packed), 1 << WEIGHT_BITS)
                 if weight >= plan.needed:
                     found.append((-score, address))
+            if total is None:
+                total = result.count
             # Behind the last hit may be others of the same score.
             if len(hits) < limit or (len(found) >= end and found[-1][0] > found[end - 1][0]):
-                break
+                return Found(self._page(found, start, end), total)
+            if len(plan.targets) == 1:
+                return Found(self._page_of_ties(found, plan, scope, start, end), total)
             limit *= GROWTH
             # Hits that have too little of the query are in the way: find only what fits.
-            queries = [scored, Query.const_score_query(_found(plan), 0.0)]
-        return self._page(found, start, end)
+            if not is_any and len(scored) == 1:
+                scored.append(Query.const_score_query(_found(plan), 0.0))
 
-    def _page(self, found: list, start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, ordered by score and id."""
+    def _page(self, found: list[tuple[int, DocAddress]], start: int, end: int) -> list[str]:
+        """The ids from ``start`` to ``end``, by score and id; ``found`` is by score."""
         wanted = found[start:end]
         if not wanted:
             return []
         first, last = wanted[0][0], wanted[-1][0]
-        named, before = [], 0
-        for score, address in found:
-            if score < first:
-                before += 1
-            elif score <= last:
-                named.append((score, self._id(address)))
-        return [repo_id for _, repo_id in sorted(named)[start - before : end - before]]
+        before = bisect_left(found, first, key=itemgetter(0))
+        after = bisect_right(found, last, key=itemgetter(0))
+        named = sorted((score, self._id(address)) for score, address in found[before:after])
+        return [repo_id for _, repo_id in named[start - before : end - before]]
 
-    def _tier_by_tier(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
-        """With one target there are few different scores, and many repos with each."""
-        (target,) = plan.targets
-        tiers = [(WHOLE_SCORE, _whole(plan, is_plain=True)), *_ways(target)]
-        tiers.sort(key=lambda tier: -tier[0])
-        found: list[str] = []
-        above: list[Query] = []
-        tiers_by_value: dict[float, list[Query]] = {}
-        for value, query in tiers:
-            tiers_by_value.setdefault(value, []).append(query)
-        for queries in tiers_by_value.values():
-            tier = Query.boolean_query([
-                (_MUST, _within(scope, [_any(queries)])), *((_NOT, query) for query in above),
-            ])  # fmt: skip
-            result = self._searcher.search(
-                tier, max(1, count - len(found)), offset=start, order_by_field="id",
-                order=Order.Asc,
-            )  # fmt: skip
-            found += [repo_id for repo_id, _ in result.hits]
-            if len(found) >= count:
-                break
-            start = max(0, start - result.count)
-            above += queries
-        return found
+    def _page_of_ties(
+        self, found: list[tuple[int, DocAddress]], plan: Plan, scope: Scope, start: int, end: int
+    ) -> list[str]:
+        """As ``_page``, where more than was looked at has the last score; for one target, with
+        which it is known what gives it.
+        """
+        last = found[-1][0]
+        before = bisect_left(found, last, key=itemgetter(0))
+        ids = self._page(found[:before], start, end)
+        query = _within(scope, [_with_score(plan, -last)])
+        return ids + self._ids(query, end - max(start, before), max(0, start - before))
+
+    def total(self, plan: Plan, scope: Scope) -> int:
+        return self._count(_within(scope, [_found(plan)])) if plan.targets else 0
+
+    def has(self, repo_id: str, plan: Plan) -> bool:
+        return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1
 
     def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
         if not plan.targets:
@@ -205,9 +203,9 @@ class TantivyReader:
         documents = (self._searcher.doc(address) for _, address in hits)
         return {one["id"][0]: one["digest"][0] for one in documents}
 
-    def _ids(self, query: Query, limit: int) -> list[str]:
+    def _ids(self, query: Query, limit: int, offset: int = 0) -> list[str]:
         found = self._searcher.search(
-            query, max(1, limit), count=False, order_by_field="id", order=Order.Asc
+            query, max(1, limit), count=False, offset=offset, order_by_field="id", order=Order.Asc
         )
         return [repo_id for repo_id, _ in found.hits]
 
@@ -248,7 +246,9 @@ def _anywhere(stem: str) -> list[Query]:
 
 
 def _with_prefix(prefix: str) -> Query:
-    return Query.regex_query(SCHEMA, "word", f"{prefix}.*")
+    if len(prefix) <= START_CHARS_MAX:
+        return _term("start", prefix)
+    return Query.fuzzy_term_query(SCHEMA, "word", prefix, distance=0, prefix=True)
 
 
 def _holding(target: Target) -> Query:
@@ -267,9 +267,8 @@ def _found(plan: Plan) -> Query:
     return _any([query for one in weighty for query in [_holding(one)] * one.weight], plan.needed)
 
 
-def _whole(plan: Plan, is_plain: bool = False) -> Query:
-    query = _term("whole", plan.whole)
-    return query if is_plain else _packed(query, WHOLE_SCORE)
+def _whole(plan: Plan) -> Query:
+    return _packed(_term("whole", plan.whole), WHOLE_SCORE)
 
 
 def _scored(target: Target) -> Query:
@@ -290,6 +289,19 @@ def _scored(target: Target) -> Query:
         _packed(query, value * target.rarity, target.weight) for value, query in _beginnings(target)
     ]
     return Query.disjunction_max_query(ways) if len(ways) > 1 else ways[0]
+
+
+def _with_score(plan: Plan, score: int) -> Query:
+    """The repos with just this score, of the only target of a plan."""
+    (target,) = plan.targets
+    is_whole = score >= WHOLE_SCORE
+    value = (score - WHOLE_SCORE * is_whole) / target.rarity
+    ways = _ways(target)
+    return Query.boolean_query([
+        (_MUST, _any([query for one, query in ways if one == value])),
+        (_MUST if is_whole else _NOT, _term("whole", plan.whole)),
+        *((_NOT, query) for one, query in ways if one > value),
+    ])  # fmt: skip
 
 
 def _ways(target: Target) -> list[tuple[float, Query]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from whoosh import fields, index, writing
 
-from builder.search.engine import Engine
+from builder.search.engine import Engine, Found
 from builder.search.entries import (
     ADDED_VALUES,
     BEGINNING_CHARS_MAX,
@@ -98,10 +98,13 @@ class WhooshReader:
     def total(self, plan: Plan, scope: Scope) -> int:
         return len(self._scores(plan, scope))
 
-    def best(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
+    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
         scores = self._scores(plan, scope)
         order = sorted((-score, self._id(number)) for number, score in scores.items())
-        return [repo_id for _, repo_id in order[start : start + count]]
+        return Found([repo_id for _, repo_id in order[start : start + count]], len(scores))
+
+    def has(self, repo_id: str, plan: Plan) -> bool:
+        return repo_id in self.all_found(plan, Scope())
 
     def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
         ids = map(self._id, self._scores(plan, scope))

@@ -82,9 +82,11 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
     for one in (plan, strict(plan)):
         expected = model.best(one, scope, 0, 100)
         assert reader.total(one, scope) == len(expected)
-        assert reader.best(one, scope, 0, 100) == expected
-        assert [reader.best(one, scope, at, 1) for at in range(len(expected))] == [
-            [repo] for repo in expected
+        assert reader.find(one, scope, 0, 100) == (expected, len(expected))
+        for at in range(len(expected)):
+            assert reader.find(one, scope, at, 1) == (expected[at : at + 1], len(expected))
+        assert [repo for repo in model.entries if reader.has(repo, one)] == [
+            repo for repo in model.entries if repo in model.scores(one, Scope())
         ]
         assert set(reader.all_found(one, scope)) == set(expected)
         among = sorted(model.entries)[::2]
@@ -157,7 +159,7 @@ def test_many_repos_with_equal_scores(engine: Engine, folder: str, q: str) -> No
         expected = model.best(plan, Scope(), 0, 1000)
         assert len(expected) > 150
         for start in (0, 50, 100, len(expected) - 30, len(expected)):
-            assert reader.best(plan, Scope(), start, 50) == expected[start : start + 50]
+            assert reader.find(plan, Scope(), start, 50).ids == expected[start : start + 50]
 
 
 def test_reader_keeps_its_commit_until_it_follows(engine: Engine, folder: str) -> None:
