@@ -35,6 +35,8 @@ WHOLE_SCORE = 1 << 14
 TARGETS_MAX = 8
 FREQUENT_TARGETS_MAX = 3
 HOLDERS_MAX = 150_000
+# Of a word that is met, not more forms than these are looked at.
+FORMS_MAX = 16
 # A word that nothing has is compared with this many others at most, if it has so many letters.
 COMPARED_MAX = 5_000
 CORRECTED_MAX = 3
@@ -103,9 +105,8 @@ def make_plan(text: str, index: Vocabulary) -> Plan:
     corrected: list[Correction] = []
     counted: list[tuple[int, Target]] = []
     for word in telling:
-        target = Target(
-            (word.stem, *SYNONYMS.get(word.stem, ())), word.surface if word is found[-1] else ""
-        )
+        prefix = word.surface if word is found[-1] and _begins_others(word, index) else ""
+        target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix)
         # Rarity is that of the word itself, where it is there.
         count = index.holders(Target(target.stems[:1])) or index.holders(target)
         if not count and len(corrected) < CORRECTED_MAX:
@@ -120,6 +121,14 @@ def make_plan(text: str, index: Vocabulary) -> Plan:
     targets = _weigh(counted, index.size())
     weight = sum(target.weight for target in targets)
     return Plan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
+
+
+def _begins_others(word: Word, index: Vocabulary) -> bool:
+    """Whether other words may begin with this one than forms of it, which have its stem."""
+    others = index.words_beginning(word.surface, FORMS_MAX)
+    return len(others) == FORMS_MAX or any(
+        words.words(other)[0].stem != word.stem for other in others
+    )
 
 
 def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:

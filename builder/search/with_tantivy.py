@@ -7,6 +7,7 @@ constants. Score and weight of a hit are packed into one number, a float that is
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import chain
 from operator import itemgetter
 
 from tantivy import DocAddress, Document, Index, Occur, Order, Query, Schema, SchemaBuilder
@@ -33,6 +34,7 @@ HEAP_BYTES = 50_000_000
 WEIGHT_BITS = 7
 # Hits beyond a page among which ties are looked for, and how many times more are tried next.
 TIES = 200
+SORTED_HERE_MAX = 500
 GROWTH = 8
 # The first letter and the first two of each word have a field: so many words begin with them.
 START_CHARS_MAX = 2
@@ -135,7 +137,7 @@ class TantivyReader:
     def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
         if not plan.targets:
             return Found([], 0)
-        scored = [_any([_scored(target) for target in plan.targets] + [_whole(plan)])]
+        scored = [_any([*chain.from_iterable(map(_scored, plan.targets)), _whole(plan)])]
         # Whoever has any of the words is found, or only who has enough of them.
         is_any = plan.needed <= min(target.weight for target in plan.targets)
         total = None if is_any else self.total(plan, scope)
@@ -181,7 +183,15 @@ class TantivyReader:
         before = bisect_left(found, last, key=itemgetter(0))
         ids = self._page(found[:before], start, end)
         query = _within(scope, [_with_score(plan, -last)])
-        return ids + self._ids(query, end - max(start, before), max(0, start - before))
+        ties = self._ids(query, SORTED_HERE_MAX)
+        if len(ties) < SORTED_HERE_MAX:
+            return ids + sorted(ties)[max(0, start - before) : end - before]
+        # Slow for each of its answers, so for few of many alone.
+        result = self._searcher.search(
+            query, end - max(start, before), count=False, offset=max(0, start - before),
+            order_by_field="id", order=Order.Asc,
+        )  # fmt: skip
+        return ids + [repo_id for repo_id, _ in result.hits]
 
     def total(self, plan: Plan, scope: Scope) -> int:
         return self._count(_within(scope, [_found(plan)])) if plan.targets else 0
@@ -195,7 +205,7 @@ class TantivyReader:
         queries = [_found(plan)]
         if among is not None:
             queries.append(Query.term_set_query(SCHEMA, "id", among))
-        return self._ids(_within(scope, queries), len(among) if among is not None else self.size())
+        return self._ids(_within(scope, queries), self.size() if among is None else len(among))
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         query = Query.all_query() if among is None else Query.term_set_query(SCHEMA, "id", among)
@@ -203,11 +213,9 @@ class TantivyReader:
         documents = (self._searcher.doc(address) for _, address in hits)
         return {one["id"][0]: one["digest"][0] for one in documents}
 
-    def _ids(self, query: Query, limit: int, offset: int = 0) -> list[str]:
-        found = self._searcher.search(
-            query, max(1, limit), count=False, offset=offset, order_by_field="id", order=Order.Asc
-        )
-        return [repo_id for repo_id, _ in found.hits]
+    def _ids(self, query: Query, limit: int) -> list[str]:
+        hits = self._searcher.search(query, max(1, limit), count=False).hits
+        return [self._id(address) for _, address in hits]
 
     def _id(self, address: object) -> str:
         return self._searcher.doc(address)["id"][0]
@@ -271,24 +279,26 @@ def _whole(plan: Plan) -> Query:
     return _packed(_term("whole", plan.whole), WHOLE_SCORE)
 
 
-def _scored(target: Target) -> Query:
-    """The repos with a target, with the packed score of the best way in which they have it."""
+def _scored(target: Target) -> list[Query]:
+    """The repos with a target, with the packed score of the best way in which they have it: the
+    sum of what these queries give.
+    """
     ways = [
-        _any([
-            _packed(_term("text", stem), share * TEXT_VALUE * target.rarity, target.weight),
-            _packed(_term("long_text", stem), share * LONG_TEXT_VALUE * target.rarity,
-                    target.weight),
-            *(
-                _packed(_term(place, stem), share * value * target.rarity)
-                for place, value in ADDED_VALUES.items()
-            ),
-        ])
+        [
+            *(_packed(_term(name, stem), share * value * target.rarity, target.weight)
+              for name, value in (("text", TEXT_VALUE), ("long_text", LONG_TEXT_VALUE))),
+            *(_packed(_term(place, stem), share * value * target.rarity)
+              for place, value in ADDED_VALUES.items()),
+        ]
         for stem, share in _shares(target)
     ]  # fmt: skip
     ways += [
-        _packed(query, value * target.rarity, target.weight) for value, query in _beginnings(target)
+        [_packed(query, value * target.rarity, target.weight)]
+        for value, query in _beginnings(target)
     ]
-    return Query.disjunction_max_query(ways) if len(ways) > 1 else ways[0]
+    if len(ways) == 1:
+        return ways[0]
+    return [Query.disjunction_max_query([_any(way) for way in ways])]
 
 
 def _with_score(plan: Plan, score: int) -> Query:

@@ -17,7 +17,7 @@ from builder.model.records import CatalogueLine
 from builder.model.settings import SEARCH_ENGINES
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
-from builder.search.plan import Scope, make_plan, strict
+from builder.search.plan import Plan, Scope, make_plan, strict
 from builder.text import words
 from tests.builder.search.model import Model
 
@@ -76,9 +76,14 @@ def opened(engine: Engine, folder: str) -> Iterator[Reader]:
         yield reader
 
 
+def without_prefix(plan: Plan) -> Plan:
+    return plan._replace(targets=tuple(one._replace(prefix="") for one in plan.targets))
+
+
 def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
     plan = make_plan(q, model)
-    assert make_plan(q, reader) == plan
+    # A word that is gone may still be there to begin with another.
+    assert without_prefix(make_plan(q, reader)) == without_prefix(plan)
     for one in (plan, strict(plan)):
         expected = model.best(one, scope, 0, 100)
         assert reader.total(one, scope) == len(expected)
