@@ -28,7 +28,7 @@ STEPS = {
         "builder.pipeline.settle:find_stale", "builder.pipeline.settle:write_page",
     ],
     "orphans": ["builder.pipeline.settle:Settling._remove_orphans"],
-    "index": ["builder.search.engine:update"],
+    "index": ["builder.search.index:update"],
     "catalogue": ["builder.pipeline.settle:Settling._write_catalogue_files"],
     "state": [
         "builder.pipeline.build:stamp",

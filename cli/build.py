@@ -5,7 +5,7 @@ import click
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from builder.pipeline.build import Difference, Report, compare
 from builder.pipeline.build import build as build_site
-from cli.options import base_url_option, folder_options, name_option
+from cli.options import base_url_option, folder_options, name_option, search_option
 from cli.progress import Progress
 
 SHOWN_FILES = 20
@@ -21,6 +21,7 @@ SHOWN_FILES = 20
     help="Say that the host answers searches (q), several tags at once and MCP: it passes them "
     "on to `hubctl serve`. Plain file hosts do not.",
 )  # fmt: skip
+@search_option
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."
 )
@@ -31,13 +32,15 @@ SHOWN_FILES = 20
 )  # fmt: skip
 def build(
     content: str, out: str, state: str, base_url: str | None, site_name: str, queries: bool,
-    index: bool, full: bool, is_check: bool,
+    search: str, index: bool, full: bool, is_check: bool,
 ) -> None:  # fmt: skip
     """Make the site's files from the content.
 
     Writes only what has changed since the last build, and only files whose bytes differ.
     """
-    settings = Settings(content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries)
+    settings = Settings(
+        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search
+    )
     with Progress() as progress:
         if is_check:
             difference = compare(settings, progress)
@@ -48,7 +51,7 @@ def build(
     if is_check:
         tell_difference(difference, settings)
         return
-    click.echo(describe(report))
+    click.echo(describe(report, search))
     if not base_url:
         click.echo(
             f"Links lead to {DEFAULT_BASE_URL}; give --base-url (or HUB_BASE_URL) before you "
@@ -61,13 +64,13 @@ def say_waiting() -> None:
     click.echo("Another build is running; waiting for it to end.", err=True)
 
 
-def describe(report: Report) -> str:
-    """A line for people about what a build did."""
+def describe(report: Report, search: str) -> str:
+    """A line for people about what a build did. ``search``: the engine of the index."""
     return (
         f"{report.repos:,} repos, {report.versions:,} versions: "
         f"{report.written:,} files written, {report.unchanged:,} unchanged, "
         f"{report.removed:,} removed, {report.indexed:,} repos indexed "
-        f"in {report.seconds:.2f} seconds"
+        f"with {search} in {report.seconds:.2f} seconds"
     )
 
 

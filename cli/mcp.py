@@ -45,7 +45,9 @@ def mcp(
         settings = Settings(out=out, state=state, base_url=base_url or address)
         hub = read_hub(settings.out)
         if hub:
-            settings = settings._replace(base_url=base_url or hub.base_url, site_name=hub.name)
+            settings = settings._replace(
+                base_url=base_url or hub.base_url, site_name=hub.name, search=hub.search
+            )
         else:
             click.echo(
                 f"There is no site in {out} yet; calls fail until there is one. Give --base-url "

@@ -7,7 +7,12 @@ from typing import Any
 
 import click
 
-from builder.model.settings import DEFAULT_BASE_URL, parse_base_url
+from builder.model.settings import (
+    DEFAULT_BASE_URL,
+    DEFAULT_SEARCH,
+    SEARCH_ENGINES,
+    parse_base_url,
+)
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
@@ -35,6 +40,12 @@ name_option = click.option(
 rate_limit_option = click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
     help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
+)  # fmt: skip
+search_option = click.option(
+    "--search", type=click.Choice(SEARCH_ENGINES), default=DEFAULT_SEARCH, envvar="HUB_SEARCH",
+    show_envvar=True,
+    help="Search engine. Whoosh is slower, needs no compiled code and suits small hubs. "
+    "[default: the first that is installed]",
 )  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",

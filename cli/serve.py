@@ -20,6 +20,7 @@ from cli.options import (
     mcp_origin_option,
     name_option,
     openid_options,
+    search_option,
     signup_options,
     trusted_issuer_option,
 )
@@ -43,6 +44,7 @@ from server.throttle import Throttle
 @folder_options
 @base_url_option("http://HOST:PORT")
 @name_option
+@search_option
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
@@ -54,10 +56,11 @@ from server.throttle import Throttle
 @mcp_origin_option
 @click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
 def serve(
-    content: str, out: str, state: str, base_url: str | None, site_name: str, host: str, port: int,
-    rate_limit: int, trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...], watch: bool,
+    content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
+    host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
+    access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
+    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
+    watch: bool,
 ) -> None:  # fmt: skip
     """Build the site, and serve everything on one port.
 
@@ -70,7 +73,7 @@ def serve(
     """
     with listen(host, port) as listener:
         address = address_of(listener, host)
-        settings = Settings(content, out, state, base_url or address, site_name, queries=True)
+        settings = Settings(content, out, state, base_url or address, site_name, True, search)
         check_folders(settings)
         check_folder(content)  # before the state folder is made
         configure_logging()
@@ -116,6 +119,7 @@ class _FirstBuild:
 
     def __init__(self, settings: Settings, where: str) -> None:
         self.error: Exception | None = None
+        self._search = settings.search
         self._told = f"Serving {settings.out} at {where}"
         self._has_site = is_built(settings.out)
         self._is_over = False
@@ -149,7 +153,7 @@ class _FirstBuild:
         self._is_over = True
         self._progress.close()
         if isinstance(outcome, Report):
-            click.echo(describe(outcome), err=True)
+            click.echo(describe(outcome, self._search), err=True)
         elif self._has_site and isinstance(outcome, ContentError | PullsError):
             click.echo(f"{outcome}\nServing the site as it was built before.", err=True)
         else:

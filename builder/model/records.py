@@ -317,13 +317,16 @@ class Paths(Struct):
 
 
 class Hub(Struct):
-    """What this service is. ``queries``: whether ``q`` and several tags at once are answered."""
+    """What this service is. ``queries``: whether ``q`` and several tags at once are answered;
+    ``search``: the engine that answers ``q``.
+    """
 
     name: str
     base_url: str
     api_version: str
     publish_url: str
     queries: bool
+    search: Literal["tantivy", "whoosh"]
     serial: int
     repos_count: int
     paths: Paths
@@ -341,8 +344,19 @@ class CatalogueLine(Struct):
     sha256: Sha256
 
 
+class Correction(Struct, rename={"word": "from", "nearest": "to"}):
+    """A word that no prompt has, and the one that was looked for instead."""
+
+    word: str
+    nearest: str
+
+
 class ListMeta(Struct):
-    """Which page this is, and the filters that were really applied (null: not applied)."""
+    """Which page this is, and the filters that were really applied (null: not applied).
+
+    ``match`` and ``corrected`` are there where ``q`` is: whether the first result has ``all`` words
+    that say something or only ``some``, and the words that were corrected (null: none).
+    """
 
     page: int
     pages: int
@@ -351,6 +365,8 @@ class ListMeta(Struct):
     sort: Literal["top", "trending", "new"] | None
     tag: str | None
     q: str | None
+    match: Literal["all", "some"] | UnsetType = UNSET
+    corrected: list[Correction] | UnsetType | None = UNSET
 
 
 class ErrorDetail(Struct):

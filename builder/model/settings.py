@@ -2,19 +2,23 @@
 
 import os
 import re
+from importlib.util import find_spec
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model.errors import OperatorError
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8000"
+# By the names of the libraries; the first that is installed is the default.
+SEARCH_ENGINES = ("tantivy", "whoosh")
+DEFAULT_SEARCH = next(filter(find_spec, SEARCH_ENGINES), SEARCH_ENGINES[0])
 
 
 class Settings(NamedTuple):
     """Folders as paths, and what the rendered files depend on beside the content.
 
     ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
-    ``q``, several tags at once and MCP, which files alone cannot.
+    ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine that does.
     """
 
     content: str = "content"
@@ -23,6 +27,7 @@ class Settings(NamedTuple):
     base_url: str = DEFAULT_BASE_URL
     site_name: str = "Hub"
     queries: bool = False
+    search: str = DEFAULT_SEARCH
 
     @property
     def base_path(self) -> str:

@@ -27,7 +27,7 @@ from builder.pipeline.context import Context, Named, Request, Visible
 from builder.pipeline.settle import Settling
 from builder.pipeline.shown_pulls import ShownPulls, newest
 from builder.pipeline.visible import make_visible
-from builder.search import engine
+from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store import content, database
 from builder.store.locks import build_lock
@@ -134,10 +134,10 @@ def _drop_damaged(settings: Settings) -> bool:
     if state_damage:
         log.warning("The build state %s is damaged (%s). Building it anew.", path, state_damage)
         database.remove(path)
-    index_damage = engine.find_damage(settings)
+    index_damage = search_index.find_damage(settings)
     if index_damage:
         log.warning("The search index is damaged (%s). Building it anew.", index_damage)
-        engine.forget(settings)
+        search_index.forget(settings)
     return bool(state_damage or index_damage)
 
 

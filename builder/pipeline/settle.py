@@ -9,7 +9,7 @@ import time
 
 from builder.pipeline.context import Context
 from builder.pipeline.recount import is_behind, recount
-from builder.search import engine
+from builder.search import index as search_index
 from builder.store.state.todo import Work
 from builder.write.catalogue import write_hub, write_lines, write_llms
 from builder.write.home import write_home
@@ -151,7 +151,7 @@ class Settling:
 
     def _index(self, repos: list[str] | None) -> int:
         context = self.context
-        return engine.update(
+        return search_index.update(
             context.settings, context.state, context.request.progress, repos,
             is_hurried=context.is_hurried,
         )  # fmt: skip

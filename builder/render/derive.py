@@ -182,6 +182,7 @@ def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub
         api_version="v1",
         publish_url=settings.base_url + PUBLISH_URL,
         queries=settings.queries,
+        search=settings.search,
         serial=serial,
         repos_count=repos_count,
         paths=records.Paths(

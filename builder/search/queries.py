@@ -11,11 +11,12 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
+from builder.model.records import Correction
 from builder.model.routes import (
     PAGE_SIZE,
     PARAMETERS,
@@ -27,17 +28,20 @@ from builder.model.routes import (
 )
 from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
-from builder.search.engine import Searcher, parse_query
+from builder.search.engine import Reader
+from builder.search.index import OpenIndex
+from builder.search.plan import Plan, Scope, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
-from builder.text.words import Word
 
 PAGE_MAX = 999_999_999
 # From this likeness on, a name is taken for a misspelt one.
 MISSPELT_LIKENESS = 0.8
-# Words of a wrong name that are searched for.
-SIMILAR_WORDS_MAX = 3
+# Up to so many repos are put in an order at once. Of more, a page is soon full of those that come
+# first in the order, of which so many are looked at at a time.
+ORDERED_AT_ONCE_MAX = 1_000
+ORDERED_STEP = 500
 
 log = logging.getLogger("hub.queries")
 
@@ -62,10 +66,14 @@ class ListQuery(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A part of a list: summaries as JSON, and how many repos the whole list has."""
+    """A part of a list: summaries as JSON, and how many repos the whole list has. With ``q`` also
+    ``match`` and ``corrected``, as in ``records.ListMeta``.
+    """
 
     rows: list[bytes]
     total: int
+    match: Literal["all", "some"] | None = None
+    corrected: list[Correction] | None = None
 
 
 def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[str, str]:
@@ -145,15 +153,12 @@ class Queries:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._state: State | None = None
-        self._searcher: Searcher | None = None
-        self._positions: dict[str | None, dict[str, int]] = {}
-        self._data_version = -1
+        self._index: OpenIndex | None = None
         self._state_inode: int | None = None
 
     def close(self) -> None:
-        parts = self._searcher, self._state
-        self._searcher = self._state = None
-        self._data_version = -1
+        parts = self._index, self._state
+        self._index = self._state = None
         for part in parts:
             if part:
                 part.close()
@@ -169,7 +174,10 @@ class Queries:
             raise RequestError("page_not_found", f"The last page of this list is {pages}.")
         sort = query.sort or (None if query.q is not None else SORTS[0])
         tags = ",".join(query.tags) or None
-        return envelope(found.rows, list_meta(query.page, found.total, sort, tags, query.q))
+        meta = list_meta(query.page, found.total, sort, tags, query.q)
+        if found.match:
+            meta.match, meta.corrected = found.match, found.corrected
+        return envelope(found.rows, meta)
 
     def find(self, query: ListQuery, start: int, count: int) -> Found:
         """``count`` rows of a list, at most PAGE_SIZE, from place ``start`` on, the first being 0.
@@ -181,8 +189,13 @@ class Queries:
             for tag in query.tags:
                 if not (_can_be_name(tag) and state.tags.has(tag)):
                     raise RequestError("tag_not_found", f"No repo has the tag {tag!r}.")
-            ids = self._fitting(query, state)
-            return Found(state.repos.summaries(ids[start : start + count]), len(ids))
+            if query.q is not None:
+                return self._search(query, start, count, state)
+            sort = query.sort or SORTS[0]
+            if query.owner is not None and not _can_be_name(query.owner):
+                return Found([], 0)
+            ids, total = state.ids.fitting(query.tags, query.owner, sort, count, start)
+            return Found(state.repos.summaries(ids), total)
 
     def tag_counts(self, owner: str | None, tags: tuple[str, ...]) -> list[tuple[str, int]]:
         """Tags with their counts among the repos of an owner (None: of all) that have all of
@@ -234,62 +247,26 @@ class Queries:
         if handle:
             yield state.ids.beginning(prefix + slug, count)
             yield [prefix + one for one in close]
-        sought = words.query_words(repo)[:SIMILAR_WORDS_MAX]
-        while sought:
-            scores = self._search(sought, state)
-            if scores:
-                yield self._ranked(scores, state)
-                return
-            sought.pop()
+        if words.query_words(repo):
+            with self._open_index().reading() as reader:
+                plan = make_plan(repo[:QUERY_CHARS_MAX], reader)
+                yield reader.find(plan._replace(needed=1), Scope(), 0, count).ids
 
-    def _fitting(self, query: ListQuery, state: State) -> list[str]:
-        """The ids of all repos that fit, in the order asked for."""
-        if query.q is None:
-            chosen, sort = self._chosen(query, state), query.sort or SORTS[0]
-            if chosen is None:
-                return list(self._positions_by(sort, state))
-            return self._in_order(chosen, sort, state)
-        scores = self._search(parse_query(query.q), state)
-        chosen = self._chosen(query, state)
-        if chosen is not None:
-            scores = {one: score for one, score in scores.items() if one in chosen}
-        if query.sort:
-            return self._in_order(scores, query.sort, state)
-        return self._ranked(scores, state)
-
-    @staticmethod
-    def _chosen(query: ListQuery, state: State) -> set[str] | None:
-        """The ids of the repos with the tags and of the owner asked for; None: of all repos."""
-        chosen = state.ids.with_tags(query.tags) if query.tags else None
-        if query.owner is not None:
-            owned = state.ids.beginning(f"{query.owner}/") if _can_be_name(query.owner) else []
-            chosen = set(owned) if chosen is None else chosen.intersection(owned)
-        return chosen
-
-    def _search(self, sought: list[Word], state: State) -> dict[str, float]:
-        beginnings = state.index.stems_of_words_beginning(sought[-1].surface)
-        return self._open_searcher().search(sought, beginnings)
-
-    def _ranked(self, scores: dict[str, float], state: State) -> list[str]:
-        positions = self._positions_by(None, state)
-        known = filter(positions.__contains__, scores)
-        return sorted(known, key=lambda one: (-scores[one], positions[one]))
-
-    def _in_order(self, ids: Iterable[str], sort: str, state: State) -> list[str]:
-        positions = self._positions_by(sort, state)
-        # The index may be a moment ahead of the state, or behind it.
-        return sorted(filter(positions.__contains__, ids), key=positions.__getitem__)
-
-    def _positions_by(self, sort: str | None, state: State) -> dict[str, int]:
-        """Each repo's place in an order; by owner/name where ``sort`` is None."""
-        version = state.data_version()
-        if version != self._data_version:
-            self._positions = {}
-            self._data_version = version
-        if sort not in self._positions:
-            ids = state.ids.in_order(sort)
-            self._positions[sort] = {one: position for position, one in enumerate(ids)}
-        return self._positions[sort]
+    def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
+        parse_query(query.q)
+        scope = Scope(query.tags, query.owner)
+        with self._open_index().reading() as reader:
+            plan = make_plan(query.q, reader)
+            if query.sort:
+                total = reader.total(plan, scope)
+                ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
+            else:
+                ids, total = reader.find(plan, scope, start, count)
+            best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
+            has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
+        return Found(
+            state.repos.summaries(ids), total, "all" if has_all else "some", plan.corrected or None
+        )
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:
@@ -319,10 +296,29 @@ class Queries:
             self._state_inode = inode
         return self._state
 
-    def _open_searcher(self) -> Searcher:
-        if self._searcher is None:
-            self._searcher = Searcher(self._settings)
-        return self._searcher
+    def _open_index(self) -> OpenIndex:
+        if self._index is None:
+            self._index = OpenIndex(self._settings)
+        return self._index
+
+
+def _in_order(
+    sort: str, plan: Plan, scope: Scope, total: int, start: int, count: int, reader: Reader,
+    state: State,
+) -> list[str]:  # fmt: skip
+    """A part of the ids of what is found, in one of the orders of lists."""
+    if total <= ORDERED_AT_ONCE_MAX:
+        return state.ids.among(reader.all_found(plan, scope), sort, count, start)
+    found: list[str] = []
+    offset = 0
+    while len(found) < start + count:
+        step = state.ids.in_order(sort, ORDERED_STEP, offset)
+        if not step:
+            break
+        fitting = set(reader.all_found(plan, scope, step))
+        found += [one for one in step if one in fitting]
+        offset += ORDERED_STEP
+    return found[start : start + count]
 
 
 def _can_be_name(*texts: str) -> bool:

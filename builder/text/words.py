@@ -1,7 +1,7 @@
 """Splits text into the words that search knows. Pure.
 
-Text is NFKC-normalised and case-folded. Words are runs of letters, digits and marks; English
-ones are stemmed. Scripts written without spaces are cut into pairs of characters.
+Text is NFKC-normalised, case-folded and freed of accents. Words are runs of letters, digits and
+marks; English ones are stemmed. Scripts written without spaces are cut into pairs of characters.
 """
 
 import re
@@ -19,6 +19,10 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 WORD_CHARS_MAX = 64
+
+# Accents, as Latin, Greek and Cyrillic letters have them. The marks of other scripts are letters.
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
 
 
 def _mark_ranges() -> str:
@@ -53,14 +57,28 @@ def words(text: str) -> list[Word]:
     """All words of ``text`` in order. A run without spaces gives its pairs and its last character,
     so that every character of it begins a word.
     """
+    return [_word(part) for part in _split(text)]
+
+
+def distinct_words(text: str) -> tuple[set[str], set[str]]:
+    """The stems of all words of ``text``, and their surfaces."""
+    parts = set(_split(text))
+    found = [_word(part) for part in parts]
+    return {word.stem for word in found}, {word.surface for word in found}
+
+
+def _split(text: str) -> list[str]:
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
     found = []
-    for match in _token().finditer(folded):
+    for match in _token().finditer(unicodedata.normalize("NFC", plain)):
         run = match["run"]
         if run is None:
-            found.append(_word(match["word"]))
+            found.append(match["word"])
         else:
-            found += [Word(run[i : i + 2], run[i : i + 2]) for i in range(len(run))]
+            found += [run[i : i + 2] for i in range(len(run))]
     return found
 
 
@@ -77,10 +95,15 @@ def query_words(text: str) -> list[Word]:
     return list(once.values())
 
 
+def is_unspaced(word: str) -> bool:
+    """Whether a word is part of a run of a script that is written without spaces."""
+    return _token().match(word)["run"] is not None
+
+
 def _is_rest(before: Word, word: Word) -> bool:
     return (
         len(word.surface) == 1 and len(before.surface) == 2 and before.surface[1] == word.surface
-        and _token().match(word.surface)["run"] is not None
+        and is_unspaced(word.surface)
     )  # fmt: skip
 
 

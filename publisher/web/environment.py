@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 
 from builder.model.errors import OperatorError
-from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders, parse_base_url
+from builder.model.settings import (
+    DEFAULT_BASE_URL,
+    SEARCH_ENGINES,
+    Settings,
+    check_folders,
+    parse_base_url,
+)
 from publisher.openid.provider import SECRET_VARIABLE, Provider, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
 from publisher.write.quotas import Quotas
@@ -21,7 +27,12 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         base_url=parse_base_url(environ.get("HUB_BASE_URL") or DEFAULT_BASE_URL),
         site_name=environ.get("HUB_SITE_NAME") or default.site_name,
         queries=flag_from(environ, "HUB_QUERIES"),
+        search=environ.get("HUB_SEARCH") or default.search,
     )
+    if settings.search not in SEARCH_ENGINES:
+        raise OperatorError(
+            f"HUB_SEARCH is {settings.search!r}; give {' or '.join(SEARCH_ENGINES)}."
+        )
     check_folders(settings)
     return settings
 

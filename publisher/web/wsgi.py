@@ -1,7 +1,8 @@
 """The publish service on its own: ``gunicorn --threads 16 publisher.web.wsgi:app``.
 
 Settings are environment variables, as ``hubctl`` has them: HUB_CONTENT, HUB_OUT, HUB_STATE,
-HUB_BASE_URL, HUB_SITE_NAME, HUB_QUERIES (1: what serves the site answers searches). Beside them:
+HUB_BASE_URL, HUB_SITE_NAME, HUB_QUERIES (1: what serves the site answers searches), HUB_SEARCH.
+Beside them:
 
 HUB_PUBLISH_LIMIT    publications a minute and owner, 30 by default, 0 for no limit
 HUB_OPEN_SIGNUP      1: people may make accounts themselves

@@ -26,7 +26,7 @@ from tests.support.servers import HUBCTL, SAMPLE
 
 LINE = re.compile(
     r"([\d,]+) repos, ([\d,]+) versions: ([\d,]+) files written, ([\d,]+) unchanged, "
-    r"([\d,]+) removed, ([\d,]+) repos indexed in \d+\.\d\d seconds\n"
+    r"([\d,]+) removed, ([\d,]+) repos indexed with tantivy in \d+\.\d\d seconds\n"
 )
 
 
@@ -275,6 +275,7 @@ def test_good_base_url(small: Settings, url: str) -> None:
 def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> None:
     options = [
         "--base-url", "https://hub.example/p", "--site-name", "Our prompts", "--queries",
+        "--search", "whoosh",
     ]  # fmt: skip
     hubctl("build", *folders(small), *options)
     by_variables = settings_in(tmp_path / "other")
@@ -282,7 +283,7 @@ def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> 
     environment = {
         "HUB_CONTENT": by_variables.content, "HUB_OUT": by_variables.out,
         "HUB_STATE": by_variables.state, "HUB_BASE_URL": "https://hub.example/p",
-        "HUB_SITE_NAME": "Our prompts", "HUB_QUERIES": "1",
+        "HUB_SITE_NAME": "Our prompts", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
     }  # fmt: skip
     done = hubctl("build", cwd=tmp_path, **environment)
     assert done.exit_code == 0
@@ -293,6 +294,7 @@ def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> 
     hubctl("build", "--site-name", "Mine", cwd=tmp_path, **environment)
     hub = json.loads(Path(by_variables.out, "api/v1/hub.json").read_text())["data"]
     assert (hub["name"], hub["base_url"]) == ("Mine", "https://hub.example/p")
+    assert hub["search"] == "whoosh"
     assert hubctl("check", cwd=tmp_path, HUB_CONTENT=by_variables.content).exit_code == 0
 
 

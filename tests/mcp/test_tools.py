@@ -89,7 +89,7 @@ def test_a_sort_is_that_of_the_site(sample: Hub, sort: str):
 def test_words_tags_and_owner_narrow(hostile: Hub):
     whole = hostile.get("search_prompts", limit=1)["total"]
     assert whole == len(TEXTS) + 3 + PROMPTS_OF_MANY + 1 + OWNERS
-    assert hostile.get("search_prompts", query="many prompt-007")["total"] == 1
+    assert ids(hostile.get("search_prompts", query="many prompt-007"))[0] == "many/prompt-007"
     assert hostile.get("search_prompts", tags=["bulk"])["total"] == PROMPTS_OF_MANY
     both = hostile.get("search_prompts", tags=["bulk", "tag-07"])
     assert sorted(ids(both)) == ["many/prompt-007", "many/prompt-067"]

@@ -16,7 +16,6 @@ from typing import Self
 
 from builder.store.database import boot_id, connect, keep_checksums, stop_checksums
 from builder.store.state.ids import Ids
-from builder.store.state.index import Index
 from builder.store.state.lists import Lists
 from builder.store.state.meta import Meta
 from builder.store.state.orphans import Orphans
@@ -48,7 +47,6 @@ class State:
         self.owners = Owners(db)
         self.pulls = SitePulls(db)
         self.orphans = Orphans(db)
-        self.index = Index(db)
 
     @staticmethod
     def path_in(folder: str) -> str:
@@ -68,10 +66,6 @@ class State:
         """Whether this is no new file, nor the database of something else."""
         row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
         return row is not None
-
-    def data_version(self) -> int:
-        """Differs after each build that this connection has not made itself."""
-        return self._db.execute("PRAGMA data_version").fetchone()[0]
 
     # Beginning and end of a build
 

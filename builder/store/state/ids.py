@@ -1,7 +1,8 @@
 """Finds ids of repos, for queries and for what looks at all of them."""
 
+import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from builder.store.database import beginning_with
 from builder.store.state.repos import ORDER_BY
@@ -13,27 +14,43 @@ class Ids:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def in_order(self, sort: str | None) -> list[str]:
+    def in_order(self, sort: str | None, limit: int = -1, offset: int = 0) -> list[str]:
         """Those of all repos in an order; by owner/name where ``sort`` is None."""
         order = ORDER_BY[sort] if sort else "id"
-        return [repo_id for (repo_id,) in self._db.execute(f"SELECT id FROM repo ORDER BY {order}")]
+        return self._select(f"SELECT id FROM repo ORDER BY {order} LIMIT ? OFFSET ?", limit, offset)
 
-    def with_tags(self, tags: Iterable[str]) -> set[str]:
-        """Those of the repos that have all of these tags."""
-        found = None
-        for tag in tags:
-            rows = self._db.execute("SELECT id FROM tag WHERE name = ?", (tag,))
-            ids = {repo_id for (repo_id,) in rows}
-            found = ids if found is None else found & ids
-        return found or set()
+    def among(self, ids: Iterable[str], sort: str, limit: int, offset: int) -> list[str]:
+        """Those of ``ids`` that are of repos that there are, in an order."""
+        return self._select(
+            "SELECT id FROM repo WHERE id IN (SELECT value FROM json_each(?)) "
+            f"ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
+            json.dumps([*ids]), limit, offset,
+        )  # fmt: skip
+
+    def fitting(
+        self, tags: Collection[str], owner: str | None, sort: str, limit: int, offset: int
+    ) -> tuple[list[str], int]:
+        """A part of those of the repos that have all of these tags and are an owner's (None: of
+        any), in an order; and how many there are.
+        """
+        where = " AND ".join([
+            *["key IN (SELECT repo FROM tag WHERE name = ?)"] * len(tags),
+            *([] if owner is None else ["owner = ?"]),
+        ]) or "true"  # fmt: skip
+        values = [*tags, *([] if owner is None else [owner])]
+        (total,) = self._db.execute(f"SELECT count(*) FROM repo WHERE {where}", values).fetchone()
+        ids = self._select(
+            f"SELECT id FROM repo WHERE {where} ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
+            *values, limit, offset,
+        )  # fmt: skip
+        return ids, total
 
     def beginning(self, prefix: str, limit: int = -1) -> list[str]:
         """Those that begin so, in order; all of them where ``limit`` is -1."""
-        rows = self._db.execute(
+        return self._select(
             "SELECT id FROM repo WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-            (*beginning_with(prefix), limit),
-        )
-        return [repo_id for (repo_id,) in rows]
+            *beginning_with(prefix), limit,
+        )  # fmt: skip
 
     def around(self, prefix: str, name: str, limit: int) -> list[str]:
         """Up to ``limit`` of those that begin with ``prefix``, in order: the neighbours of
@@ -57,8 +74,10 @@ class Ids:
     def named(self, name: str, limit: int) -> list[str]:
         """Those of the repos of exactly this name, whoever has them; ``top`` ones first."""
         # One pass over an index that has all of this: less than an index would cost each build.
-        rows = self._db.execute(
+        return self._select(
             f"SELECT id FROM repo WHERE id LIKE '%/' || ? ORDER BY {ORDER_BY['top']} LIMIT ?",
-            (name, limit),
-        )
-        return [repo_id for (repo_id,) in rows]
+            name, limit,
+        )  # fmt: skip
+
+    def _select(self, sql: str, *values: str | int) -> list[str]:
+        return [repo_id for (repo_id,) in self._db.execute(sql, values)]

@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from builder.store.database import DamageError, checksum
@@ -100,6 +100,18 @@ class Repos:
             "INSERT INTO total VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE "
             "SET repos = repos + ?2, versions = versions + ?3",
             [(tag, sign, sign * row.versions_count) for tag in ("", *row.tags.split())],
+        )
+
+    def text_digests(self, among: Iterable[str] | None) -> dict[str, str]:
+        """The ``text_digest`` of each repo in hexadecimal, by id; of those in ``among``."""
+        where, ids = "", []
+        if among is not None:
+            ids = [*among]
+            where = f"WHERE id IN ({', '.join('?' * len(ids))})"
+        return dict(
+            self._db.execute(
+                f"SELECT id, lower(hex(text_digest)) FROM repo {where} ORDER BY id", ids
+            )
         )
 
     def totals(self, tag: str | None = None) -> tuple[int, int]:

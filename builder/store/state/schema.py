@@ -77,19 +77,8 @@ CREATE TABLE pass_list (
 CREATE TABLE IF NOT EXISTS orphan (
     file TEXT PRIMARY KEY, is_due INTEGER NOT NULL
 ) WITHOUT ROWID;
--- What the search index holds. Outlives the rest: making the index again takes longest.
-CREATE TABLE IF NOT EXISTS indexed (
-    id TEXT PRIMARY KEY,
-    text_digest BLOB NOT NULL,
-    words BLOB NOT NULL               -- those that count in the table word, compressed
-) WITHOUT ROWID;
--- Words and what they are found by, where the two differ, with the number of repos.
-CREATE TABLE IF NOT EXISTS word (
-    surface TEXT NOT NULL, stem TEXT NOT NULL, repos INTEGER NOT NULL,
-    PRIMARY KEY (surface, stem)
-) WITHOUT ROWID;
 """
 
 # The tables that outlive a reset, as long as they are made like this.
-LASTING = ("orphan", "indexed", "word")
+LASTING = ("orphan",)
 SCHEMA_VERSION = zlib.crc32(SCHEMA.encode()) >> 1

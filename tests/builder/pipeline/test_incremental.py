@@ -29,7 +29,7 @@ from builder.model.errors import ContentError
 from builder.model.routes import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
-from builder.search.engine import Searcher, parse_query
+from builder.search.queries import Found, ListQuery, Queries
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
 from tests.support.catalogues import (
@@ -498,12 +498,12 @@ class IndexedBuilds(Builds):
         for query in ("one", "two", "other", "zoe x", "sql", "body", "code", "start"):
             assert self.found(self.settings, query) == self.found(self.fresh_settings(), query)
 
-    def found(self, where: Settings, query: str) -> set[str]:
-        searcher = Searcher(where)
+    def found(self, where: Settings, query: str) -> Found:
+        queries = Queries(where)
         try:
-            return set(searcher.search(parse_query(query)))
+            return queries.find(ListQuery(q=query), 0, 1000)
         finally:
-            searcher.close()
+            queries.close()
 
 
 @pytest.fixture

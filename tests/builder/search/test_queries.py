@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import RequestError
+from builder.model.records import CatalogueLine
 from builder.model.routes import PAGE_SIZE, SORTS
 from builder.model.settings import Settings
 from builder.pipeline.build import build
-from builder.search.engine import parse_query
+from builder.search.entries import entry_of
+from builder.search.plan import Scope, make_plan, parse_query
 from builder.search.queries import (
     Found,
     ListQuery,
@@ -29,8 +31,8 @@ from builder.search.queries import (
     parse_parameters,
 )
 from builder.store.state import State
-from builder.text import words
 from builder.text.likeness import COMPARED_MAX
+from tests.builder.search.model import Model
 from tests.support.catalogues import moment, settings_in, write_owner, write_version
 from tests.support.servers import SAMPLE, Server
 
@@ -152,7 +154,7 @@ def test_what_files_answer_is_left_to_them() -> None:
 
 
 def load_repos(content: Path) -> list[dict]:
-    """What the tests need to know of each repo; the project's code only splits the words."""
+    """What the tests need to know of each repo."""
     repos = []
     for folder in sorted(path for path in content.glob("*/*") if path.is_dir()):
         stems = sorted(
@@ -162,19 +164,17 @@ def load_repos(content: Path) -> list[dict]:
         records = [json.loads((folder / f"{stem}.json").read_text("utf-8")) for stem in stems]
         latest = records[-1]
         published = [record["published_at"] for record in records]
-        parts = [
+        line = CatalogueLine(
             folder.parent.name, folder.name, latest["title"], latest.get("description", ""),
-            *latest.get("tags", []), (folder / f"{stems[-1]}.md").read_text("utf-8"),
-        ]  # fmt: skip
-        found = [word for part in parts for word in words.words(part)]
+            latest.get("tags", []), stems[-1], latest["sha256"],
+        )  # fmt: skip
         repos.append({
             "id": f"{folder.parent.name}/{folder.name}",
             "tags": latest.get("tags", []),
             "created": min(published),
             "updated": latest["published_at"],
             "trend": trend(published),
-            "stems": {word.stem for word in found},
-            "terms": {word.stem for word in found} | {word.surface for word in found},
+            "entry": entry_of(line, (folder / f"{stems[-1]}.md").read_text("utf-8"), ""),
         })  # fmt: skip
     return repos
 
@@ -200,11 +200,13 @@ def expected_order(repos: list[dict], sort: str) -> list[str]:
     return [repo["id"] for repo in sorted(by_name, key=key, reverse=True)]
 
 
-def has_words(repo: dict, q: str) -> bool:
-    *whole, last = words.query_words(q)
-    return all(word.stem in repo["stems"] for word in whole) and any(
-        term == last.stem or term.startswith(last.surface) for term in repo["terms"]
-    )
+def with_words(repos: list[dict], q: str | None) -> list[dict]:
+    """What the model finds among all repos."""
+    if q is None:
+        return repos
+    model = Model(repo["entry"] for repo in repos)
+    found = set(model.all_found(make_plan(q, model), Scope()))
+    return [repo for repo in repos if repo["id"] in found]
 
 
 QS = [None, "review", "sql", "act as interviewer", "the", "議事録", "лист", "a", "zzzz"]
@@ -257,15 +259,13 @@ def test_combination(
 ) -> None:
     queries, repos = many
     tags = tuple(tag.split(",")) if tag else ()
-    fitting = [
-        repo
-        for repo in repos
-        if set(tags) <= set(repo["tags"]) and (q is None or has_words(repo, q))
-    ]
+    fitting = [repo for repo in with_words(repos, q) if set(tags) <= set(repo["tags"])]
     pages = max(1, math.ceil(len(fitting) / PAGE_SIZE))
     found = []
     for page in range(1, pages + 1):
         rows, meta = ask(queries, page=page, sort=sort, tags=tags, q=q)
+        assert (q is None) == (meta.pop("match", None) is None)
+        meta.pop("corrected", None)
         assert meta == {
             "page": page, "pages": pages, "total": len(fitting), "page_size": PAGE_SIZE,
             "sort": sort or (None if q is not None else "top"), "tag": tag, "q": q,
@@ -339,7 +339,7 @@ def test_any_part_of_a_list(
     sort: str | None, start: int, count: int, page: int,
 ) -> None:  # fmt: skip
     queries, repos = many
-    fitting = [repo for repo in of_owner(repos, owner, tags) if q is None or has_words(repo, q)]
+    fitting = of_owner(with_words(repos, q), owner, tags)
     query = ListQuery(page, sort, tags, q, owner)
     whole = whole_list(queries, query)
     if q is not None and sort is None:

@@ -16,7 +16,7 @@ import pytest
 from builder.model.errors import HubError, OperatorError, RequestError
 from builder.model.settings import Settings
 from builder.pipeline.build import build, stamp
-from builder.search import engine
+from builder.search import index
 from builder.search.queries import ListQuery, Queries
 from builder.store import database
 from builder.store.site import Site
@@ -236,7 +236,6 @@ STATEMENTS = {
     "page": "INSERT INTO pass_list VALUES ('top', '', 'x')",
     "todo": "INSERT INTO todo VALUES ('repo', 'no name')",
     "lost": "DELETE FROM tag",
-    "words": "UPDATE indexed SET words = x'00'",
     "text": "UPDATE repo SET tags = CAST(x'ff' AS TEXT)",
 }
 
@@ -277,7 +276,7 @@ def test_a_sound_state_is_not_taken_for_a_damaged_one(
         build(sample.settings, changed=changed)
     assert not caplog.records
     assert database.find_damage(str(sample.path), SCHEMA_VERSION) is None
-    assert engine.find_damage(sample.settings) is None
+    assert index.find_damage(sample.settings) is None
 
 
 @pytest.mark.parametrize("changed", [None, [("ann", "story")]])

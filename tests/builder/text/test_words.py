@@ -25,7 +25,7 @@ def surfaces(text: str) -> list[str]:
         ("{{name}} <b>x</b> a/b", ["name", "b", "x", "b", "a", "b"]),
         ("Ｆｕｌｌ　ｗｉｄｔｈ ﬁne", ["full", "width", "fine"]),
         ("STRASSE Straße", ["strasse", "strasse"]),
-        ("naïve CAFÉ", ["naïve", "café"]),
+        ("naïve CAFÉ Ελλάς", ["naive", "cafe", "ελλασ"]),
         ("Привет мир", ["привет", "мир"]),
         ("", []),
         (" _-'’ 🎉 …", []),
@@ -52,12 +52,12 @@ def test_forms_of_an_english_word_share_a_stem(one, other):
 
 
 def test_only_plain_english_is_stemmed():
-    assert stems("cafés gpt4s") == ["cafés", "gpt4s"]
+    assert stems("листы gpt4s") == ["листы", "gpt4s"]
 
 
 def test_apostrophes_join_and_quotes_do_not():
     assert surfaces("don't 'quoted' l’été rock 'n' roll it's'") == [
-        "dont", "quoted", "lété", "rock", "n", "roll", "its",
+        "dont", "quoted", "lete", "rock", "n", "roll", "its",
     ]  # fmt: skip
 
 

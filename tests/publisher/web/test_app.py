@@ -1168,13 +1168,20 @@ def test_secrets_are_not_logged_wherever_they_are_sent(hub: Hub, log: io.StringI
 def test_settings_of_the_environment():
     environ = {
         "HUB_CONTENT": "c", "HUB_OUT": "o", "HUB_STATE": "s", "HUB_BASE_URL": "https://x.example/p/",
-        "HUB_SITE_NAME": "Mine", "HUB_QUERIES": "1",
+        "HUB_SITE_NAME": "Mine", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
     }  # fmt: skip
-    assert settings_from(environ) == Settings("c", "o", "s", "https://x.example/p", "Mine", True)
+    assert settings_from(environ) == Settings(
+        "c", "o", "s", "https://x.example/p", "Mine", True, "whoosh"
+    )
     assert settings_from({}) == Settings()
     assert number_from({}, "HUB_PUBLISH_LIMIT", 30) == 30
     assert number_from({"HUB_PUBLISH_LIMIT": "0"}, "HUB_PUBLISH_LIMIT", 30) == 0
-    for wrong in ({"HUB_BASE_URL": "x"}, {"HUB_QUERIES": "maybe"}, {"HUB_STATE": "content/s"}):
+    for wrong in (
+        {"HUB_BASE_URL": "x"},
+        {"HUB_QUERIES": "maybe"},
+        {"HUB_SEARCH": "x"},
+        {"HUB_STATE": "content/s"},
+    ):
         with pytest.raises(OperatorError):
             settings_from(wrong)
     for wrong in ("-1", "many", "1.5", "²"):

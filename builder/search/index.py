@@ -1,0 +1,270 @@
+"""The folder of the search index: brought up to date by builds, opened by readers.
+
+The index says itself which repos it holds, and as which. A stamp beside it tells which code and
+which engine made it; checksums tell whether its files are what was written.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
+
+import msgspec
+
+from builder.model.errors import HubError, OperatorError
+from builder.model.names import Version
+from builder.model.progress import Progress
+from builder.model.records import CatalogueLine
+from builder.model.settings import Settings
+from builder.search.engine import Engine, Reader, engine_named
+from builder.search.entries import Entry, entry_of
+from builder.store import content
+from builder.store.state import State
+from builder.text import words
+
+_decode_checksums = msgspec.json.Decoder(dict[str, int]).decode
+_decode_line = msgspec.json.Decoder(CatalogueLine).decode
+
+
+def index_folder(settings: Settings) -> str:
+    return f"{settings.state}/search"
+
+
+def update(
+    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None,
+    *, is_hurried: bool = False,
+) -> int:  # fmt: skip
+    """Bring the index to what the state says; returns how many repos were taken in or dropped.
+
+    ``repos``: ids of the only ones that can differ from it. ``is_hurried``: others may wait, so
+    do nothing that takes longer the larger the index is. Raises OperatorError.
+    """
+    folder = index_folder(settings)
+    engine = _engine(settings)
+    with _damage_as_error():
+        held = _held(settings, engine, None if repos is None else [*repos])
+        is_new = held is None
+        if is_new:
+            _create(folder, engine)
+            held, repos = {}, None
+        wanted = state.repos.text_digests(None if repos is None else [*repos])
+        changed = [one for one, digest in wanted.items() if held.get(one) != digest]
+        gone = [one for one in held if one not in wanted]
+        if changed or gone:
+            entries = _read_entries(settings, state, changed, wanted, progress)
+            engine.write(folder, entries, gone, is_hurried)
+        if changed or gone or is_new:
+            _put_checksums(folder, engine)
+        if is_new:
+            # Last, so that an index whose making did not end is none, and is made anew.
+            _put_stamp(settings)
+    return len(changed) + len(gone)
+
+
+def _held(settings: Settings, engine: Engine, among: list[str] | None) -> dict[str, str] | None:
+    """The digests of what the index holds; None where there is none that can be used."""
+    if not _is_ours(settings):
+        return None
+    try:
+        with _damage_as_error(), contextlib.closing(engine.open(index_folder(settings))) as reader:
+            return reader.digests(among)
+    except Exception:
+        # Libraries believe what their files say, so damage shows as an error of any kind.
+        return None
+
+
+def _read_entries(
+    settings: Settings, state: State, ids: list[str], digests: dict[str, str], progress: Progress
+) -> Iterator[Entry]:
+    for done, repo_id in enumerate(ids):
+        progress("Indexing", done, len(ids))
+        line = _decode_line(state.repos.get(repo_id).line)
+        _, text = content.read_version(
+            settings.content, line.owner, line.name, Version.parse(line.latest_version)
+        )
+        yield entry_of(line, text, digests[repo_id])
+
+
+def _engine(settings: Settings) -> Engine:
+    try:
+        return engine_named(settings.search)
+    except ImportError as error:
+        raise OperatorError(
+            f"The search engine {settings.search} is not installed ({error}). Install it, or "
+            "choose another one with HUB_SEARCH."
+        ) from None
+
+
+@contextlib.contextmanager
+def _damage_as_error() -> Iterator[None]:
+    """Tantivy panics on damaged files, which in Python is no Exception."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise RuntimeError(f"The search engine failed: {error}") from error
+
+
+@cache
+def _stamp(engine: str) -> bytes:
+    """Differs where the same content would make another index."""
+    hasher = hashlib.sha256(f"{engine} {version(engine)}".encode())
+    folder = os.path.dirname(__file__)
+    for path in [words.__file__, *sorted(os.path.join(folder, one) for one in os.listdir(folder))]:
+        if path.endswith(".py"):
+            with open(path, "rb") as file:
+                hasher.update(file.read())
+    return hasher.hexdigest().encode()
+
+
+def _is_ours(settings: Settings) -> bool:
+    """Whether there is a complete index that this code made."""
+    try:
+        with open(f"{index_folder(settings)}/stamp", "rb") as file:
+            return file.read() == _stamp(settings.search)
+    except OSError:
+        return False
+
+
+def _create(folder: str, engine: Engine) -> None:
+    try:
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            os.unlink(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+    except OSError as error:
+        raise OperatorError(f"Cannot write the search index {folder}: {error.strerror}.") from None
+    engine.create(folder)
+
+
+def _put_stamp(settings: Settings) -> None:
+    _put(f"{index_folder(settings)}/stamp", _stamp(settings.search))
+
+
+def _put_checksums(folder: str, engine: Engine) -> None:
+    """Write down the checksum of each of the index's files that never change."""
+    known = _read_checksums(folder) or {}
+    kept = {
+        name: known.get(name) or _file_checksum(f"{folder}/{name}")
+        for name in sorted(os.listdir(folder))
+        if name not in ("stamp", "checksums", "new") and engine.is_kept(name)
+    }
+    _put(f"{folder}/checksums", msgspec.json.encode(kept))
+
+
+def _put(path: str, data: bytes) -> None:
+    new = f"{os.path.dirname(path)}/new"
+    try:
+        with open(new, "wb") as file:
+            file.write(data)
+        os.replace(new, path)
+    except OSError as error:
+        raise OperatorError(f"Cannot write the search index {path}: {error.strerror}.") from None
+
+
+def _read_checksums(folder: str) -> dict[str, int] | None:
+    """By the file's name; None where they cannot be read."""
+    try:
+        with open(f"{folder}/checksums", "rb") as file:
+            return _decode_checksums(file.read())
+    except (OSError, ValueError):
+        return None
+
+
+def _file_checksum(path: str) -> int:
+    value = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            value = zlib.crc32(chunk, value)
+    return value
+
+
+def find_damage(settings: Settings) -> str | None:
+    """What shows that the index is damaged; None for one that is sound or not there.
+
+    Reads all of it. Files that a killed build left without a checksum count as sound, and so do
+    those that are missing: `update` makes an index that cannot be opened anew. Raises
+    OperatorError.
+    """
+    folder = index_folder(settings)
+    if not _is_ours(settings):
+        return None
+    known = _read_checksums(folder)
+    if known is None:
+        return f"{folder}/checksums cannot be read"
+    try:
+        for name in sorted(known.keys() & os.listdir(folder)):
+            if _file_checksum(f"{folder}/{name}") != known[name]:
+                return f"{folder}/{name} is not what was written"
+    except OSError as error:
+        raise OperatorError(f"Cannot read the search index {folder}: {error.strerror}.") from None
+    return None
+
+
+def forget(settings: Settings) -> None:
+    """Have the next build make the index anew. Readers that have it open go on with it."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{index_folder(settings)}/stamp")
+
+
+class OpenIndex:
+    """Follows the newest commit of the index. Not for several threads at once."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises OperatorError where there is no index."""
+        self._settings = settings
+        self._folder = index_folder(settings)
+        self._engine = _engine(settings)
+        self._open()
+
+    def _open(self) -> None:
+        self._mark = self._stamp_mark()
+        if not _is_ours(self._settings):
+            raise OperatorError("There is no search index yet; `hubctl build` makes it.")
+        self._state = self._engine.state(self._folder)
+        self._reader = self._engine.open(self._folder)
+
+    def _stamp_mark(self) -> tuple[int, int] | None:
+        """Differs when the index is not the one that it was; None where none is complete."""
+        try:
+            status = os.stat(f"{self._folder}/stamp")
+        except OSError:
+            return None
+        return status.st_ino, status.st_ctime_ns
+
+    def close(self) -> None:
+        self._reader.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """The newest commit. While an index is made anew, the old one goes on.
+
+        Raises OperatorError where it is damaged; after that only a new OpenIndex can go on.
+        """
+        try:
+            with _damage_as_error():
+                self._follow()
+                yield self._reader
+        except (HubError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise OperatorError(f"The search index is damaged ({error!r}).") from error
+
+    def _follow(self) -> None:
+        mark = self._stamp_mark()
+        if mark is None:
+            return
+        if mark != self._mark:
+            old = self._reader
+            self._open()  # may fail, and a reader is to be closed once
+            old.close()
+            return
+        state = self._engine.state(self._folder)
+        if state != self._state:
+            self._reader.follow()
+            self._state = state

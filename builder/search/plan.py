@@ -1,0 +1,212 @@
+"""From a query's words to what an engine looks for: the rules of relevance. Knows no engine.
+
+A repo is found if it has words with half of the query's weight. A word's weight grows with its
+rarity: it is how often the catalogue must be halved until only the repos with that word are left.
+Stop words have none; words that are frequent in English have none either, but add to the score.
+Where a query has nothing else, they are words like others.
+
+A repo's score is the sum, over the words, of rarity times the value of the best place where the
+word stands (``entries``). A synonym counts half. So does a word that only begins with the last
+one, and only where it stands in the title; elsewhere it counts less. A query that is all of a
+title or a name finds that one first. Numbers are whole, so that sums are exact, and equal scores
+are equal in every engine; then the order is that of owner/name.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from builder.model.errors import RequestError
+from builder.model.records import Correction
+from builder.search.entries import whole_of
+from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
+from builder.text import words
+from builder.text.words import Word
+
+RARITY_STEPS = 4
+FREQUENT_SHARE = 0.3
+WEIGHT_MAX = 15
+# What a word that begins with the last one counts: in a title, elsewhere.
+BEGINNING_VALUE = 7
+BEGINNING_ELSEWHERE_VALUE = 3
+# More than any sum of the above.
+WHOLE_SCORE = 1 << 14
+# The work of a query is bounded by its words, the rarest ones, and by how many repos have them.
+TARGETS_MAX = 8
+FREQUENT_TARGETS_MAX = 3
+HOLDERS_MAX = 150_000
+# Of a word that is met, not more forms than these are looked at.
+FORMS_MAX = 16
+# A word that nothing has is compared with this many others at most, if it has so many letters.
+COMPARED_MAX = 5_000
+CORRECTED_MAX = 3
+CORRECTED_LETTERS_MIN = 4
+ONE_EDIT_LETTERS_MAX = 7
+
+
+class Target(NamedTuple):
+    """A word that is looked for. ``stems``: its own, then those of synonyms. ``prefix``: what
+    words may begin with instead, or nothing. ``rarity`` counts for the score, ``weight`` for being
+    found at all.
+    """
+
+    stems: tuple[str, ...]
+    prefix: str = ""
+    rarity: int = 1
+    weight: int = 1
+
+
+class Plan(NamedTuple):
+    """``needed``: the weight that a repo must have. ``whole``: the query as one word.
+    ``is_complete``: whether each word that says something is there, or a corrected one for it.
+    """
+
+    targets: tuple[Target, ...]
+    needed: int
+    whole: str
+    corrected: list[Correction]
+    is_complete: bool
+
+
+class Scope(NamedTuple):
+    """The repos among which is looked: with all of these tags, of an owner (None: of any)."""
+
+    tags: tuple[str, ...] = ()
+    owner: str | None = None
+
+
+class Vocabulary(Protocol):
+    """What a plan asks of an index."""
+
+    def size(self) -> int:
+        """How many repos there are."""
+
+    def holders(self, target: Target) -> int:
+        """How many repos have a target."""
+
+    def words_beginning(self, prefix: str, limit: int) -> list[str]:
+        """Words that begin so, as they are written, in order; deleted ones may be among them."""
+
+
+def parse_query(text: str) -> list[Word]:
+    """The words to look for, at least one. Raises RequestError ``invalid_parameter``."""
+    found = words.query_words(text)
+    if not found:
+        raise RequestError(
+            "invalid_parameter", "q has no word in it; give at least one letter or digit."
+        )
+    return found
+
+
+def make_plan(text: str, index: Vocabulary) -> Plan:
+    """Raises RequestError ``invalid_parameter`` where the text has no word."""
+    found = parse_query(text)
+    telling = [word for word in found if word.stem not in STOP_STEMS] or found
+    corrected: list[Correction] = []
+    counted: list[tuple[int, Target]] = []
+    for word in telling:
+        prefix = word.surface if word is found[-1] and _begins_others(word, index) else ""
+        target = Target((word.stem, *SYNONYMS.get(word.stem, ())), prefix)
+        # Rarity is that of the word itself, where it is there.
+        count = index.holders(Target(target.stems[:1])) or index.holders(target)
+        if not count and len(corrected) < CORRECTED_MAX:
+            nearest = _nearest(word.surface, index)
+            if nearest:
+                corrected.append(Correction(word.surface, nearest))
+                target = Target((words.words(nearest)[0].stem,))
+                count = index.holders(target)
+        if count:
+            counted.append((count, target))
+    is_complete = len(counted) == len(telling)
+    targets = _weigh(counted, index.size())
+    weight = sum(target.weight for target in targets)
+    return Plan(targets, -(-weight // 2), whole_of(text), corrected, is_complete)
+
+
+def _begins_others(word: Word, index: Vocabulary) -> bool:
+    """Whether other words may begin with this one than forms of it, which have its stem."""
+    others = index.words_beginning(word.surface, FORMS_MAX)
+    return len(others) == FORMS_MAX or any(
+        words.words(other)[0].stem != word.stem for other in others
+    )
+
+
+def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
+    """The targets with their weights, rarest first; without the most frequent if there are many."""
+    counted.sort(key=lambda pair: (pair[0], pair[1].stems[0]))
+    frequent = [pair for pair in counted if pair[1].stems[0] in FREQUENT_STEMS]
+    rare = [pair for pair in counted if pair not in frequent]
+    if not rare:
+        rare, frequent = frequent, []
+    left = HOLDERS_MAX
+    chosen = []
+    for pairs, limit in ((rare, TARGETS_MAX), (frequent, FREQUENT_TARGETS_MAX)):
+        for count, target in pairs[:limit]:
+            if count <= left or not chosen:
+                left -= count
+                halvings = math.log2(size / min(count, size))
+                chosen.append((halvings, target, pairs is frequent))
+    least = max(0.5, min((one for one, _, is_frequent in chosen if not is_frequent), default=1))
+    return tuple(
+        target._replace(
+            rarity=max(1, round(halvings * RARITY_STEPS * (FREQUENT_SHARE if is_frequent else 1))),
+            weight=0 if is_frequent else min(WEIGHT_MAX, max(1, round(halvings / least))),
+        )
+        for halvings, target, is_frequent in chosen
+    )
+
+
+def strict(plan: Plan) -> Plan:
+    """What finds only repos that have every word that says something, and no synonym instead."""
+    targets = tuple(
+        target._replace(stems=target.stems[:1]) for target in plan.targets if target.weight
+    )
+    return plan._replace(targets=targets, needed=sum(target.weight for target in targets))
+
+
+def _nearest(word: str, index: Vocabulary) -> str | None:
+    """The word that something has at the least distance; of several, the one that most have."""
+    if len(word) < CORRECTED_LETTERS_MIN or not word.isalpha() or words.is_unspaced(word):
+        return None
+    edits_max = 1 if len(word) <= ONE_EDIT_LETTERS_MAX else 2
+    best: tuple[int, int, str] | None = None
+    for other in _similar(word, edits_max, index):
+        edits = _edits(word, other, edits_max)
+        if edits > (best[0] if best else edits_max):
+            continue
+        count = index.holders(Target((words.words(other)[0].stem,)))
+        if count and (best is None or (edits, -count, other) < best):
+            best = edits, -count, other
+    return best[2] if best else None
+
+
+def _similar(word: str, edits_max: int, index: Vocabulary) -> Iterator[str]:
+    """Words that may be near: those that begin alike, and those whose beginning alone differs."""
+    letters = set(word)
+    beginnings = {word[:2], word[1] + word[0], word[1:3], word[0] + word[2]}
+    for beginning in sorted(beginnings):
+        for other in index.words_beginning(beginning, COMPARED_MAX):
+            if (
+                abs(len(other) - len(word)) <= edits_max
+                and len(letters.symmetric_difference(other)) <= 2 * edits_max
+            ):
+                yield other
+
+
+def _edits(one: str, other: str, most: int) -> int:
+    """How many letters must be inserted, dropped, replaced or swapped with the next; more than
+    ``most`` where it is more.
+    """
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        line = [row]
+        for column, against in enumerate(other, 1):
+            cost = min(last[column] + 1, line[-1] + 1, last[column - 1] + (letter != against))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == against:
+                cost = min(cost, before[column - 2] + 1)
+            line.append(cost)
+        if min(line) > most:
+            return most + 1
+        before, last = last, line
+    return last[-1]

@@ -1,0 +1,165 @@
+"""The search engine on Whoosh, in Python alone: for small hubs, and where Tantivy does not run."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from whoosh import fields, index, writing
+
+from builder.search.engine import Engine, Found
+from builder.search.entries import (
+    ADDED_VALUES,
+    BEGINNING_CHARS_MAX,
+    LONG_TEXT_VALUE,
+    TEXT_VALUE,
+    Entry,
+)
+from builder.search.plan import (
+    BEGINNING_ELSEWHERE_VALUE,
+    BEGINNING_VALUE,
+    WHOLE_SCORE,
+    Plan,
+    Scope,
+    Target,
+)
+
+SCHEMA = fields.Schema(
+    id=fields.ID(unique=True, stored=True),
+    digest=fields.STORED,
+    owner=fields.ID,
+    **{
+        name: fields.KEYWORD
+        for name in ("tag", *ADDED_VALUES, "text", "long_text", "word", "beginning", "whole")
+    },
+)
+
+
+def create(folder: str) -> None:
+    index.create_in(folder, SCHEMA).close()
+
+
+def write(folder: str, entries: Iterable[Entry], gone: Iterable[str], is_hurried: bool) -> None:
+    found = index.open_dir(folder)
+    writer = found.writer(limitmb=64)
+    try:
+        for repo_id in gone:
+            writer.delete_by_term("id", repo_id)
+        for entry in entries:
+            writer.update_document(
+                id=entry.id,
+                digest=entry.digest,
+                owner=entry.owner,
+                tag=" ".join(entry.tags),
+                word=" ".join(entry.words),
+                beginning=" ".join(entry.beginnings),
+                whole=" ".join(entry.whole),
+                **{place: " ".join(stems) for place, stems in entry.added.items()},
+                **{"long_text" if entry.is_long else "text": " ".join(entry.stems)},
+            )
+        writer.commit(mergetype=writing.MERGE_SMALL)
+    except BaseException:
+        writer.cancel()
+        raise
+    finally:
+        found.close()
+
+
+def state(folder: str) -> object:
+    return index.open_dir(folder).latest_generation()
+
+
+def is_kept(name: str) -> bool:
+    return name.endswith((".seg", ".toc"))
+
+
+class WhooshReader:
+    """Adds up what postings say. Repos are numbers in here."""
+
+    def __init__(self, folder: str) -> None:
+        self._index = index.open_dir(folder)
+        self._reader = self._index.reader()
+
+    def follow(self) -> None:
+        self._reader = self._index.reader(reuse=self._reader)
+
+    def close(self) -> None:
+        self._reader.close()
+        self._index.close()
+
+    def size(self) -> int:
+        return self._reader.doc_count()
+
+    def holders(self, target: Target) -> int:
+        return len(self._values(target))
+
+    def words_beginning(self, prefix: str, limit: int) -> list[str]:
+        found = self._reader.expand_prefix("word", prefix)
+        return [word.decode() for word, _ in zip(found, range(limit), strict=False)]
+
+    def total(self, plan: Plan, scope: Scope) -> int:
+        return len(self._scores(plan, scope))
+
+    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
+        scores = self._scores(plan, scope)
+        order = sorted((-score, self._id(number)) for number, score in scores.items())
+        return Found([repo_id for _, repo_id in order[start : start + count]], len(scores))
+
+    def has(self, repo_id: str, plan: Plan) -> bool:
+        return repo_id in self.all_found(plan, Scope())
+
+    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
+        ids = map(self._id, self._scores(plan, scope))
+        return [*ids] if among is None else [*set(among).intersection(ids)]
+
+    def digests(self, among: list[str] | None = None) -> dict[str, str]:
+        if among is None:
+            stored = self._reader.all_stored_fields()
+        else:
+            numbers = [number for one in among for number in self._holding("id", one)]
+            stored = map(self._reader.stored_fields, numbers)
+        return {one["id"]: one["digest"] for one in stored}
+
+    def _id(self, number: int) -> str:
+        return self._reader.stored_fields(number)["id"]
+
+    def _scores(self, plan: Plan, scope: Scope) -> dict[int, float]:
+        weights: dict[int, int] = defaultdict(int)
+        scores: dict[int, float] = defaultdict(float)
+        for target in plan.targets:
+            for number, value in self._values(target).items():
+                weights[number] += target.weight
+                scores[number] += int(value * target.rarity)
+        found = {number for number, weight in weights.items() if weight >= plan.needed}
+        for tag in scope.tags:
+            found.intersection_update(self._holding("tag", tag))
+        if scope.owner is not None:
+            found.intersection_update(self._holding("owner", scope.owner))
+        for number in found.intersection(self._holding("whole", plan.whole)):
+            scores[number] += WHOLE_SCORE
+        return {number: scores[number] for number in found}
+
+    def _values(self, target: Target) -> dict[int, float]:
+        """The value of the best way in which each repo has a target."""
+        values: dict[int, float] = {}
+        if target.prefix:
+            for word in self._reader.expand_prefix("word", target.prefix):
+                for number in self._holding("word", word):
+                    values[number] = BEGINNING_ELSEWHERE_VALUE
+            if len(target.prefix) <= BEGINNING_CHARS_MAX:
+                for number in self._holding("beginning", target.prefix):
+                    values[number] = BEGINNING_VALUE
+        for share, stem in zip([1.0] + [0.5] * len(target.stems), target.stems, strict=False):
+            own = dict.fromkeys(self._holding("text", stem), TEXT_VALUE)
+            own.update(dict.fromkeys(self._holding("long_text", stem), LONG_TEXT_VALUE))
+            for place, added in ADDED_VALUES.items():
+                for number in self._holding(place, stem):
+                    own[number] += added
+            for number, value in own.items():
+                values[number] = max(values.get(number, 0), share * value)
+        return values
+
+    def _holding(self, name: str, word: str | bytes) -> Iterator[int]:
+        if (name, word) in self._reader:
+            yield from self._reader.postings(name, word).all_ids()
+
+
+ENGINE = Engine(create, write, WhooshReader, state, is_kept)

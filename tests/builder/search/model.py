@@ -1,0 +1,67 @@
+"""What an engine is to find, said as plainly as can be: every entry is looked at."""
+
+from collections.abc import Iterable
+
+from builder.search.entries import ADDED_VALUES, LONG_TEXT_VALUE, TEXT_VALUE, Entry
+from builder.search.plan import (
+    BEGINNING_ELSEWHERE_VALUE,
+    BEGINNING_VALUE,
+    WHOLE_SCORE,
+    Plan,
+    Scope,
+    Target,
+)
+
+
+class Model:
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = {entry.id: entry for entry in entries}
+
+    def size(self) -> int:
+        return len(self.entries)
+
+    def holders(self, target: Target) -> int:
+        return sum(value_of(entry, target) > 0 for entry in self.entries.values())
+
+    def words_beginning(self, prefix: str, limit: int) -> list[str]:
+        every = set().union(*(entry.words for entry in self.entries.values()))
+        return sorted(word for word in every if word.startswith(prefix))[:limit]
+
+    def total(self, plan: Plan, scope: Scope) -> int:
+        return len(self.scores(plan, scope))
+
+    def best(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
+        scores = self.scores(plan, scope)
+        return sorted(scores, key=lambda one: (-scores[one], one))[start : start + count]
+
+    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
+        return [one for one in self.scores(plan, scope) if among is None or one in among]
+
+    def scores(self, plan: Plan, scope: Scope) -> dict[str, float]:
+        found = {}
+        for entry in self.entries.values():
+            values = [value_of(entry, target) for target in plan.targets]
+            weights = [one.weight for one, value in zip(plan.targets, values, strict=True) if value]
+            is_in_scope = set(scope.tags) <= set(entry.tags) and scope.owner in (None, entry.owner)
+            if plan.targets and sum(weights) >= plan.needed and is_in_scope:
+                parts = zip(plan.targets, values, strict=True)
+                found[entry.id] = sum(target.rarity * value for target, value in parts)
+                found[entry.id] += WHOLE_SCORE * (plan.whole in entry.whole)
+        return found
+
+
+def value_of(entry: Entry, target: Target) -> float:
+    """The value of the best way in which a repo has a target; 0 where it has it in none."""
+    values = [0.0]
+    for at, stem in enumerate(target.stems):
+        if stem in entry.stems:
+            value = LONG_TEXT_VALUE if entry.is_long else TEXT_VALUE
+            value += sum(added for place, added in ADDED_VALUES.items()
+                         if stem in entry.added.get(place, ()))  # fmt: skip
+            values.append(value / 2 if at else value)
+    if target.prefix:
+        if target.prefix in entry.beginnings:
+            values.append(BEGINNING_VALUE)
+        if any(word.startswith(target.prefix) for word in entry.words):
+            values.append(BEGINNING_ELSEWHERE_VALUE)
+    return max(values)

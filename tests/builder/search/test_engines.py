@@ -1,0 +1,251 @@
+"""Both engines against the model: what they find and in which order, also after changes."""
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder.model.records import CatalogueLine
+from builder.model.settings import SEARCH_ENGINES
+from builder.search.engine import Engine, Reader, engine_named
+from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
+from builder.search.plan import Plan, Scope, make_plan, strict
+from builder.text import words
+from tests.builder.search.model import Model
+
+# Words that are common and rare, stop words, forms of a word, beginnings of others, synonyms.
+WORDS = """the to write story stories storyteller poem poet poetry sql review reviewer reviewing
+resume cv commercial com prompt improve idea 短视频脚本 视频 脚本
+Überblick überblick naïve лист x2 e
+""".split()
+OWNERS = ["ann", "bob", "story-club"]
+TAGS = ["sql", "poetry", "code"]
+
+_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entry:
+    owner = draw(st.sampled_from(OWNERS))
+    name = draw(st.sampled_from(["one", "two", "story", "sql-review", "poem-2"]))
+    text = draw(_words) + draw(st.sampled_from(["", " far" * LONG_TEXT_CHARS]))
+    tags = draw(st.lists(st.sampled_from(TAGS), unique=True))
+    line = CatalogueLine(owner, name, draw(_words), draw(_words), tags, "1.0.0", "")
+    return entry_of(line, text, str(draw(st.integers(0, 9))))
+
+
+_queries = st.one_of(
+    _words,
+    st.lists(st.sampled_from(WORDS).map(lambda word: word[:3]), min_size=1, max_size=3).map(
+        " ".join
+    ),
+    st.sampled_from(["ann/one", "story club", "reviwer", "stroies", "pomes", "the to", "zzzz"]),
+    st.text(max_size=20),
+).filter(words.query_words)
+_scopes = st.builds(
+    Scope,
+    st.lists(st.sampled_from(TAGS), max_size=2, unique=True).map(tuple),
+    st.sampled_from([None, *OWNERS, "nobody"]),
+)
+
+
+@pytest.fixture(params=SEARCH_ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return engine_named(request.param)
+
+
+@pytest.fixture
+def folder(engine: Engine, tmp_path: Path) -> str:
+    path = tmp_path / "index"
+    path.mkdir()
+    engine.create(str(path))
+    return str(path)
+
+
+@contextlib.contextmanager
+def opened(engine: Engine, folder: str) -> Iterator[Reader]:
+    with contextlib.closing(engine.open(folder)) as reader:
+        yield reader
+
+
+def without_prefix(plan: Plan) -> Plan:
+    return plan._replace(targets=tuple(one._replace(prefix="") for one in plan.targets))
+
+
+def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
+    plan = make_plan(q, model)
+    # A word that is gone may still be there to begin with another.
+    assert without_prefix(make_plan(q, reader)) == without_prefix(plan)
+    for one in (plan, strict(plan)):
+        expected = model.best(one, scope, 0, 100)
+        assert reader.total(one, scope) == len(expected)
+        assert reader.find(one, scope, 0, 100) == (expected, len(expected))
+        for at in range(len(expected)):
+            assert reader.find(one, scope, at, 1) == (expected[at : at + 1], len(expected))
+        assert [repo for repo in model.entries if reader.has(repo, one)] == [
+            repo for repo in model.entries if repo in model.scores(one, Scope())
+        ]
+        assert set(reader.all_found(one, scope)) == set(expected)
+        among = sorted(model.entries)[::2]
+        assert set(reader.all_found(one, scope, among)) == set(expected) & set(among)
+
+
+@settings(max_examples=25)
+@given(
+    steps=st.lists(st.lists(entries(), max_size=8), min_size=1, max_size=4),
+    asked=st.lists(st.tuples(_queries, _scopes), min_size=1, max_size=8),
+    data=st.data(),
+)
+@pytest.mark.parametrize("name", SEARCH_ENGINES)
+def test_engine_finds_what_the_model_finds(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    steps: list,
+    asked: list,
+    data: st.DataObject,
+) -> None:
+    engine, folder = engine_named(name), str(tmp_path_factory.mktemp("index"))
+    engine.create(folder)
+    held: dict[str, Entry] = {}
+    with opened(engine, folder) as reader:
+        for step in steps:
+            new = {entry.id: entry for entry in step}
+            gone = data.draw(st.lists(st.sampled_from(sorted(held)), unique=True)) if held else []
+            gone = [one for one in gone if one not in new]
+            before = engine.state(folder)
+            engine.write(folder, new.values(), gone, data.draw(st.booleans()))
+            held = {one: held[one] for one in held if one not in gone} | new
+            if new or gone:
+                assert engine.state(folder) != before
+            reader.follow()
+            model = Model(held.values())
+            assert reader.size() == len(held)
+            assert reader.digests() == {one: entry.digest for one, entry in held.items()}
+            for q, scope in asked:
+                check_same(reader, model, q, scope)
+
+
+def many_entries(count: int, seed: int) -> list[Entry]:
+    chance = random.Random(seed)
+    made = []
+    for number in range(count):
+
+        def draw() -> str:
+            return " ".join(chance.choices(WORDS, k=chance.randint(1, 5)))
+
+        line = CatalogueLine(
+            chance.choice(OWNERS), f"r{number}", draw(), draw(),
+            chance.sample(TAGS, chance.randint(0, 2)), "1.0.0", "",
+        )  # fmt: skip
+        made.append(entry_of(line, draw(), str(number)))
+    return made
+
+
+@pytest.mark.parametrize(
+    "q", ["story", "s", "the", "sql review", "write a story poem prompt", "po"]
+)
+def test_many_repos_with_equal_scores(engine: Engine, folder: str, q: str) -> None:
+    """Ties end in the id, wherever a page begins and whichever commit brought a repo."""
+    made = many_entries(700, 3)
+    random.Random(4).shuffle(made)
+    engine.write(folder, made[:500], [], False)
+    engine.write(folder, made[400:], [], True)
+    model = Model(made)
+    with opened(engine, folder) as reader:
+        plan = make_plan(q, reader)
+        expected = model.best(plan, Scope(), 0, 1000)
+        assert len(expected) > 150
+        for start in (0, 50, 100, len(expected) - 30, len(expected)):
+            assert reader.find(plan, Scope(), start, 50).ids == expected[start : start + 50]
+
+
+def test_reader_keeps_its_commit_until_it_follows(engine: Engine, folder: str) -> None:
+    made = many_entries(20, 1)
+    engine.write(folder, made[:10], [], False)
+    with opened(engine, folder) as reader:
+        before = reader.digests()
+        engine.write(folder, made[10:], [made[0].id], False)
+        assert reader.digests() == before
+        reader.follow()
+        assert len(reader.digests()) == 19
+
+
+def test_a_write_that_fails_leaves_the_index_as_it_was(engine: Engine, folder: str) -> None:
+    made = many_entries(20, 1)
+    engine.write(folder, made[:10], [], False)
+
+    def failing() -> Iterator[Entry]:
+        yield from made[10:]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        engine.write(folder, failing(), [made[0].id], False)
+    with opened(engine, folder) as reader:
+        assert len(reader.digests()) == 10
+    engine.write(folder, made[10:], [], False)
+    with opened(engine, folder) as reader:
+        assert len(reader.digests()) == 20
+
+
+WRITER = """
+import sys
+from itertools import count
+from builder.search.engine import engine_named
+from tests.builder.search.test_engines import many_entries
+engine = engine_named(sys.argv[1])
+for number in count():
+    made = [entry._replace(digest=str(number)) for entry in many_entries(3, 0)]
+    engine.write(sys.argv[2], made, [], number % 2 == 0)
+    print(number, flush=True)
+"""
+
+
+def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
+    """Whole commits alone are seen, while another process writes and after it was killed."""
+    chance = random.Random(6)
+    name = engine.open.__module__.rpartition("_")[2]
+
+    def check_whole() -> None:
+        with opened(engine, folder) as reader:
+            digests = reader.digests()
+        assert len(digests) == 3
+        assert len(set(digests.values())) == 1
+
+    for _ in range(6):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, name, folder], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            for _ in range(chance.randint(1, 4)):
+                assert writer.stdout.readline()
+                check_whole()
+            time.sleep(chance.random() * 0.02)
+        finally:
+            writer.kill()
+            writer.wait()
+            writer.stdout.close()
+        check_whole()
+    engine.write(folder, many_entries(5, 0)[3:], [], False)
+    with opened(engine, folder) as reader:
+        assert len(reader.digests()) == 5
+
+
+def test_many_commits_do_not_pile_up_files(engine: Engine, folder: str) -> None:
+    made = many_entries(40, 2)
+    engine.write(folder, made, [], False)
+    most = 0
+    for number in range(60):
+        engine.write(folder, [made[number % 40]], [], True)
+        most = max(most, len(os.listdir(folder)))
+    engine.write(folder, [made[0]], [], False)
+    assert most < 250
+    with opened(engine, folder) as reader:
+        check_same(reader, Model(made), "story", Scope())

@@ -1,0 +1,206 @@
+"""What queries find in the sample catalogue, with each engine."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.errors import RequestError
+from builder.model.settings import SEARCH_ENGINES
+from builder.pipeline.build import build
+from builder.search.queries import ListQuery, Queries
+from builder.text import words
+from tests.support.catalogues import settings_in, write_version
+from tests.support.servers import SAMPLE
+
+
+def find(queries: Queries, q: str, **options) -> list[str]:
+    """The owner/name of the repos on a page, in order."""
+    page = json.loads(queries.answer(ListQuery(q=q, **options)))
+    return [f"{repo['owner']}/{repo['name']}" for repo in page["data"]]
+
+
+def find_all(queries: Queries, q: str, **options) -> list[str]:
+    """As ``find``, of all pages."""
+    found, page = [], 1
+    while True:
+        answer = json.loads(queries.answer(ListQuery(q=q, page=page, **options)))
+        found += [f"{repo['owner']}/{repo['name']}" for repo in answer["data"]]
+        if page == answer["meta"]["pages"]:
+            assert len(found) == answer["meta"]["total"]
+            return found
+        page += 1
+
+
+@pytest.fixture(scope="module", params=SEARCH_ENGINES)
+def sample(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Queries]:
+    settings = settings_in(tmp_path_factory.mktemp("sample"), search=request.param)
+    settings = settings._replace(content=str(SAMPLE))
+    build(settings)
+    queries = Queries(settings)
+    yield queries
+    queries.close()
+
+
+# What people type. A set: exactly these. A string: this one first.
+WRITTEN_DOWN = [
+    # Stop words and words that are frequent say nothing.
+    ("act as interviewer", "career-bench/mock-interview"),
+    ("act interviewer", "career-bench/mock-interview"),
+    ("interviewer act as", "career-bench/mock-interview"),
+    # Title and name before content
+    ("interviewer", "career-bench/mock-interview"),
+    ("log", "tidewater-platform/log-triage"),
+    ("meeting notes", "plainwords/meeting-notes"),
+    ("release notes", "tidewater-platform/release-notes"),
+    ("notes release", "tidewater-platform/release-notes"),
+    ("threat", "ines-caldeira/stride-threat-model"),
+    ("judge", "kestrel-lab/pairwise-judge"),
+    ("diff review", "sam-ferreira/diff-review"),
+    ("WCAG 2.2", {"a11y-guild/wcag-22-audit"}),
+    # The last word as a beginning, the others whole
+    ("accessib", "a11y-guild/wcag-22-audit"),
+    ("negotiat", {"career-bench/negotiation-prep"}),
+    ("sql rev", "mara-okafor/sql-review"),
+    ("rev sql", "mara-okafor/sql-review"),
+    ("postmor", {"tidewater-platform/incident-postmortem"}),
+    # Stems
+    ("reviewing sql", "mara-okafor/sql-review"),
+    ("sql reviews", "mara-okafor/sql-review"),
+    ("regular expressions", {"sam-ferreira/regex-explainer"}),
+    ("debugging templates", "sam-ferreira/template-debugger"),
+    ("lessons planned", "prof-benedetti/lesson-planner"),
+    # Owner and name
+    ("sam-ferreira/diff-review", "sam-ferreira/diff-review"),
+    ("kestrel-lab/pairwise-judge", "kestrel-lab/pairwise-judge"),
+    ("yuki tanabe", {"yuki-tanabe/eibun-mail", "yuki-tanabe/gijiroku-seiri"}),
+    ("sam-ferreira", {
+        "sam-ferreira/commit-message", "sam-ferreira/diff-review", "sam-ferreira/regex-explainer",
+        "sam-ferreira/template-debugger", "sam-ferreira/unit-test-writer",
+    }),
+    # Tags
+    ("meal-plan", {"north-table/weekly-meal-plan"}),
+    ("conventional-commits", "sam-ferreira/commit-message"),
+    # Case, full width, apostrophes
+    ("sTrIdE", {"ines-caldeira/stride-threat-model"}),
+    ("ＳＱＬ　ｒｅｖｉｅｗ", "mara-okafor/sql-review"),
+    ("customer's reply", "harbor-support/customer-reply"),
+    ("customer’s reply", "harbor-support/customer-reply"),
+    # Other scripts
+    ("議事録", {"yuki-tanabe/gijiroku-seiri"}),
+    ("事録", {"yuki-tanabe/gijiroku-seiri"}),
+    ("録", {"yuki-tanabe/gijiroku-seiri"}),
+    ("ビジネスメール", {"yuki-tanabe/eibun-mail"}),
+    ("日本語", {"yuki-tanabe/eibun-mail", "yuki-tanabe/gijiroku-seiri"}),
+    ("УКРАЇНСЬКОЮ", {"olena-kovalchuk/pereklad-interfeisu"}),
+    ("лист установи", {"olena-kovalchuk/zrozumilyi-lyst"}),
+    ("перекла", {"olena-kovalchuk/pereklad-interfeisu"}),
+    # Nothing, and nothing in one place
+    ("zzzz", set()),
+    ("xss dinner", {"ines-caldeira/xss-code-review", "north-table/weekly-meal-plan"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("q", "expected"), WRITTEN_DOWN)
+def test_written_down(sample: Queries, q: str, expected: set[str] | str) -> None:
+    found = find(sample, q)
+    if isinstance(expected, str):
+        assert found[0] == expected
+    else:
+        assert set(found) == expected
+
+
+@pytest.mark.parametrize("q", ["", " ", "!?", "...", "—", "'", "’", "/", "_", "\0", "\u0301", "🙂"])
+def test_no_word(sample: Queries, q: str) -> None:
+    with pytest.raises(RequestError, match="no word") as caught:
+        find(sample, q)
+    assert caught.value.code == "invalid_parameter"
+
+
+def finds_or_refuses(queries: Queries, q: str) -> None:
+    try:
+        find(queries, q)
+    except RequestError as error:
+        assert error.code == "invalid_parameter"
+        assert not words.query_words(q)
+
+
+@given(st.text(max_size=100))
+def test_any_text(sample: Queries, q: str) -> None:
+    finds_or_refuses(sample, q)
+
+
+_syntax = st.sampled_from(
+    ["*", "?", "~", "~2", "^2", '"', "'", "(", ")", "[", "]", "{", "}", " TO ", ":", "id:", "text:",
+     " AND ", " OR ", " NOT ", " ANDNOT ", "+", "-", "\\", "/", "..", "<", ">", "=", "&&", "||",
+     "review", "sql", "a", "\0", "\x1f", "\x7f", "\u200d", "\ufeff", "\u202e", "\ufffd", "議", "ก",
+     "é"]
+)  # fmt: skip
+
+
+@given(st.lists(_syntax, max_size=20).map("".join))
+def test_query_syntax_means_nothing(sample: Queries, q: str) -> None:
+    finds_or_refuses(sample, q)
+
+
+def test_query_syntax_is_only_text_between_words(sample: Queries) -> None:
+    plain = find(sample, "sql review")
+    for q in ('"sql review"', "sql AND review*", "+sql +review", "(sql) (review)", "sql~ review~"):
+        if "AND" in q:
+            assert set(find(sample, q)) == set(find(sample, "sql and review"))
+        else:
+            assert find(sample, q) == plain
+
+
+def test_pages_part_the_list_and_ties_end_in_the_name(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    chance = random.Random(3)
+    owners = ["ann", "bob", "cid"]
+    for number in range(130):
+        text = "The tide is high." + " far" * 2_000 * (number % 2)
+        write_version(settings.content, chance.choice(owners), f"r{number}", "1.0.0", text)
+        if number == 60:
+            # Two commits, so that the order in the index is not that of the names.
+            build(settings)
+    build(settings)
+    queries = Queries(settings)
+    found = find_all(queries, "tide")
+    is_long = [int(repo.rpartition("r")[2]) % 2 for repo in found]
+    assert is_long == sorted(is_long)
+    assert len(found) == 130
+    assert found == sorted(found, key=lambda repo: (int(repo.rpartition("r")[2]) % 2, repo))
+    assert find(queries, "tide", page=3) == found[100:]
+    assert sorted(find_all(queries, "tide", sort="new")) == sorted(found)
+    with pytest.raises(RequestError) as caught:
+        find(queries, "tide", page=4)
+    assert caught.value.code == "page_not_found"
+    queries.close()
+
+
+def meta(queries: Queries, q: str, **options) -> tuple[str, list[dict] | None]:
+    found = json.loads(queries.answer(ListQuery(q=q, **options)))["meta"]
+    return found["match"], found["corrected"]
+
+
+def test_answer_says_how_it_matches(sample: Queries) -> None:
+    assert meta(sample, "sql review") == ("all", None)
+    assert meta(sample, "please write me an sql review") == ("all", None)
+    assert meta(sample, "xss dinner") == ("some", None)
+    assert meta(sample, "sql zzzz") == ("some", None)
+    assert meta(sample, "zzzz") == ("some", None)
+    assert meta(sample, "the") == ("all", None)
+    corrected = [{"from": "interviwer", "to": "interviewer"}]
+    assert meta(sample, "interviwer") == ("all", corrected)
+    assert meta(sample, "interviwer zzzz", sort="top") == ("some", corrected)
+    assert meta(sample, "sql", tags=("japanese",)) == ("some", None)
+
+
+def test_lists_without_q_say_nothing_of_words(sample: Queries) -> None:
+    page = json.loads(sample.answer(ListQuery(tags=("writing", "summary"))))
+    assert not {"match", "corrected"} & page["meta"].keys()

@@ -1,0 +1,182 @@
+"""The folder of the index: it follows the content, and is made anew where it is damaged."""
+
+import gc
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.settings import SEARCH_ENGINES, Settings
+from builder.pipeline.build import build
+from builder.search import index
+from builder.search.index import OpenIndex
+from builder.search.queries import Queries
+from tests.builder.search.test_finding import find
+from tests.support.catalogues import write_version
+
+# What Whoosh has opened when it meets damage, it leaves open.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(params=SEARCH_ENGINES)
+def small(request: pytest.FixtureRequest, small: Settings) -> Settings:
+    return small._replace(search=request.param)
+
+
+def test_words_of_texts_that_are_gone(small: Settings) -> None:
+    write_version(small.content, "eve", "one", "1.0.0", "Writing is hard.")
+    write_version(small.content, "eve", "two", "1.0.0", "Writes slowly.")
+    build(small)
+    queries = Queries(small)
+    assert find(queries, "writi") == ["eve/one"]
+    shutil.rmtree(f"{small.content}/eve/one")
+    build(small)
+    fresh = small._replace(out=f"{small.out}2", state=f"{small.state}2")
+    build(fresh)
+    anew = Queries(fresh)
+    for q in ("writi", "write", "writing"):
+        assert find(queries, q) == find(anew, q)
+    for one in (queries, anew):
+        one.close()
+
+
+def ruin_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def ruin_stamp(folder: Path) -> None:
+    (folder / "stamp").unlink()
+
+
+def put_file_in_its_place(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("not an index")
+
+
+def ruin_files(patterns: list[str], data: bytes | None, kept_bytes: int) -> Callable[[Path], None]:
+    def ruin(folder: Path) -> None:
+        for path in {path for pattern in patterns for path in folder.glob(pattern)}:
+            start = path.read_bytes()[:kept_bytes]
+            # Never in place: what the old file's readers have mapped must stay.
+            path.unlink()
+            if data is not None:
+                path.write_bytes(start + data)
+
+    return ruin
+
+
+CONTENTS = ["meta.json", "*.toc"]
+SEGMENTS = ["*.seg", "*.term", "*.idx", "*.fast", "*.store", "*.fieldnorm", "*.pos"]
+RUINS = [
+    ruin_folder, ruin_stamp, put_file_in_its_place, ruin_files(["*"], None, 0),
+    *(
+        ruin_files(patterns, data, kept)
+        for patterns in (CONTENTS, SEGMENTS)
+        for data, kept in ((None, 0), (b"", 0), (b"", 20), (bytes(range(256)) * 8, 0))
+    ),
+    *(ruin_files([one], bytes(range(256)) * 8, 100) for one in SEGMENTS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ruin", RUINS)
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> None:
+    """By the next build, whether the content has changed or not."""
+    build(small)
+    reader = Queries(small)
+    assert find(reader, "care") == ["ann/review"]
+    ruin(Path(index.index_folder(small)))
+    late = Queries(small)
+    for queries in (reader, late):
+        # Until then a search may fail, but only in the way that readers know.
+        try:
+            found = find(queries, "care")
+        except RequestError as error:
+            assert error.code == "unavailable"
+        else:
+            assert found in ([], ["ann/review"])
+    expected = {"ann/review"}
+    if is_changed:
+        write_version(small.content, "bob", "nurse", "1.0.0", "Take care.\n")
+        expected.add("bob/nurse")
+    build(small)
+    for queries in (reader, late, Queries(small)):
+        assert set(find(queries, "care")) == expected
+        queries.close()
+    gc.collect()
+
+
+def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:
+    build(small)
+    reader = Queries(small)
+    assert find(reader, "care") == ["ann/review"]
+    ruin_stamp(Path(index.index_folder(small)))
+
+    def die(what: str, done: int, total: int) -> None:
+        # While it is made, the reader goes on with what it has.
+        assert find(reader, "care") == ["ann/review"]
+        if what == "Indexing" and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(small, progress=die)
+    assert find(reader, "care") == ["ann/review"]
+    build(small)
+    for queries in (reader, Queries(small)):
+        assert find(queries, "care") == ["ann/review"]
+        assert find(queries, "story") == ["ann/story"]
+        queries.close()
+
+
+def test_whole_state_thrown_away_under_a_reader(small: Settings) -> None:
+    build(small)
+    reader = Queries(small)
+    assert find(reader, "care") == ["ann/review"]
+    shutil.rmtree(small.state)
+    write_version(small.content, "bob", "nurse", "1.0.0", "Take care.\n")
+    build(small)
+    assert set(find(reader, "care")) == {"ann/review", "bob/nurse"}
+    reader.close()
+
+
+def test_without_an_index(small: Settings) -> None:
+    with pytest.raises(OperatorError, match="hubctl build"):
+        OpenIndex(small)
+    build(small, index=False)
+    queries = Queries(small)
+    with pytest.raises(RequestError) as caught:
+        find(queries, "care")
+    assert caught.value.code == "unavailable"
+    build(small)
+    assert find(queries, "care") == ["ann/review"]
+    queries.close()
+
+
+def test_before_the_first_build(small: Settings) -> None:
+    queries = Queries(small)
+    with pytest.raises(RequestError) as caught:
+        find(queries, "care")
+    assert caught.value.code == "unavailable"
+    build(small)
+    assert find(queries, "care") == ["ann/review"]
+    queries.close()
+
+
+def test_index_of_another_engine_is_made_anew(small: Settings) -> None:
+    build(small)
+    (other,) = {*SEARCH_ENGINES} - {small.search}
+    build(small._replace(search=other))
+    queries = Queries(small)
+    with pytest.raises(RequestError) as caught:
+        find(queries, "care")
+    assert caught.value.code == "unavailable"
+    build(small)
+    assert find(queries, "care") == ["ann/review"]
+    queries.close()
+
+
+def test_engine_that_is_not_installed(small: Settings) -> None:
+    with pytest.raises(OperatorError, match="HUB_SEARCH"):
+        build(small._replace(search="elsewhere"))
