@@ -60,7 +60,7 @@ lock: $(VENV)/.serve
 bench: $(VENV)/.serve build/mlflow
 	sh tests/install-tools
 	$(call install,bench/requirements.lock)
-	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
+	for script in $(filter-out bench/bench_publish.py bench/bench_versions.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
 	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python
 
