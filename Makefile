@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # it cannot be had, or asks another index than pip is set to, pip does the same. The project has no
 # hash, and its build backend is in the lock.
 define install
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement $(1) || \
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement $(1) || \
 		$(PIP) --require-hashes --requirement $(1)
 endef
 
@@ -60,7 +60,7 @@ lock: $(VENV)/.serve
 bench: $(VENV)/.serve build/mlflow
 	sh tests/install-tools
 	$(call install,bench/requirements.lock)
-	for script in $(filter-out bench/bench_publish.py,$(wildcard bench/bench_*.py)); do \
+	for script in $(filter-out bench/bench_publish.py bench/bench_versions.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
 	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python
 

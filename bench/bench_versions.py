@@ -1,0 +1,170 @@
+"""Two versions of the project side by side, in turns: what the same work takes each.
+
+    python bench/bench_versions.py OLD NEW
+
+OLD and NEW are checkouts; both run in this environment. What counts is processor time, which other
+programs on the machine disturb least; a ratio above 1 says that the new version takes less.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from catalogue import Catalogue, publish
+from processes import environment, run
+from report import median, print_machine, print_table, scratch_folder, spread
+from servers import free_port
+
+COMMAND = "import sys; sys.path.insert(0, {!r}); from cli.hubctl import main; main()"
+START_SECONDS_MAX = 600
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class Version(NamedTuple):
+    """A checkout, and the folders on which it works."""
+
+    checkout: str
+    folder: str
+
+    def command(self, *arguments: str) -> list[str]:
+        places = [f"--{what}={self.folder}/{what}" for what in ("content", "out", "state")]
+        return [sys.executable, "-c", COMMAND.format(self.checkout), *arguments, *places]
+
+
+class Server(NamedTuple):
+    """A running `hubctl serve`: a connection to it, and its process."""
+
+    connection: http.client.HTTPConnection
+    pid: int
+    token: str
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> bytes:
+        data = None if body is None else json.dumps(body)
+        self.connection.request(method, path, data, headers)
+        answer = self.connection.getresponse()
+        found = answer.read()
+        if answer.status >= 400:
+            raise SystemExit(f"{method} {path}: {answer.status}\n{found.decode()}")
+        return found
+
+    def cpu_seconds(self) -> float:
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--repos", type=int, default=2_000, metavar="N")
+    parser.add_argument("--rounds", type=int, default=5, metavar="K")
+    parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
+    options = parser.parse_args()
+    checkouts = [os.path.abspath(one) for one in (options.old, options.new)]
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    with scratch_folder(options.scratch) as scratch:
+        Catalogue(options.repos, 3).write(f"{scratch}/content")
+        for number in range(options.rounds):
+            # Who is first in one round is second in the next.
+            for which in (0, 1) if number % 2 == 0 else (1, 0):
+                version = Version(checkouts[which], f"{scratch}/{number}-{which}")
+                shutil.copytree(f"{scratch}/content", f"{version.folder}/content")
+                for name, seconds in measure(version):
+                    found.setdefault(name, ([], []))[which].append(seconds)
+                shutil.rmtree(version.folder)
+        print_table(
+            f"{options.repos:,} repos of 3 versions; processor seconds, medians of "
+            f"{options.rounds} rounds",
+            ("", "old", "new", "old ÷ new", ""),
+            [
+                [name, median(old), median(new), median(ratios(old, new)), spread(ratios(old, new))]
+                for name, (old, new) in found.items()
+            ],
+        )
+        print_machine(scratch)
+
+
+def ratios(old: list[float], new: list[float]) -> list[float]:
+    return [one / other for one, other in zip(old, new, strict=True)]
+
+
+def measure(version: Version) -> Iterator[tuple[str, float]]:
+    """What each kind of work takes, in seconds."""
+    yield "cold build", run(version.command("build")).cpu_seconds
+    yield "build with nothing to do", run(version.command("build")).cpu_seconds
+    content = f"{version.folder}/content"
+    owner = min(os.listdir(content))
+    name = min(each for each in os.listdir(f"{content}/{owner}") if "." not in each)
+    publish(content, owner, name, "One more line.")
+    yield "build after one version", run(version.command("build")).cpu_seconds
+    repo = f"/api/v1/repos/{owner}/{name}"
+    with serving(version, owner) as server:
+        yield "1,000 reads", timed(server, 1_000, lambda _: server.ask("GET", f"{repo}/raw"))
+        yield (
+            "1,000 reads of a list",
+            timed(server, 1_000, lambda _: server.ask("GET", "/api/v1/repos?sort=top")),
+        )
+        yield "50 publications", timed(server, 50, lambda number: server.ask(
+            "POST", f"/api/v1/repos/{owner}/bench-{number % 5}/versions",
+            {"content": f"Text {number}."},
+            Authorization=f"Bearer {server.token}", **{"Content-Type": "application/json"},
+        ))  # fmt: skip
+        call = {"name": "get_prompt", "arguments": {"id": f"{owner}/{name}"}}
+        yield "1,000 tool calls", timed(server, 1_000, lambda number: server.ask(
+            "POST", "/mcp",
+            {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call},
+            Accept="application/json, text/event-stream", **{"Content-Type": "application/json"},
+        ))  # fmt: skip
+
+
+def timed(server: Server, count: int, work: Callable[[int], object]) -> float:
+    work(0)  # what is done once is not counted
+    started = server.cpu_seconds()
+    for number in range(1, count + 1):
+        work(number)
+    return server.cpu_seconds() - started
+
+
+@contextlib.contextmanager
+def serving(version: Version, owner: str) -> Iterator[Server]:
+    state = f"--state={version.folder}/state"
+    hubctl = [sys.executable, "-c", COMMAND.format(version.checkout)]
+    run([*hubctl, "owner", "add", owner, state])
+    token = run([*hubctl, "token", "create", owner, "--name=bench", state]).output
+    token = next(word for word in token.split() if word.startswith("hub_"))
+    port = free_port()
+    command = version.command("serve", f"--port={port}", "--rate-limit=0", "--publish-limit=0")
+    with open(f"{version.folder}/log", "w+b") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment())
+        try:
+            yield Server(connect(process, port), process.pid, token)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def connect(process: subprocess.Popen, port: int) -> http.client.HTTPConnection:
+    """A connection to a server that has built. Stops the benchmark if it does not get so."""
+    end = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < end and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        with contextlib.suppress(OSError):
+            connection.request("GET", "/healthz")
+            if json.load(connection.getresponse())["status"] == "ok":
+                return connection
+        connection.close()
+        time.sleep(0.1)
+    raise SystemExit("The server did not start.")
+
+
+if __name__ == "__main__":
+    main()
