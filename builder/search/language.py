@@ -29,15 +29,11 @@ accountant: bookkeeper accounting
 ad: advertisement advertising
 ads: advertisement advertising
 advertisement: ad ads advertising
-article: blog post
 attorney: lawyer legal
 barrister: lawyer legal
-bedtime: story children
-bot: chatbot
 bug: error debug defect
 bugs: errors debug defects
 chef: cook recipe
-chores: cleaning household
 coach: trainer mentor
 coder: programmer developer
 coding: programming code
@@ -49,7 +45,6 @@ cv: resume
 dietician: nutritionist diet
 dietitian: nutritionist diet
 doctor: physician medical
-essay: text writing
 error: mistake bug
 errors: mistakes bugs
 film: movie
@@ -85,7 +80,6 @@ regexp: regex expression
 rephrase: rewrite paraphrase
 resume: cv
 rewrite: rephrase paraphrase
-shrink: psychologist therapist
 slides: presentation powerpoint
 song: music lyrics
 startup: entrepreneur business
@@ -98,7 +92,6 @@ therapy: therapist psychologist
 translate: translator translation
 tutor: teacher
 vacation: travel holiday
-vocabulary: words language
 workout: fitness exercise gym
 """
 

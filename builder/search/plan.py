@@ -13,7 +13,7 @@ are equal in every engine; then the order is that of owner/name.
 """
 
 import math
-from collections.abc import Iterator
+from string import ascii_lowercase
 from typing import NamedTuple, Protocol
 
 from builder.model.errors import RequestError
@@ -180,17 +180,23 @@ def _nearest(word: str, index: Vocabulary) -> str | None:
     return best[2] if best else None
 
 
-def _similar(word: str, edits_max: int, index: Vocabulary) -> Iterator[str]:
-    """Words that may be near: those that begin alike, and those whose beginning alone differs."""
+def _similar(word: str, edits_max: int, index: Vocabulary) -> set[str]:
+    """Words that may be near: those that begin alike, or with one edit in the first letters."""
+    first, second, third = word[:3]
+    beginnings = {first + second, second + first, second + third, first + third}
+    for letter in ascii_lowercase:
+        beginnings |= {
+            letter + second + third, letter + first + second,
+            first + letter + third, first + letter + second,
+        }  # fmt: skip
     letters = set(word)
-    beginnings = {word[:2], word[1] + word[0], word[1:3], word[0] + word[2]}
-    for beginning in sorted(beginnings):
-        for other in index.words_beginning(beginning, COMPARED_MAX):
-            if (
-                abs(len(other) - len(word)) <= edits_max
-                and len(letters.symmetric_difference(other)) <= 2 * edits_max
-            ):
-                yield other
+    return {
+        other
+        for beginning in beginnings
+        for other in index.words_beginning(beginning, COMPARED_MAX)
+        if abs(len(other) - len(word)) <= edits_max
+        and len(letters.symmetric_difference(other)) <= 2 * edits_max
+    }
 
 
 def _edits(one: str, other: str, most: int) -> int:

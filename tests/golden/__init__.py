@@ -24,7 +24,9 @@ SITE = f"{HERE}/site"
 
 def golden_settings(out: str, state: str) -> Settings:
     """A base URL with a path, so that a link that forgets it shows."""
-    return Settings(CONTENT, out, state, "https://example.org/prompts", "Golden Hub")
+    return Settings(
+        CONTENT, out, state, "https://example.org/prompts", "Golden Hub", search="tantivy"
+    )
 
 
 def from_sources(settings: Settings) -> dict[str, bytes]:
