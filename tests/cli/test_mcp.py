@@ -29,7 +29,7 @@ def server(catalogue: Settings) -> Iterator[Server]:
 
 def test_help() -> None:
     done = hubctl("mcp", "--help")
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert done.stdout.startswith("Usage: hubctl mcp [OPTIONS]\n")
     for option in main.get_command(click.Context(main), "mcp").params:
         assert option.opts[0] in done.stdout
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         done = hubctl("mcp", "--port", str(port))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
     assert "--port" in done.stderr
 
