@@ -10,7 +10,7 @@ import pytest
 
 from builder.model.settings import Settings
 from cli.hubctl import main
-from tests.cli.test_hubctl import hubctl, run_here
+from tests.cli.test_hubctl import hubctl
 from tests.mcp.wire import HANDSHAKE, STATELESS, Wire, built_catalogue, call, message, serving_mcp
 from tests.support.catalogues import read_tree
 from tests.support.servers import Server, free_port
@@ -29,7 +29,7 @@ def server(catalogue: Settings) -> Iterator[Server]:
 
 def test_help() -> None:
     done = hubctl("mcp", "--help")
-    assert done.returncode == 0
+    assert done.exit_code == 0
     assert done.stdout.startswith("Usage: hubctl mcp [OPTIONS]\n")
     for option in main.get_command(click.Context(main), "mcp").params:
         assert option.opts[0] in done.stdout
@@ -42,7 +42,7 @@ def test_help() -> None:
     "origin", ["app.example.org", "https://app.example.org/", "https://*.example.org", "null", ""]
 )
 def test_an_origin_that_is_none(command: str, origin: str) -> None:
-    done = run_here(command, "--mcp-origin", origin, "--port", "0")
+    done = hubctl(command, "--mcp-origin", origin, "--port", "0")
     assert done.exit_code in (1, 2)
     assert "is not an origin" in done.output
     assert "https://app.example.org, or * for any" in done.output
@@ -53,11 +53,11 @@ def test_an_origin_that_is_none(command: str, origin: str) -> None:
     "options", [["--content", "x"], ["--watch"], ["--port", "65536"], ["--rate-limit", "-1"]]
 )
 def test_options_that_are_none(options: list[str]) -> None:
-    assert run_here("mcp", *options).exit_code == 2
+    assert hubctl("mcp", *options).exit_code == 2
 
 
 def test_a_base_url_that_is_none() -> None:
-    done = run_here("mcp", "--base-url", "ftp://x", "--port", "0")
+    done = hubctl("mcp", "--base-url", "ftp://x", "--port", "0")
     assert done.exit_code in (1, 2)
     assert "base URL" in done.output or "--base-url" in done.output
 
@@ -66,7 +66,7 @@ def test_a_port_that_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         done = hubctl("mcp", "--port", str(port))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
     assert "--port" in done.stderr
 

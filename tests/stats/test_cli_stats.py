@@ -9,7 +9,7 @@ import pytest
 from builder.model.settings import Settings
 from builder.stats import counter
 from builder.stats.pulls import Pulls
-from tests.cli.test_hubctl import run_here
+from tests.cli.test_hubctl import hubctl
 from tests.stats.logs import DAY, RAW, line
 from tests.support.servers import HUBCTL, Process
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ingest(folder: Path, *options: str, base_url: str = "https://hub.example"):
-    return run_here(
+    return hubctl(
         "stats", "ingest", "--state", f"{folder}/state", "--base-url", base_url,
         *options, f"{folder}/access.log",
     )  # fmt: skip
@@ -80,17 +80,17 @@ def test_a_reader_that_stays_is_told_of(folder: Path, monkeypatch: pytest.Monkey
 def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -> None:
     assert "0 pulls" in ingest(folder, base_url="https://hub.example/prompts").stdout
     from_site = ["stats", "ingest", "--state", small.state, "--out", small.out]
-    missing = run_here(*from_site, f"{folder}/access.log")
+    missing = hubctl(*from_site, f"{folder}/access.log")
     assert missing.exit_code == 1
     assert "--base-url" in missing.stderr
-    built = run_here(
+    built = hubctl(
         "build", "--content", small.content, "--out", small.out, "--state", small.state,
         "--base-url", "https://hub.example/prompts",
     )  # fmt: skip
     assert built.exit_code == 0, built.stderr
     below = folder / "below.log"
     below.write_bytes(line("/prompts" + RAW) + line(RAW))
-    assert "1 pulls counted" in run_here(*from_site, str(below)).stdout
+    assert "1 pulls counted" in hubctl(*from_site, str(below)).stdout
 
 
 def test_standard_input(folder: Path) -> None:
@@ -106,29 +106,27 @@ def test_a_file_that_is_not_there(folder: Path) -> None:
     assert done.exit_code == 1
     assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
     assert "Nothing of this run is counted" in done.stderr
-    assert run_here("stats", "show", "--state", f"{folder}/state").exit_code == 1
+    assert hubctl("stats", "show", "--state", f"{folder}/state").exit_code == 1
 
 
 def test_no_log_is_wrong_use() -> None:
-    assert run_here("stats", "ingest").exit_code == 2
+    assert hubctl("stats", "ingest").exit_code == 2
 
 
 def test_help_says_what_shows_the_counts() -> None:
-    assert (
-        "`hubctl serve` that runs shows the counts" in run_here("stats", "ingest", "--help").stdout
-    )
+    assert "`hubctl serve` that runs shows the counts" in hubctl("stats", "ingest", "--help").stdout
 
 
 def test_show(folder: Path) -> None:
     ingest(folder)
     state = ["--state", f"{folder}/state"]
-    done = run_here("stats", "show", *state)
+    done = hubctl("stats", "show", *state)
     assert done.stdout == "ann/story\t3\t4\nbob/poem\t1\t1\n"
     assert done.stderr == "4 pulls in the last 30 days, 5 ever, of 2 repos\n"
-    assert run_here("stats", "show", *state, "--days", "1", "--top", "1").stdout == (
+    assert hubctl("stats", "show", *state, "--days", "1", "--top", "1").stdout == (
         "ann/story\t2\t4\n"
     )
-    told = json.loads(run_here("stats", "show", *state, "--json", "--days", "500").stdout)
+    told = json.loads(hubctl("stats", "show", *state, "--json", "--days", "500").stdout)
     assert (told["total"], told["pulls"], told["repos"], told["days"]) == (5, 5, 2, 500)
     assert [each["pulls"] for each in told["by_day"]] == [1, 1, 3]
     assert told["top"] == [
@@ -142,20 +140,20 @@ def test_show_one_repo(folder: Path) -> None:
     today, yesterday = (
         time.strftime("%Y-%m-%d", time.gmtime(time.time() - back)) for back in (0, DAY)
     )
-    done = run_here("stats", "show", *state, "ann/story")
+    done = hubctl("stats", "show", *state, "ann/story")
     assert done.stdout == f"{yesterday}\t1\n{today}\t2\n"
     assert done.stderr == "ann/story: 3 pulls in the last 30 days, 4 ever\n"
-    told = json.loads(run_here("stats", "show", *state, "--json", "ann/story").stdout)
+    told = json.loads(hubctl("stats", "show", *state, "--json", "ann/story").stdout)
     assert told == {
         "repo": "ann/story", "total": 4, "days": 30, "pulls": 3,
         "by_day": [{"day": yesterday, "pulls": 1}, {"day": today, "pulls": 2}],
     }  # fmt: skip
-    assert run_here("stats", "show", *state, "no/pulls").stdout == ""
-    assert run_here("stats", "show", *state, "Ann/story").exit_code == 1
-    assert run_here("stats", "show", *state, "story").exit_code == 1
+    assert hubctl("stats", "show", *state, "no/pulls").stdout == ""
+    assert hubctl("stats", "show", *state, "Ann/story").exit_code == 1
+    assert hubctl("stats", "show", *state, "story").exit_code == 1
 
 
 def test_show_before_anything_was_counted(tmp_path: Path) -> None:
-    done = run_here("stats", "show", "--state", f"{tmp_path}/state")
+    done = hubctl("stats", "show", "--state", f"{tmp_path}/state")
     assert done.exit_code == 1
     assert "hubctl stats ingest" in done.stderr
