@@ -6,13 +6,21 @@ Remembers the files that it took, so that an answer can be kept as long as they 
 import asyncio
 import os
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.records import ListMeta, Repo, RepoSummary, Tag, User, VersionEntry
+from builder.model.records import (
+    Correction,
+    ListMeta,
+    Repo,
+    RepoSummary,
+    Tag,
+    User,
+    VersionEntry,
+)
 from builder.model.records import Version as VersionRecord
 from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.model.settings import Settings
@@ -47,6 +55,17 @@ class Catalogue(NamedTuple):
 
     settings: Settings
     queries: QueryThread
+
+
+class Part(NamedTuple):
+    """Some of a list's summaries, and how many it has; with words also how they were found, as in
+    ``records.ListMeta``.
+    """
+
+    rows: list[RepoSummary]
+    total: int
+    match: Literal["all", "some"] | None = None
+    corrected: list[Correction] | None = None
 
 
 class Reader:
@@ -94,8 +113,8 @@ class Reader:
         counts = await self._query(Queries.tag_counts, self.selection.owner, self.selection.tags)
         return [Tag(name, count) for name, count in counts]
 
-    async def find(self, query: ListQuery, start: int, count: int) -> tuple[list[RepoSummary], int]:
-        """``count`` summaries of a list from ``start``, and how many the list has.
+    async def find(self, query: ListQuery, start: int, count: int) -> Part:
+        """``count`` summaries of a list from ``start``, and what is said of the whole list.
 
         Raises RequestError ``tag_not_found``, or ``invalid_parameter`` for a query without words.
         """
@@ -106,10 +125,11 @@ class Reader:
         if query.match():
             listed = await self._listed(query, start, count)
             if listed:
-                return listed
+                return Part(*listed)
         found: Found = await self._query(Queries.find, query, start, count)
         decode = _decoder(RepoSummary).decode
-        return [decode(row) for row in found.rows], found.total
+        rows = [decode(row) for row in found.rows]
+        return Part(rows, found.total, found.match, found.corrected)
 
     async def _listed(
         self, query: ListQuery, start: int, count: int

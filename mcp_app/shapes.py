@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from builder.model import names
-from builder.model.records import Sha256, TagName, Time, VariableType, VersionName
+from builder.model.records import (
+    Correction,
+    Sha256,
+    TagName,
+    Time,
+    VariableType,
+    VersionName,
+)
 from builder.model.routes import QUERY_CHARS_MAX, SORTS
 from mcp_app.cursors import CURSOR_CHARS_MAX
 
@@ -133,6 +140,25 @@ class FoundPrompt(Struct):
 class SearchResult(Struct):
     prompts: list[FoundPrompt]
     total: Annotated[int, Meta(description="How many prompts fit in all.")]
+    match: (
+        Annotated[
+            Literal["all", "some"],
+            Meta(
+                description="Of a query: whether the first prompt has all words that say something, or "
+                "only some, so that it is the closest there is."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    corrected: (
+        Annotated[
+            list[Correction],
+            Meta(
+                description="Words of the query that no prompt has, and what was looked for instead."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     next_cursor: _NextCursor = UNSET
 
 

@@ -18,7 +18,7 @@ from builder.search.queries import ListQuery
 from builder.text.likeness import alike
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
 from mcp_app.prompt_text import fill_in, find_prompt, find_repo, parse_id
-from mcp_app.reader import Reader, not_whole
+from mcp_app.reader import Part, Reader, not_whole
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
     FoundPrompt,
@@ -62,7 +62,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
         raise await _unknown_owner(reader, owner)
     query = ListQuery(sort=sort, tags=tags, q=words or None, owner=owner)
     try:
-        rows, total = await reader.find(query, start, asked.limit)
+        found = await reader.find(query, start, asked.limit)
     except RequestError as error:
         if error.code == "invalid_parameter":
             raise RequestError(
@@ -74,14 +74,16 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
             raise unknown from None
         if error.code != "tag_not_found":
             raise
-        rows, total = [], 0  # the selection has lost its last prompt
-    if start and start >= total:
+        found = Part([], 0)  # the selection has lost its last prompt
+    if start and start >= found.total:
         raise stale()
-    end = start + len(rows)
+    end = start + len(found.rows)
     return SearchResult(
-        prompts=[_found(row) for row in rows],
-        total=total,
-        next_cursor=make_cursor(end, *asked_for) if rows and end < total else UNSET,
+        prompts=[_found(row) for row in found.rows],
+        total=found.total,
+        match=found.match if found.match and found.rows else UNSET,
+        corrected=found.corrected or UNSET,
+        next_cursor=make_cursor(end, *asked_for) if found.rows and end < found.total else UNSET,
     )
 
 

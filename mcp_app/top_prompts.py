@@ -19,7 +19,7 @@ async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary
     """
     start = read_cursor(cursor, Offset, "top", *reader.selection) if cursor else 0
     try:
-        rows, total = await reader.find(ListQuery(), start, PAGE_SIZE)
+        rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
     except RequestError as error:
         if error.code != "tag_not_found":
             raise

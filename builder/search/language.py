@@ -21,9 +21,9 @@ much need needs new number old one open part people pick place possible potentia
 put question right say see set short show simple start tell thing things think time top topic try
 turn two use used using way well work year
 """
-# Each line: a word, and words that prompts for the same thing use instead. Occupations and tasks
-# after ESCO, the European Commission's classification of occupations and skills (alternative
-# labels; https://esco.ec.europa.eu), the rest after usage in public collections of prompts.
+# Each line: a word, and words that prompts for the same thing use instead. Collected by hand:
+# occupations that have several names, abbreviations, and tasks that people name otherwise than
+# titles do.
 _SYNONYMS = """
 accountant: bookkeeper accounting
 ad: advertisement advertising

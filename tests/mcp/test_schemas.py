@@ -20,7 +20,7 @@ TAKES = {
     "list_tags": ["prefix", "limit", "cursor"],
 }
 GIVES = {
-    "search_prompts": (["prompts", "total"], ["next_cursor"]),
+    "search_prompts": (["prompts", "total"], ["match", "corrected", "next_cursor"]),
     "get_prompt": (
         ["id", "version", "is_latest", "text", "variables", "parameters", "title", "description",
          "tags", "published_at", "sha256", "url"],

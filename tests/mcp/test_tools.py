@@ -100,6 +100,15 @@ def test_words_tags_and_owner_narrow(hostile: Hub):
     assert all_of["total"] == PROMPTS_OF_MANY / 3
 
 
+def test_it_is_told_how_words_were_found(sample: Hub):
+    told = sample.get("search_prompts", query="sql revuew")
+    assert told["match"] == "all"
+    assert told["corrected"] == [{"from": "revuew", "to": "review"}]
+    closest = sample.get("search_prompts", query="sql review unheardof")
+    assert closest["match"] == "some" and "corrected" not in closest
+    assert "match" not in sample.get("search_prompts")
+
+
 def test_nothing_found_is_an_answer(hostile: Hub):
     assert hostile.get("search_prompts", query="unheardof") == {"prompts": [], "total": 0}
 

@@ -130,7 +130,9 @@ async function update() {
   if (turn !== asked) return; // something newer was typed
   const many = `${answer.total.toLocaleString("en")} prompt${answer.total === 1 ? "" : "s"}`;
   const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
-  const told = `${many} for “${q}”.${where}`;
+  const closest =
+    answer.total && answer.match === "some" ? "No prompt has all of these words. Closest matches: " : "";
+  const told = `${closest}${many} for “${q}”.${where}`;
   say(told);
   if (found) show(answer.repos, answer.total, told);
   else suggest(answer.repos.slice(0, SUGGESTIONS));
@@ -140,7 +142,8 @@ function say(text) {
   status.textContent = text;
 }
 
-/** The repos of one page that have every word of q, and how many there are in all. */
+/** One page of the repos that are found, how many there are in all, and whether the best has all
+ * words of q ("all" or "some"), where the host says so. */
 async function search(q, page) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers) {
@@ -148,7 +151,7 @@ async function search(q, page) {
     const type = answer.headers.get("content-type") ?? "";
     if (answer.ok && type.includes("json")) {
       const { data, meta } = await answer.json();
-      if (meta.q === q) return { repos: data, total: meta.total };
+      if (meta.q === q) return { repos: data, total: meta.total, match: meta.match };
       hostAnswers = false; // it did not see the query
     } else if ([400, 429, 503].includes(answer.status)) {
       const told = await answer.json().catch(() => null);
