@@ -137,28 +137,24 @@ class FoundPrompt(Struct):
     url: Annotated[str, Meta(description="The prompt's page for people.")]
 
 
+_Match = Annotated[
+    Literal["all", "some"],
+    Meta(
+        description="Of a query: whether the first prompt has all words that say something, or "
+        "only some, so that it is the closest there is."
+    ),
+]
+_Corrected = Annotated[
+    list[Correction],
+    Meta(description="Words of the query that no prompt has, and what was looked for instead."),
+]
+
+
 class SearchResult(Struct):
     prompts: list[FoundPrompt]
     total: Annotated[int, Meta(description="How many prompts fit in all.")]
-    match: (
-        Annotated[
-            Literal["all", "some"],
-            Meta(
-                description="Of a query: whether the first prompt has all words that say something, or "
-                "only some, so that it is the closest there is."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    corrected: (
-        Annotated[
-            list[Correction],
-            Meta(
-                description="Words of the query that no prompt has, and what was looked for instead."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    match: _Match | UnsetType = UNSET
+    corrected: _Corrected | UnsetType = UNSET
     next_cursor: _NextCursor = UNSET
 
 
