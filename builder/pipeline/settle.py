@@ -151,10 +151,7 @@ class Settling:
 
     def _index(self, repos: list[str] | None) -> int:
         context = self.context
-        return search_index.update(
-            context.settings, context.state, context.request.progress, repos,
-            is_hurried=context.is_hurried,
-        )  # fmt: skip
+        return search_index.update(context.settings, context.state, context.request.progress, repos)
 
     def _remove_orphans(self) -> None:
         """Remove what the last build left without an object; note what this one does."""

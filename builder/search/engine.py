@@ -50,13 +50,12 @@ class Engine(NamedTuple):
     kind where files are damaged or cannot be written.
 
     ``create`` makes an empty index in an empty folder. ``write`` takes in entries in place of those
-    with the same ids, and drops others by their ids, in one commit; with ``is_hurried`` it does no
-    work that grows with the index. ``state`` differs after each commit, and is cheap. ``is_kept``
-    tells of a file's name whether the file never changes.
+    with the same ids, and drops others by their ids, in one commit. ``state`` differs after each
+    commit, and is cheap. ``is_kept`` tells of a file's name whether the file never changes.
     """
 
     create: Callable[[str], None]
-    write: Callable[[str, Iterable[Entry], Iterable[str], bool], None]
+    write: Callable[[str, Iterable[Entry], Iterable[str]], None]
     open: Callable[[str], Reader]
     state: Callable[[str], object]
     is_kept: Callable[[str], bool]

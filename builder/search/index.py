@@ -35,13 +35,11 @@ def index_folder(settings: Settings) -> str:
 
 
 def update(
-    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None,
-    *, is_hurried: bool = False,
-) -> int:  # fmt: skip
+    settings: Settings, state: State, progress: Progress, repos: Iterable[str] | None = None
+) -> int:
     """Bring the index to what the state says; returns how many repos were taken in or dropped.
 
-    ``repos``: ids of the only ones that can differ from it. ``is_hurried``: others may wait, so
-    do nothing that takes longer the larger the index is. Raises OperatorError.
+    ``repos``: ids of the only ones that can differ from it. Raises OperatorError.
     """
     folder = index_folder(settings)
     engine = _engine(settings)
@@ -56,7 +54,7 @@ def update(
         gone = [one for one in held if one not in wanted]
         if changed or gone:
             entries = _read_entries(settings, state, changed, wanted, progress)
-            engine.write(folder, entries, gone, is_hurried)
+            engine.write(folder, entries, gone)
         if changed or gone or is_new:
             _put_checksums(folder, engine)
         if is_new:

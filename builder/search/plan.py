@@ -26,6 +26,7 @@ from builder.text.words import Word
 RARITY_STEPS = 4
 FREQUENT_SHARE = 0.3
 WEIGHT_MAX = 15
+SYNONYM_SHARE = 0.5
 # What a word that begins with the last one counts: in a title, elsewhere.
 BEGINNING_VALUE = 7
 BEGINNING_ELSEWHERE_VALUE = 3
@@ -54,6 +55,11 @@ class Target(NamedTuple):
     prefix: str = ""
     rarity: int = 1
     weight: int = 1
+
+    def shares(self) -> list[tuple[str, float]]:
+        """Each stem, and how much of a word's value it counts."""
+        word, *synonyms = self.stems
+        return [(word, 1.0), *((stem, SYNONYM_SHARE) for stem in synonyms)]
 
 
 class Plan(NamedTuple):

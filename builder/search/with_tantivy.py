@@ -62,7 +62,7 @@ def create(folder: str) -> None:
     Index(SCHEMA, folder, reuse=False)
 
 
-def write(folder: str, entries: Iterable[Entry], gone: Iterable[str], is_hurried: bool) -> None:
+def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
     writer = Index.open(folder).writer(HEAP_BYTES, num_threads=1)
     try:
         for repo_id in gone:
@@ -290,7 +290,7 @@ def _scored(target: Target) -> list[Query]:
             *(_packed(_term(place, stem), share * value * target.rarity)
               for place, value in ADDED_VALUES.items()),
         ]
-        for stem, share in _shares(target)
+        for stem, share in target.shares()
     ]  # fmt: skip
     ways += [
         [_packed(query, value * target.rarity, target.weight)]
@@ -317,7 +317,7 @@ def _with_score(plan: Plan, score: int) -> Query:
 def _ways(target: Target) -> list[tuple[float, Query]]:
     """Each way to have a target, with its value; a repo's is the greatest."""
     ways = _beginnings(target)
-    for stem, share in _shares(target):
+    for stem, share in target.shares():
         for name, value in (("text", TEXT_VALUE), ("long_text", LONG_TEXT_VALUE)):
             text = _term(name, stem)
             ways.append((share * value, text))
@@ -326,11 +326,6 @@ def _ways(target: Target) -> list[tuple[float, Query]]:
                 for place, added in ADDED_VALUES.items()
             ]
     return ways
-
-
-def _shares(target: Target) -> list[tuple[str, float]]:
-    first, *others = target.stems
-    return [(first, 1.0), *((stem, 0.5) for stem in others)]
 
 
 def _beginnings(target: Target) -> list[tuple[float, Query]]:

@@ -37,7 +37,7 @@ def create(folder: str) -> None:
     index.create_in(folder, SCHEMA).close()
 
 
-def write(folder: str, entries: Iterable[Entry], gone: Iterable[str], is_hurried: bool) -> None:
+def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
     found = index.open_dir(folder)
     writer = found.writer(limitmb=64)
     try:
@@ -147,7 +147,7 @@ class WhooshReader:
             if len(target.prefix) <= BEGINNING_CHARS_MAX:
                 for number in self._holding("beginning", target.prefix):
                     values[number] = BEGINNING_VALUE
-        for share, stem in zip([1.0] + [0.5] * len(target.stems), target.stems, strict=False):
+        for stem, share in target.shares():
             own = dict.fromkeys(self._holding("text", stem), TEXT_VALUE)
             own.update(dict.fromkeys(self._holding("long_text", stem), LONG_TEXT_VALUE))
             for place, added in ADDED_VALUES.items():

@@ -16,6 +16,7 @@ from builder.search.plan import (
 class Model:
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.entries = {entry.id: entry for entry in entries}
+        self.words = sorted(set().union(*(entry.words for entry in self.entries.values())))
 
     def size(self) -> int:
         return len(self.entries)
@@ -24,8 +25,7 @@ class Model:
         return sum(value_of(entry, target) > 0 for entry in self.entries.values())
 
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
-        every = set().union(*(entry.words for entry in self.entries.values()))
-        return sorted(word for word in every if word.startswith(prefix))[:limit]
+        return [word for word in self.words if word.startswith(prefix)][:limit]
 
     def total(self, plan: Plan, scope: Scope) -> int:
         return len(self.scores(plan, scope))

@@ -141,40 +141,32 @@ def test_whole_state_thrown_away_under_a_reader(small: Settings) -> None:
     reader.close()
 
 
+def check_unavailable_until_built(settings: Settings) -> None:
+    queries = Queries(settings)
+    with pytest.raises(RequestError) as caught:
+        find(queries, "care")
+    assert caught.value.code == "unavailable"
+    build(settings)
+    assert find(queries, "care") == ["ann/review"]
+    queries.close()
+
+
 def test_without_an_index(small: Settings) -> None:
     with pytest.raises(OperatorError, match="hubctl build"):
         OpenIndex(small)
     build(small, index=False)
-    queries = Queries(small)
-    with pytest.raises(RequestError) as caught:
-        find(queries, "care")
-    assert caught.value.code == "unavailable"
-    build(small)
-    assert find(queries, "care") == ["ann/review"]
-    queries.close()
+    check_unavailable_until_built(small)
 
 
 def test_before_the_first_build(small: Settings) -> None:
-    queries = Queries(small)
-    with pytest.raises(RequestError) as caught:
-        find(queries, "care")
-    assert caught.value.code == "unavailable"
-    build(small)
-    assert find(queries, "care") == ["ann/review"]
-    queries.close()
+    check_unavailable_until_built(small)
 
 
 def test_index_of_another_engine_is_made_anew(small: Settings) -> None:
     build(small)
     (other,) = {*SEARCH_ENGINES} - {small.search}
     build(small._replace(search=other))
-    queries = Queries(small)
-    with pytest.raises(RequestError) as caught:
-        find(queries, "care")
-    assert caught.value.code == "unavailable"
-    build(small)
-    assert find(queries, "care") == ["ann/review"]
-    queries.close()
+    check_unavailable_until_built(small)
 
 
 def test_engine_that_is_not_installed(small: Settings) -> None:
