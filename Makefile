@@ -12,6 +12,9 @@ define install
 		$(PIP) --require-hashes --requirement $(1)
 endef
 
+# With this set, each of the hundreds of processes that tests start would compile the project anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: serve test test-all lint lock bench clean

@@ -1,9 +1,11 @@
 """Fixtures that several test modules share, and how hard Hypothesis tries."""
 
 import difflib
+import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "installed_tools" in getattr(item, "fixturenames", ()):
             item.add_marker("tools")
+
+
+def pytest_collection_finish() -> None:
+    """What collection has made stays, so that no search for garbage goes through it again."""
+    gc.freeze()
 
 
 @pytest.fixture
@@ -79,19 +86,12 @@ class _CompiledTemplates(jinja2.BytecodeCache):
         self._codes[bucket.key, bucket.checksum] = bucket.code
 
 
-_compiled = _CompiledTemplates()
-
-
-class _Environment(jinja2.Environment):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, bytecode_cache=_compiled)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_once() -> Iterator[None]:
     """Builds share compiled templates: compiling takes most of the time of a small build."""
+    make = partialmethod(jinja2.Environment.__init__, bytecode_cache=_CompiledTemplates())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jinja2, "Environment", _Environment)
+        patch.setattr(jinja2.Environment, "__init__", make)
         yield
 
 

@@ -92,6 +92,7 @@ def test_the_example_of_a_provider_is_one_that_works():
     assert found.keys() <= known
 
 
+@pytest.mark.usefixtures("installed_tools")
 def test_their_commands_make_a_hub(tmp_path):
     """The service and nginx, a publication through both, and its pulls counted from the log."""
     port, upstream = free_port(), free_port()

@@ -2,7 +2,7 @@
 
 import gc
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,12 @@ from tests.support.catalogues import write_version
 
 # What Whoosh has opened when it meets damage, it leaves open.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    yield
+    gc.collect()
 
 
 @pytest.fixture(params=SEARCH_ENGINES)
@@ -105,7 +111,6 @@ def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> 
     for queries in (reader, late, Queries(small)):
         assert set(find(queries, "care")) == expected
         queries.close()
-    gc.collect()
 
 
 def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:

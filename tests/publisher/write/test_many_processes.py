@@ -5,13 +5,16 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import pytest
+
 from builder.model.names import Version
 from builder.store import content
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
+from tests.support.depth import some_of
 
 PROCESSES = 16
-PUBLICATIONS = 50
+PUBLICATIONS = some_of(48)
 REPO = ("ann", "story")
 START_SECONDS = 60
 
@@ -27,6 +30,7 @@ def publish_some(root: str, process: int, start: Barrier, told: Connection) -> N
     told.send(acknowledged)
 
 
+@pytest.mark.long
 def test_all_are_acknowledged_and_none_is_lost(tmp_path: Path):
     root = str(tmp_path)
     context = multiprocessing.get_context("fork")
