@@ -285,7 +285,7 @@ def test_a_project_made_anew_by_somebody_else(hub: Hub):
     assert hub.exchange(hub.token(repository_id="74"))
     error = hub.refusal(hub.token(repository_id="75"))
     assert error.code == "insufficient_scope"
-    assert "(id 75)" in str(error) and "74" not in str(error)
+    assert "(id 75)" in str(error) and "(id 74)" not in str(error)
     assert hub.exchange(hub.token(repository_id="74"))
     (publisher,) = hub.publishers.of("ann")
     hub.publishers.remove("ann", publisher.id)
