@@ -10,8 +10,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import NoReturn
 
 import msgspec
@@ -40,18 +40,17 @@ from builder.model.routes import (
 )
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
+from builder.render.compiled import CompiledTemplates
 from builder.render.derive import Links
 from builder.render.envelopes import json_bytes, single
 from publisher.accounts.accounts import Accounts, Token
 from publisher.accounts.database import Database
 from publisher.log import log_event
 from publisher.openid.provider import Provider
-from publisher.trusted.claims import verify
+from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
-from publisher.trusted.keys import KeyRing
 from publisher.web.incoming import bearer_token, read_publication
-from publisher.web.pages import openid as openid_pages
 from publisher.web.pages import profile, publishers, security, sign_in, tokens
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
@@ -102,6 +101,7 @@ def create_app(
         settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, quotas
     )
     app = VisitorsFlask(__name__, static_folder=None)
+    app.jinja_options = {"bytecode_cache": CompiledTemplates()}
     app.session_interface = CookieSessions(settings)
     app.url_map.merge_slashes = False  # a redirect is no answer to a POST
     # What is registered first runs last: the log gets the answer as it is sent.
@@ -123,7 +123,11 @@ def create_app(
     publishers.add_to(frame)
     profile.add_to(frame, rebuilder)
     security.add_to(frame)
-    openid_pages.add_to(frame, openid, open_signup=open_signup)
+    if openid is not None:
+        # Its libraries take long to load, and few hubs need them.
+        from publisher.web.pages import openid as openid_pages
+
+        openid_pages.add_to(frame, openid, open_signup=open_signup)
     return app
 
 
@@ -141,7 +145,6 @@ class _Service:
         self._accounts = accounts
         self._database = database
         self._issuers = issuers
-        self._keys = KeyRing(issuers, before_asking=self._count_attempt)
         # More than the limit lets anybody publish in the time that answers are kept. (A window
         # that began before, and one that ends after, add one.)
         windows = KEPT_SECONDS // WINDOW_SECONDS + 1
@@ -153,11 +156,20 @@ class _Service:
     def health(self) -> Response:
         return _json(200, json_bytes(self._rebuilder.health()))
 
+    @cached_property
+    def _verify(self) -> Callable[[str], Job]:
+        # For the first job: to load what reads keys takes as long as all the rest of the service.
+        from publisher.trusted.id_tokens import verify
+        from publisher.trusted.keys import KeyRing
+
+        keys = KeyRing(self._issuers, before_asking=self._count_attempt)
+        return partial(verify, issuers=self._issuers, keys=keys, audience=self._settings.base_url)
+
     def exchange(self) -> Response:
         """A token for a CI job, for the word of its issuer."""
         id_token, repo = read_exchange(request)
         try:
-            job = verify(id_token, self._issuers, self._keys, self._settings.base_url)
+            job = self._verify(id_token)
             g.fields |= {"issuer": job.issuer, "project": job.project, "run": job.run}
             text, token = exchange(
                 self._database, self._accounts, job, repo, address=request.remote_addr or ""

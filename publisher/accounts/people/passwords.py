@@ -16,7 +16,6 @@ from datetime import datetime
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerifyMismatchError
-from zxcvbn import zxcvbn
 
 from builder.model import names
 from builder.model.answer_headers import RETRY_SECONDS
@@ -57,6 +56,9 @@ def check_password(password: str, *about: str) -> None:
         )
     if len(normal) > PASSWORD_CHARS_MAX:
         raise _refusal(f"A password has at most {PASSWORD_CHARS_MAX} characters: shorten it.")
+    # Its lists of words take long to load, and only who sets a password needs them.
+    from zxcvbn import zxcvbn
+
     with _judging:
         guesses = zxcvbn(normal[:JUDGED_CHARS_MAX], user_inputs=list(about))["guesses"]
     if guesses < GUESSES_MIN:

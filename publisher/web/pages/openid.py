@@ -44,11 +44,8 @@ class _Way(msgspec.Struct):
     given: str = ""
 
 
-def add_to(frame: Frame, provider: Provider | None, *, open_signup: bool) -> None:
-    """Add these pages; without a provider, only the one that removes what is left of another."""
-    frame.add("/openid/remove", remove, "POST")
-    if provider is None:
-        return
+def add_to(frame: Frame, provider: Provider, *, open_signup: bool) -> None:
+    """Add these pages."""
     callback_url = frame.settings.base_url + ACCOUNT_URL + CALLBACK
     views = _OpenID(provider, callback_url, open_signup=open_signup)
     frame.add("/openid", views.start, is_open=True)
@@ -57,15 +54,6 @@ def add_to(frame: Frame, provider: Provider | None, *, open_signup: bool) -> Non
     frame.add(CALLBACK, views.callback, is_open=True)
     if open_signup:
         frame.add("/openid/signup", views.signup, "POST", is_open=True)
-
-
-def remove(frame: Frame, owner: str) -> Response:
-    issuer = request.form.get("issuer", "")
-    if not frame.identities.remove(owner, issuer, address=_address()):
-        raise RequestError(
-            "not_found", "You do not sign in that way. Open the page Security again."
-        )
-    return frame.redirect(_SECURITY, f"Removed: nobody signs in here with {issuer} as you.")
 
 
 class _OpenID:

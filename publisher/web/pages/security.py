@@ -28,6 +28,8 @@ def add_to(frame: Frame) -> None:
     frame.add("/security", security)
     frame.add("/password", password, "POST")
     frame.add("/sign-out-everywhere", sign_out_everywhere, "POST")
+    # Of the provider that the hub has, or of another that it had.
+    frame.add("/openid/remove", remove_identity, "POST")
 
 
 def security(frame: Frame, owner: str) -> Response:
@@ -81,6 +83,15 @@ def sign_out_everywhere(frame: Frame, owner: str) -> Response:
         frame.sessions.end_all(owner, address=request.remote_addr or "", note=True)
     frame.end_session()
     return frame.redirect(LOGIN, "You are signed out everywhere.")
+
+
+def remove_identity(frame: Frame, owner: str) -> Response:
+    issuer = request.form.get("issuer", "")
+    if not frame.identities.remove(owner, issuer, address=request.remote_addr or ""):
+        raise RequestError(
+            "not_found", "You do not sign in that way. Open the page Security again."
+        )
+    return frame.redirect("/security", f"Removed: nobody signs in here with {issuer} as you.")
 
 
 def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:

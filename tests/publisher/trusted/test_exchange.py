@@ -16,8 +16,8 @@ from builder.model.errors import Detail, RequestError
 from publisher.accounts.accounts import Accounts, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
-from publisher.trusted.claims import LEEWAY_SECONDS, verify
 from publisher.trusted.exchange import exchange
+from publisher.trusted.id_tokens import LEEWAY_SECONDS, verify
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.keys import KeyRing
 from publisher.trusted.publishers import TrustedPublishers

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from joserfc import jwk
 
 from builder.model.errors import RequestError
-from publisher.trusted.claims import (
+from publisher.trusted.claims import Job, fold
+from publisher.trusted.id_tokens import (
     LEEWAY_SECONDS,
     LIFE_SECONDS_MAX,
     RSA_BITS_MIN,
     TOKEN_BYTES_MAX,
-    Job,
-    fold,
     verify,
 )
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
