@@ -5,15 +5,12 @@ import gc
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
 import yaml
 from hypothesis import HealthCheck, settings
-from jinja2.bccache import Bucket
 
 from builder.model.settings import Settings
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -71,28 +68,6 @@ def compared_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(difflib.SequenceMatcher, "set_seq1", counted)
     return compared
-
-
-class _CompiledTemplates(jinja2.BytecodeCache):
-    """Keeps compiled templates for the tests that build a hundred sites."""
-
-    def __init__(self) -> None:
-        self._codes = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._codes.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._codes[bucket.key, bucket.checksum] = bucket.code
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compiled_once() -> Iterator[None]:
-    """Builds share compiled templates: compiling takes most of the time of a small build."""
-    make = partialmethod(jinja2.Environment.__init__, bytecode_cache=_CompiledTemplates())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jinja2.Environment, "__init__", make)
-        yield
 
 
 @dataclass

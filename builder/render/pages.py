@@ -14,6 +14,7 @@ from markupsafe import Markup
 from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_page
 from builder.model.settings import Settings
 from builder.render import linked_data
+from builder.render.compiled import CompiledTemplates
 from builder.render.derive import Links
 from builder.render.envelopes import json_bytes
 from builder.text.hidden_chars import Marks, visible
@@ -52,6 +53,7 @@ class Pages:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
             auto_reload=False,
+            bytecode_cache=CompiledTemplates(),
         )
         root = settings.base_path
         links = Links(settings.base_url)
