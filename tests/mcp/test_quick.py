@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -36,7 +37,7 @@ from tests.mcp.wire import (
     message,
 )
 from tests.support.catalogues import write_version
-from tests.support.depth import some_of
+from tests.support.depth import some, some_of
 
 CALLS = some_of(2000)
 
@@ -181,22 +182,22 @@ def test_what_clients_send_is_quick(pair: Both, valid: Message):
     assert pair.is_quick(*valid)  # and once it is kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("tool", GOOD_ARGUMENTS)
 def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None):
-    for arguments in GOOD_ARGUMENTS[tool]:
-        for meta in METAS:
-            params: dict[str, Any] = {"name": tool, "arguments": arguments}
-            if isinstance(meta, dict):
-                params["_meta"] = meta
-            for query in (b"", b"owner=ann", b"tags=code"):
-                valid = message("tools/call", params, version=version)
-                before = pair.calls.answered
-                reply = pair.ask(*valid, query=query)
-                assert pair.calls.answered == before + 1
-                content = reply.result["content"]
-                if not reply.result["isError"]:
-                    assert json.loads(content[0]["text"]) == reply.given
+    queries = (b"", b"owner=ann", b"tags=code")
+    for arguments, meta, query in some(product(GOOD_ARGUMENTS[tool], METAS, queries)):
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        if isinstance(meta, dict):
+            params["_meta"] = meta
+        valid = message("tools/call", params, version=version)
+        before = pair.calls.answered
+        reply = pair.ask(*valid, query=query)
+        assert pair.calls.answered == before + 1
+        content = reply.result["content"]
+        if not reply.result["isError"]:
+            assert json.loads(content[0]["text"]) == reply.given
 
 
 @pytest.mark.long
@@ -309,17 +310,21 @@ def test_a_kept_answer_is_the_first_one(fresh: Both, works: list[str], valid: Me
     assert len(works) == 1
 
 
+@pytest.mark.long
 def test_what_differs_is_kept_apart(fresh: Both):
     """Twice over, so that each is kept while the others are asked for."""
+    given = [
+        {"name": tool, "arguments": arguments}
+        for tool in ("list_tags", "get_prompt", "list_versions")
+        for arguments in GOOD_ARGUMENTS[tool]
+    ]
+    queries = (b"", b"owner=ann", b"owner=bob", b"tags=careful")
+    asked = [*some(enumerate(product(VERSIONS, queries, given)))]
     for is_again in (False, True):
-        for version in VERSIONS:
-            for query in (b"", b"owner=ann", b"owner=bob", b"tags=careful"):
-                for tool in ("list_tags", "get_prompt", "list_versions"):
-                    for number, arguments in enumerate(GOOD_ARGUMENTS[tool]):
-                        params = {"name": tool, "arguments": arguments}
-                        asked_as = number if is_again else str(number)
-                        valid = message("tools/call", params, request_id=asked_as, version=version)
-                        assert fresh.ask(*valid, query=query).json["id"] == asked_as
+        for number, (version, query, params) in asked:
+            asked_as = number if is_again else str(number)
+            valid = message("tools/call", params, request_id=asked_as, version=version)
+            assert fresh.ask(*valid, query=query).json["id"] == asked_as
 
 
 @pytest.mark.parametrize(
