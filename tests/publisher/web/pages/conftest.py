@@ -9,6 +9,7 @@ import itertools
 import re
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -158,11 +159,13 @@ class People:
         """A browser in which a new owner is signed in, who has no password: it takes no time."""
         visitor = self.visitor(**options)
         visitor.handle = f"writer-{next(self._handles)}"
-        secret = secrets.token_urlsafe(32)
+        secret, now = secrets.token_urlsafe(32), datetime.now(UTC)
         with Database(self.settings.state) as database:
-            Accounts(database).add_owner(visitor.handle)
+            Accounts(database).add_owner(visitor.handle, now)
             agent = visitor.session.headers["User-Agent"]
-            Sessions(database).begin(visitor.handle, secret, address=visitor.address, agent=agent)
+            Sessions(database).begin(
+                visitor.handle, secret, address=visitor.address, agent=agent, now=now
+            )
         visitor.session.cookies.set(
             "hub-account", secret, domain=self.server.host.rpartition("/")[2], path=ACCOUNT_URL
         )
