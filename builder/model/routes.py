@@ -202,6 +202,9 @@ _ROWS = (
     Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
     Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
     Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),
+    Route(
+        "catalogue_script", "/assets/catalogue.js", "assets/catalogue.js", SCRIPT, "list", "site"
+    ),
     Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
     Route("account_script", "/assets/account.js", "assets/account.js", SCRIPT, "list", "site"),
     Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
@@ -231,7 +234,7 @@ _ROWS = (
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
 _COMPRESSED = (
     "home", "connect", "search_page", "api_page", "openapi", "catalogue", "stylesheet",
-    "site_script", "search_script", "prompt_script",
+    "site_script", "search_script", "catalogue_script", "prompt_script",
 )  # fmt: skip
 
 

@@ -4,8 +4,11 @@ import hashlib
 import os
 from typing import NamedTuple
 
+from builder.render import catalogue_search
+
 CLIENT = os.path.join(os.path.dirname(__file__), "client", "hub")
 _BAKED = b"baked_url='http://127.0.0.1:8000'\n"
+_SEARCH = b"# The build puts search.py here.\n"
 
 
 class Release(NamedTuple):
@@ -15,8 +18,11 @@ class Release(NamedTuple):
     checksum: bytes
 
 
-def release(base_url: str) -> Release:
-    """The client for a base URL that has passed ``settings.parse_base_url``."""
+def release(base_url: str, search_rules: str) -> Release:
+    """The client for a base URL that has passed ``settings.parse_base_url``, with the rules of
+    ``builder.search.rules``.
+    """
     with open(CLIENT, "rb") as file:
         script = file.read().replace(_BAKED, f"baked_url='{base_url}'\n".encode())
+    script = script.replace(_SEARCH, catalogue_search.for_client(search_rules))
     return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from whoosh.lang.porter import stem as _porter
 
-# Thai, Lao, Myanmar, Khmer; kana, CJK ideographs, Hangul; the planes of rarer ideographs.
-_UNSPACED = (
+# Ranges of scripts written without spaces: Thai, Lao, Myanmar, Khmer; kana, CJK ideographs, Hangul;
+# the planes of rarer ideographs.
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff"
@@ -25,7 +26,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
 
 
-def _mark_ranges() -> str:
+def mark_ranges() -> str:
     """The combining marks as a regular expression's class: in many scripts they end no word."""
     ranges: list[list[int]] = []
     for point in range(0x300, 0x20000):
@@ -39,10 +40,10 @@ def _mark_ranges() -> str:
 
 @lru_cache(maxsize=1)
 def _token() -> re.Pattern[str]:
-    marks = _mark_ranges()
+    marks = mark_ranges()
     return re.compile(
-        rf"(?P<run>[{_UNSPACED}][{_UNSPACED}{marks}]*)"
-        rf"|(?P<word>[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{marks}]|['’](?=[^\W_{_UNSPACED}]))*)"
+        rf"(?P<run>[{UNSPACED}][{UNSPACED}{marks}]*)"
+        rf"|(?P<word>[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{marks}]|['’](?=[^\W_{UNSPACED}]))*)"
     )
 
 

@@ -7,8 +7,9 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, connect, crawlers, openapi, shell_client
+from builder.render import api_page, catalogue_search, connect, crawlers, openapi, shell_client
 from builder.render.pages import ASSETS, pages_of
+from builder.search.rules import search_rules
 from builder.store.site import Site
 
 _ASSET_ROUTES = (
@@ -35,7 +36,8 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
         name = os.path.basename(BY_NAME[route].file)
         with open(os.path.join(ASSETS, name), "rb") as file:
             site.write_fixed(route, file.read())
-    script, checksum = shell_client.release(settings.base_url)
+    site.write_fixed("catalogue_script", catalogue_search.for_browsers(search_rules()))
+    script, checksum = shell_client.release(settings.base_url, search_rules())
     site.write_fixed("client", script)
     site.write_fixed("client_release", script)
     site.write_fixed("client_checksum", checksum)

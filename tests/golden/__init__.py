@@ -14,8 +14,9 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, openapi, shell_client
+from builder.render import api_page, catalogue_search, openapi, shell_client
 from builder.render.pages import ASSETS, pages_of
+from builder.search.rules import search_rules
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTENT = f"{HERE}/content"
@@ -33,10 +34,11 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     """The files of the site that repeat a source, made from it: a copy would say nothing new."""
     document = openapi.document(settings)
     api = api_page.describe(msgspec.json.decode(document), STATUS)
-    client = shell_client.release(settings.base_url)
+    client = shell_client.release(settings.base_url, search_rules())
     files = {
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
+        "catalogue_script": catalogue_search.for_browsers(search_rules()),
         "client": client.script,
         "client_release": client.script,
         "client_checksum": client.checksum,
@@ -48,7 +50,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         for path in Path(CONTENT).glob("*/*/*.md")
     }
     return (
-        {BY_NAME[name].file: data for name, data in files.items()}
-        | {f"assets/{path.name}": path.read_bytes() for path in Path(ASSETS).iterdir()}
+        {f"assets/{path.name}": path.read_bytes() for path in Path(ASSETS).iterdir()}
+        | {BY_NAME[name].file: data for name, data in files.items()}
         | texts
     )

@@ -1,7 +1,7 @@
 // Search as you type: suggestions below the field on every page, the whole list on /search.
 //
 // A host that answers queries is asked; what it answers says whether it understood. Any other
-// host has the catalogue as one file, in which titles, descriptions and tags are searched here.
+// host has the catalogue as one file, which catalogue.js searches as the server would, but for texts.
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
@@ -130,9 +130,10 @@ async function update() {
   if (turn !== asked) return; // something newer was typed
   const many = `${answer.total.toLocaleString("en")} prompt${answer.total === 1 ? "" : "s"}`;
   const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
+  const taken = (answer.corrected ?? []).map(({ from, to }) => ` Searched for “${to}” instead of “${from}”.`);
   const closest =
     answer.total && answer.match === "some" ? "No prompt has all of these words. Closest matches: " : "";
-  const told = `${closest}${many} for “${q}”.${where}`;
+  const told = `${closest}${many} for “${q}”.${taken.join("")}${where}`;
   say(told);
   if (found) show(answer.repos, answer.total, told);
   else suggest(answer.repos.slice(0, SUGGESTIONS));
@@ -142,8 +143,8 @@ function say(text) {
   status.textContent = text;
 }
 
-/** One page of the repos that are found, how many there are in all, and whether the best has all
- * words of q ("all" or "some"), where the host says so. */
+/** One page of the repos that are found, how many there are in all, and `match` and `corrected` as
+ * the API has them. */
 async function search(q, page) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
   if (hostAnswers) {
@@ -151,7 +152,7 @@ async function search(q, page) {
     const type = answer.headers.get("content-type") ?? "";
     if (answer.ok && type.includes("json")) {
       const { data, meta } = await answer.json();
-      if (meta.q === q) return { repos: data, total: meta.total, match: meta.match };
+      if (meta.q === q) return { repos: data, ...meta };
       hostAnswers = false; // it did not see the query
     } else if ([400, 429, 503].includes(answer.status)) {
       const told = await answer.json().catch(() => null);
@@ -160,9 +161,13 @@ async function search(q, page) {
       hostAnswers = false;
     }
   }
-  const repos = await searchCatalogue(q);
+  catalogue ??= fetchCatalogue().catch((error) => {
+    catalogue = null;
+    throw error;
+  });
+  const { repos, ...rest } = (await catalogue).search(q);
   const start = (page - 1) * SHOWN_AT_ONCE;
-  return { repos: repos.slice(start, start + SHOWN_AT_ONCE), total: repos.length, partly: true };
+  return { repos: repos.slice(start, start + SHOWN_AT_ONCE), total: repos.length, partly: true, ...rest };
 }
 
 async function get(path) {
@@ -173,38 +178,12 @@ async function get(path) {
   }
 }
 
-async function searchCatalogue(q) {
-  catalogue ??= fetchCatalogue().catch((error) => {
-    catalogue = null;
-    throw error;
-  });
-  const words = fold(q).split(/\s+/);
-  const scored = [];
-  for (const { repo, name, rest } of await catalogue) {
-    if (!words.every((word) => name.includes(word) || rest.includes(word))) continue;
-    scored.push([words.filter((word) => name.includes(word)).length, repo]);
-  }
-  // Array.sort keeps the catalogue's order among equals.
-  return scored.sort((a, b) => b[0] - a[0]).map(([, repo]) => repo);
-}
-
 async function fetchCatalogue() {
   say("Fetching the catalogue…");
   const answer = await get("/api/v1/catalogue.jsonl");
   if (!answer.ok) throw new Error("The catalogue cannot be fetched now; try again in a moment.");
-  const lines = (await answer.text()).split("\n").filter(Boolean);
-  return lines.map((line) => {
-    const repo = JSON.parse(line);
-    return {
-      repo,
-      name: fold(`${repo.owner}/${repo.name} ${repo.title}`),
-      rest: fold(`${repo.description} ${repo.tags.join(" ")}`),
-    };
-  });
-}
-
-function fold(text) {
-  return text.normalize("NFKC").toLowerCase();
+  const { Catalogue } = await import("./catalogue.js");
+  return Catalogue.read(await answer.text());
 }
 
 function suggest(repos) {

@@ -1,0 +1,330 @@
+// Searches the catalogue as the server does its index, for hosts that answer no queries. The shell
+// client does the same in client/search.py; tests hold both to one table.
+
+// The build puts them here: builder/search/rules.py.
+const RULES = {};
+const { VALUES, UNSPACED, MARKS } = RULES;
+const STOP = new Set(RULES.STOP);
+const FREQUENT = new Set(RULES.FREQUENT);
+const SYNONYMS = new Map(Object.entries(RULES.SYNONYMS));
+const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(
+  Object.entries(step).map(([suffix, [condition, ending]]) => [suffix, [new RegExp(condition), ending]]),
+));
+const SUFFIX_CHARS_MAX = Math.max(...RULES.STEM_STEPS.flatMap(Object.keys).map((one) => one.length));
+const RUN = `[${UNSPACED}][${UNSPACED}${MARKS}]*`;
+const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{N}]`;
+const TOKEN = new RegExp(`(${RUN})|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "gu");
+const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
+// A posting is the number of a repo times this, plus the value of the best place of a word there.
+const POSTING = 32;
+// The page answers its reader between as many repos.
+const ADDED_AT_ONCE = 2000;
+
+/** The words of a text, with their apostrophes; pairs of characters of unspaced scripts. */
+function tokensOf(text) {
+  const lower = text.toLowerCase();
+  if (/^[\0-\x7f]*$/.test(text)) return lower.match(/[a-z0-9]+(?:'[a-z0-9]+)*/g) ?? [];
+  const folded = foldCase(text.normalize("NFKC")).normalize("NFKC");
+  const plain = folded.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC");
+  return [...plain.matchAll(TOKEN)].flatMap(([token, run]) => {
+    if (run === undefined) return [token];
+    const characters = [...run];
+    return characters.map((one, at) => one + (characters[at + 1] ?? ""));
+  });
+}
+
+/** As far as scripts that are in use differ from it, what Unicode calls case folding. */
+function foldCase(text) {
+  return text.toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
+}
+
+const words = new Map();
+
+/** The stem that a token is found by, and the word as written. */
+function wordOf(token) {
+  let word = words.get(token);
+  if (!word) {
+    const surface = cut(token.replace(/['’]/g, ""));
+    const base = cut(token.replace(/['’]s$/, "").replace(/['’]/g, ""));
+    word = { stem: /^[a-z]+$/.test(surface) ? stemOf(base) : surface, surface };
+    words.set(token, word);
+  }
+  return word;
+}
+
+function cut(word) {
+  return [...word].slice(0, RULES.WORD_CHARS_MAX).join("");
+}
+
+function stemOf(word) {
+  if (word.length < 3) return word;
+  let stem = word.replace(/^y/, "Y");
+  for (const step of STEM_STEPS) {
+    for (let at = Math.max(0, stem.length - SUFFIX_CHARS_MAX); at < stem.length; at++) {
+      const rule = step.get(stem.slice(at));
+      if (!rule) continue;
+      const [condition, ending] = rule;
+      if (condition.test(stem.slice(0, at))) stem = stem.slice(0, at) + ending;
+      break;
+    }
+  }
+  return stem.replace(/^Y/, "y");
+}
+
+function wholeOf(text) {
+  return tokensOf(text).map((token) => wordOf(token).stem).join("_");
+}
+
+/** Each word once, at its last place; without the last character of a run, which is in a pair. */
+function queryWords(q) {
+  const once = new Map();
+  let before = [];
+  for (const token of tokensOf(q)) {
+    const characters = [...token];
+    const isRest = characters.length === 1 && before.length === 2 && before[1] === token;
+    if (!(isRest && BEGINS_RUN.test(token))) {
+      const word = wordOf(token);
+      once.delete(word.stem);
+      once.set(word.stem, word);
+    }
+    before = characters;
+  }
+  return [...once.values()];
+}
+
+/** Letters to insert, drop, replace or swap with the next; more than `most` if it is more. */
+function edits(one, other, most) {
+  let before = [];
+  let last = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= one.length; row++) {
+    const line = [row];
+    for (let column = 1; column <= other.length; column++) {
+      const differs = one[row - 1] === other[column - 1] ? 0 : 1;
+      let cost = Math.min(last[column] + 1, line[column - 1] + 1, last[column - 1] + differs);
+      if (one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]) {
+        cost = Math.min(cost, before[column - 2] + 1);
+      }
+      line.push(cost);
+    }
+    if (Math.min(...line) > most) return most + 1;
+    [before, last] = [last, line];
+  }
+  return last.at(-1);
+}
+
+/** To the nearest whole number, of two the even one. */
+function round(number) {
+  return number % 1 === 0.5 ? 2 * Math.round(number / 2) : Math.round(number);
+}
+
+export class Catalogue {
+  repos = [];
+  #postings = new Map(); // of each token
+  #forms = new Map(); // the tokens of a stem
+  #written = new Map(); // the tokens of a word as written
+  #vocabulary = [];
+
+  /** Of the text of catalogue.jsonl. */
+  static async read(text) {
+    const catalogue = new Catalogue();
+    for (const line of text.split("\n")) {
+      if (line) catalogue.#add(JSON.parse(line));
+      if (catalogue.repos.length % ADDED_AT_ONCE === 0) await new Promise((done) => setTimeout(done));
+    }
+    for (const token of catalogue.#postings.keys()) {
+      const { stem, surface } = wordOf(token);
+      push(catalogue.#forms, stem, token);
+      push(catalogue.#written, surface, token);
+    }
+    catalogue.#vocabulary = [...catalogue.#written.keys()].sort();
+    return catalogue;
+  }
+
+  #add(repo) {
+    const number = this.repos.push(repo) - 1;
+    const title = tokensOf(`${repo.title} ${repo.name}`);
+    const telling = new Set(title.map((token) => wordOf(token).stem).filter((stem) => !STOP.has(stem)));
+    const isShort = telling.size <= RULES.SHORT_TITLE_WORDS_MAX;
+    const best = new Map();
+    for (const [value, tokens] of [
+      [isShort ? VALUES.short_title : VALUES.title, title],
+      [VALUES.tags, tokensOf(repo.tags.join(" "))],
+      [VALUES.description, tokensOf(repo.description)],
+      [VALUES.text, tokensOf(repo.owner)],
+    ]) {
+      for (const token of tokens) if (!best.has(token)) best.set(token, value);
+    }
+    for (const [token, value] of best) push(this.#postings, token, number * POSTING + value);
+  }
+
+  /** The repos that are found, best first; `match` and `corrected` as in the API. */
+  search(q) {
+    const { targets, corrected, isComplete } = this.#plan(q);
+    const needed = targets.reduce((sum, target) => sum + target.weight, 0) / 2;
+    const found = new Map(); // weight, score and the number of targets, by the repo's number
+    for (const target of targets) {
+      for (const [number, value] of this.#values(target)) {
+        let one = found.get(number);
+        if (!one) found.set(number, one = { number, weight: 0, score: 0, count: 0 });
+        one.weight += target.weight;
+        one.score += target.rarity * value;
+        one.count++;
+      }
+    }
+    const best = [...found.values()].filter((one) => one.weight >= needed);
+    const whole = wholeOf(q);
+    for (const one of best) {
+      if (one.count === targets.length && this.#isWhole(whole, this.repos[one.number])) {
+        one.score += RULES.WHOLE_SCORE;
+      }
+      one.id = `${this.repos[one.number].owner}/${this.repos[one.number].name}`;
+    }
+    best.sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
+    const hasAll = isComplete && best.length && targets.every(
+      ({ stems, prefix, weight }) => !weight || this.#values({ stems: [stems[0]], prefix }).has(best[0].number),
+    );
+    return { repos: best.map((one) => this.repos[one.number]), match: hasAll ? "all" : "some", corrected };
+  }
+
+  #isWhole(whole, { owner, name, title }) {
+    return [title, name, `${owner} ${name}`].some((part) => wholeOf(part) === whole);
+  }
+
+  /** The value of the best way in which each repo has a target. */
+  #values({ stems, prefix }) {
+    const best = new Map();
+    const isShort = [...prefix].length <= RULES.BEGINNING_CHARS_MAX;
+    for (const posting of this.#postingsOf(this.#written, prefix ? this.#beginning(prefix) : [])) {
+      const number = Math.floor(posting / POSTING);
+      if (isShort && posting % POSTING >= VALUES.title) best.set(number, RULES.BEGINNING_VALUE);
+      else if (!best.has(number)) best.set(number, RULES.BEGINNING_ELSEWHERE_VALUE);
+    }
+    stems.forEach((stem, at) => {
+      for (const posting of this.#postingsOf(this.#forms, [stem])) {
+        const number = Math.floor(posting / POSTING);
+        const value = (posting % POSTING) * (at ? RULES.SYNONYM_SHARE : 1);
+        if (value > (best.get(number) ?? 0)) best.set(number, value);
+      }
+    });
+    return best;
+  }
+
+  *#postingsOf(tokens, keys) {
+    for (const key of keys) for (const token of tokens.get(key) ?? []) yield* this.#postings.get(token);
+  }
+
+  /** Words that begin so, in order. */
+  #beginning(prefix, limit = Infinity) {
+    let [at, end] = [0, this.#vocabulary.length];
+    while (at < end) {
+      const middle = (at + end) >> 1;
+      if (this.#vocabulary[middle] < prefix) at = middle + 1;
+      else end = middle;
+    }
+    const first = at;
+    while (at - first < limit && this.#vocabulary[at]?.startsWith(prefix)) at++;
+    return this.#vocabulary.slice(first, at);
+  }
+
+  /** What is looked for, words that are corrected, and whether no word is left out. */
+  #plan(q) {
+    const all = queryWords(q);
+    const some = all.filter((word) => !STOP.has(word.stem));
+    const telling = some.length ? some : all;
+    const corrected = [];
+    const counted = [];
+    for (const { stem, surface } of telling) {
+      const begins = stem === all.at(-1).stem && this.#beginsOthers(stem, surface);
+      let target = { stems: [stem, ...(SYNONYMS.get(stem) ?? [])], prefix: begins ? surface : "" };
+      let count = this.#count(stem) || this.#values(target).size;
+      if (!count && corrected.length < RULES.CORRECTED_MAX) {
+        const nearest = this.#nearest(surface);
+        if (nearest) {
+          corrected.push({ from: surface, to: nearest });
+          target = { stems: [wordOf(nearest).stem], prefix: "" };
+          count = this.#values(target).size;
+        }
+      }
+      if (count) counted.push({ count, target });
+    }
+    const isComplete = counted.length === telling.length;
+    return { targets: this.#weigh(counted), corrected: corrected.length ? corrected : null, isComplete };
+  }
+
+  #count(stem) {
+    return this.#values({ stems: [stem], prefix: "" }).size;
+  }
+
+  #beginsOthers(stem, surface) {
+    const others = this.#beginning(surface, RULES.FORMS_MAX);
+    return others.length === RULES.FORMS_MAX || others.some((other) => wordOf(other).stem !== stem);
+  }
+
+  #weigh(counted) {
+    counted.sort((a, b) => a.count - b.count || (a.target.stems[0] < b.target.stems[0] ? -1 : 1));
+    let frequent = counted.filter(({ target }) => FREQUENT.has(target.stems[0]));
+    let rare = counted.filter(({ target }) => !FREQUENT.has(target.stems[0]));
+    if (!rare.length) [rare, frequent] = [frequent, []];
+    let left = RULES.HOLDERS_MAX;
+    const chosen = [];
+    for (const { count, target } of [
+      ...rare.slice(0, RULES.TARGETS_MAX), ...frequent.slice(0, RULES.FREQUENT_TARGETS_MAX),
+    ]) {
+      if (count > left && chosen.length) continue;
+      left -= count;
+      const isFrequent = frequent.some((one) => one.target === target);
+      chosen.push({ ...target, isFrequent, halvings: Math.log2(this.repos.length / count) });
+    }
+    const telling = chosen.filter((one) => !one.isFrequent).map((one) => one.halvings);
+    const least = Math.max(0.5, Math.min(...telling));
+    for (const one of chosen) {
+      const share = one.isFrequent ? RULES.FREQUENT_SHARE : 1;
+      one.rarity = Math.max(1, round(one.halvings * RULES.RARITY_STEPS * share));
+      const weight = Math.max(1, round(one.halvings / least));
+      one.weight = one.isFrequent ? 0 : Math.min(RULES.WEIGHT_MAX, weight);
+    }
+    return chosen;
+  }
+
+  /** The word at the least distance; of several, the one that most repos have. */
+  #nearest(surface) {
+    const word = [...surface];
+    if (word.length < RULES.CORRECTED_LETTERS_MIN) return null;
+    if (!/^\p{L}+$/u.test(surface) || BEGINS_RUN.test(surface)) return null;
+    const most = word.length <= RULES.ONE_EDIT_LETTERS_MAX ? 1 : 2;
+    let best = { distance: most, count: 0, other: null };
+    for (const other of this.#similar(word, most)) {
+      const distance = edits(word, [...other], best.distance);
+      if (distance > best.distance) continue;
+      const count = this.#count(wordOf(other).stem);
+      const isBetter = distance < best.distance || count > best.count;
+      if (isBetter || (count === best.count && other < best.other)) best = { distance, count, other };
+    }
+    return best.other;
+  }
+
+  /** Words that begin alike, or with one edit in the first letters. */
+  #similar(word, most) {
+    const [first, second, third] = word;
+    const beginnings = new Set([first + second, second + first, second + third, first + third]);
+    for (const letter of "abcdefghijklmnopqrstuvwxyz") {
+      beginnings.add(letter + second + third).add(letter + first + second);
+      beginnings.add(first + letter + third).add(first + letter + second);
+    }
+    const letters = new Set(word);
+    const isSimilar = (other) => {
+      const others = new Set(other);
+      const shared = [...others].filter((letter) => letters.has(letter)).length;
+      return Math.abs([...other].length - word.length) <= most
+        && letters.size + others.size - 2 * shared <= 2 * most;
+    };
+    const found = [...beginnings].flatMap((one) => this.#beginning(one, RULES.COMPARED_MAX));
+    return [...new Set(found)].filter(isSimilar);
+  }
+}
+
+function push(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}

@@ -1,0 +1,84 @@
+"""The rules of the search as data, for clients that look through a catalogue themselves.
+
+Browsers and the shell client do so where a host answers no ``q``. What they need beyond their code
+is stated here, or where the server's own search has it: lists of words, numbers, and the stemmer.
+"""
+
+import json
+from functools import cache
+
+from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
+from builder.search import entries, plan
+from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
+from builder.text import words
+
+_NUMBERS = {
+    entries: ("SHORT_TITLE_WORDS_MAX", "BEGINNING_CHARS_MAX"),
+    plan: (
+        "RARITY_STEPS", "FREQUENT_SHARE", "WEIGHT_MAX", "SYNONYM_SHARE", "BEGINNING_VALUE",
+        "BEGINNING_ELSEWHERE_VALUE", "WHOLE_SCORE", "TARGETS_MAX", "FREQUENT_TARGETS_MAX",
+        "HOLDERS_MAX", "FORMS_MAX", "COMPARED_MAX", "CORRECTED_MAX", "CORRECTED_LETTERS_MIN",
+        "ONE_EDIT_LETTERS_MAX",
+    ),
+    words: ("UNSPACED", "WORD_CHARS_MAX"),
+}  # fmt: skip
+
+# Whoosh's form of Porter's stemmer as a table; a test compares the two. In each step, the longest
+# suffix that the word has is replaced by an ending if what stands before it fits a condition: a
+# regular expression that means the same in Python and in JavaScript.
+_CONSONANTS, _VOWELS = "[^aeiouy]+", "[aeiou]+"
+_ONE = f"^(?:{_CONSONANTS})?{_VOWELS}{_CONSONANTS}"
+_TWO = _ONE + _VOWELS + _CONSONANTS
+_VOWEL = f"^(?:{_CONSONANTS})?[aeiouy]"
+_SHORT = f"^{_CONSONANTS}[aeiouy][^aeiouwxy]$"
+# Between two steps, what has lost "ed" or "ing" ends in this.
+_CUT = "~"
+_STEM_STEPS: tuple[dict[str, tuple[str, str]], ...] = (
+    {"sses": ("", "ss"), "ies": ("", "i"), "ss": ("", "ss"), "s": ("", "")},
+    {"eed": (_ONE, "ee"), "ed": (_VOWEL, _CUT), "ing": (_VOWEL, _CUT)},
+    {_CUT: (f"{_SHORT}|^(?:at|iz)$", "e")},
+    {_CUT: ("", "")},
+    {"y": (_VOWEL, "i")},
+    {
+        suffix: (_ONE, ending)
+        for suffix, ending in {
+            "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
+            "bli": "ble", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous",
+            "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive",
+            "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
+            "logi": "log",
+        }.items()
+    },
+    {
+        suffix: (_ONE, ending)
+        for suffix, ending in {
+            "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "",
+            "ness": "",
+        }.items()
+    },
+    dict.fromkeys(
+        "al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive ize".split(),
+        (_TWO, ""),
+    )
+    | {"ion": (f"^(?=.*[st]$){_TWO[1:]}", "")},
+    {"e": (f"{_TWO}|^(?!{_SHORT[1:]}){_ONE[1:]}(?:{_VOWELS})?$", "")},
+    {"l": (f"^(?=.*l$){_TWO[1:]}", "")},
+)  # fmt: skip
+
+
+@cache
+def search_rules() -> str:
+    """All of it as JSON, in ASCII."""
+    rules = {name: getattr(module, name) for module, names in _NUMBERS.items() for name in names}
+    rules |= {
+        "PAGE_SIZE": PAGE_SIZE,
+        "QUERY_CHARS_MAX": QUERY_CHARS_MAX,
+        "MARKS": words.mark_ranges(),
+        "STOP": sorted(STOP_STEMS),
+        "FREQUENT": sorted(FREQUENT_STEMS),
+        "SYNONYMS": SYNONYMS,
+        "VALUES": {"text": entries.TEXT_VALUE}
+        | {place: entries.TEXT_VALUE + added for place, added in entries.ADDED_VALUES.items()},
+        "STEM_STEPS": _STEM_STEPS,
+    }
+    return json.dumps(rules, separators=(",", ":"))
