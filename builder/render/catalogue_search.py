@@ -8,13 +8,13 @@ _HERE = os.path.dirname(__file__)
 def for_browsers(rules: str) -> bytes:
     """A module; ``rules`` is JSON in ASCII, as ``builder.search.rules`` has it."""
     source = _read("assets", "catalogue.js")
-    return source.replace("const RULES = {};\n", f"const RULES = {rules};\n").encode()
+    return source.replace("RULES = {};", f"RULES = {rules};").encode()
 
 
 def for_client(rules: str) -> bytes:
     """Python for the shell client's own program to begin with."""
     source = _read("client", "search.py")
-    return source.replace("RULES: dict = {}\n", f"RULES = json.loads(r'''{rules}''')\n").encode()
+    return source.replace('r"""{}"""', f'r"""{rules}"""').encode()
 
 
 def _read(*parts: str) -> str:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+from builder.render.shell_client import release
+from builder.search.rules import search_rules
 from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
@@ -74,10 +76,18 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def released(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The client as a site releases it."""
+    path = tmp_path_factory.mktemp("release") / "hub"
+    path.write_bytes(release("http://127.0.0.1:8000", search_rules()).script)
+    return str(path)
+
+
 @pytest.fixture
-def client(tools: Path, tmp_path: Path) -> Client:
+def client(tools: Path, tmp_path: Path, released: str) -> Client:
     """A client with an empty home, under dash."""
-    return Client(tmp_path / "client", tools=(str(tools),)).make_folders()
+    return Client(tmp_path / "client", tools=(str(tools),), script=released).make_folders()
 
 
 # At hosts, bash is tried as a POSIX shell as well.

@@ -36,9 +36,9 @@ def test_shellcheck() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_reads_it(shell: str) -> None:
+def test_each_shell_reads_it(shell: str, released: str) -> None:
     need(SHELLS[shell][0])
-    done = subprocess.run([*SHELLS[shell], "-n", CLIENT], capture_output=True, text=True)
+    done = subprocess.run([*SHELLS[shell], "-n", released], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -2,12 +2,15 @@
 
 import re
 
+import msgspec
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from builder.model.routes import PAGE_SIZE
 from tests.site.browser import Visits
 from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
+from tests.site.conftest import BASE_PATH
+from tests.support.searches import CASES, LINES
 from tests.support.servers import Server
 
 PARTLY = re.compile("titles")
@@ -256,3 +259,46 @@ def test_a_site_without_searches_asks_for_none(static_visits: Visits):
     expect(page.locator("#search-status")).to_contain_text("“sql”")
     # The catalogue, once.
     assert len(asked) == 1 and asked[0].endswith("/api/v1/catalogue.jsonl")
+
+
+def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits: Visits):
+    page = static_visits.open("/")
+    cases = [case for case in CASES if not case.tags]  # pages do not search among tags
+    answers = page.evaluate(
+        """async ([path, text, queries]) => {
+            const { Catalogue } = await import(path);
+            const catalogue = await Catalogue.read(text);
+            return queries.map((q) => catalogue.search(q));
+        }""",
+        [
+            f"{BASE_PATH}/assets/catalogue.js",
+            "\n".join(msgspec.json.encode(line).decode() for line in LINES),
+            [case.q for case in cases],
+        ],
+    )
+    assert len(answers) == len(cases) > 20
+    for case, answer in zip(cases, answers, strict=True):
+        found = [f"{repo['owner']}/{repo['name']}" for repo in answer["repos"]]
+        corrected = {one["from"]: one["to"] for one in answer["corrected"] or ()} or None
+        assert (found, answer["match"], corrected) == (
+            case.found.split(), case.match, case.corrected
+        ), case.q  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ["visits", "static_visits"])
+def test_a_page_says_how_a_query_was_taken(request: pytest.FixtureRequest, host: str):
+    page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
+    told = page.locator("#told")
+    expect(told).to_contain_text("No prompt has all of these words. Closest matches:")
+    expect(page.locator("#found > li").first).to_be_visible()
+    page.locator("#q").fill("reveiw sql")
+    expect(told).to_contain_text("Searched for “review” instead of “reveiw”.")
+    expect(told).not_to_contain_text("Closest")
+    expect(page.locator("#found > li").first).to_contain_text("SQL query review")
+
+
+def test_an_empty_catalogue(static_visits: Visits):
+    page = static_visits.open("/")
+    path = f"{BASE_PATH}/assets/catalogue.js"
+    read = "async (path) => (await (await import(path)).Catalogue.read('')).search('sql')"
+    assert page.evaluate(read, path) == {"repos": [], "match": "some", "corrected": None}

@@ -8,9 +8,9 @@ const STOP = new Set(RULES.STOP);
 const FREQUENT = new Set(RULES.FREQUENT);
 const SYNONYMS = new Map(Object.entries(RULES.SYNONYMS));
 const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(
-  Object.entries(step).map(([suffix, [condition, ending]]) => [suffix, [new RegExp(condition), ending]]),
+  Object.entries(step).map(([suffix, [condition, ...rest]]) => [suffix, [new RegExp(condition), ...rest]]),
 ));
-const SUFFIX_CHARS_MAX = Math.max(...RULES.STEM_STEPS.flatMap(Object.keys).map((one) => one.length));
+const SUFFIX_CHARS_MAX = Math.max(...STEM_STEPS.flatMap((step) => [...step.keys()].map((one) => one.length)));
 const RUN = `[${UNSPACED}][${UNSPACED}${MARKS}]*`;
 const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{N}]`;
 const TOKEN = new RegExp(`(${RUN})|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "gu");
@@ -38,25 +38,28 @@ function foldCase(text) {
   return text.toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
 }
 
-const words = new Map();
+/** The word as written. */
+function surfaceOf(token) {
+  const plain = token.replace(/['’]/g, "");
+  if (plain.length <= RULES.WORD_CHARS_MAX) return plain;
+  return [...plain].slice(0, RULES.WORD_CHARS_MAX).join("");
+}
 
-/** The stem that a token is found by, and the word as written. */
-function wordOf(token) {
-  let word = words.get(token);
-  if (!word) {
-    const surface = cut(token.replace(/['’]/g, ""));
-    const base = cut(token.replace(/['’]s$/, "").replace(/['’]/g, ""));
-    word = { stem: /^[a-z]+$/.test(surface) ? stemOf(base) : surface, surface };
-    words.set(token, word);
+const stems = new Map();
+
+/** What a word is found by. */
+function stemOf(token) {
+  let stem = stems.get(token);
+  if (stem === undefined) {
+    const surface = surfaceOf(token);
+    const isEnglish = /^[a-z]+$/.test(surface);
+    stem = isEnglish ? stemmed(surfaceOf(token.replace(/['’]s$/, ""))) : surface;
+    stems.set(token, stem);
   }
-  return word;
+  return stem;
 }
 
-function cut(word) {
-  return [...word].slice(0, RULES.WORD_CHARS_MAX).join("");
-}
-
-function stemOf(word) {
+function stemmed(word) {
   if (word.length < 3) return word;
   let stem = word.replace(/^y/, "Y");
   for (const step of STEM_STEPS) {
@@ -71,8 +74,9 @@ function stemOf(word) {
   return stem.replace(/^Y/, "y");
 }
 
+/** The words of a short text as one. */
 function wholeOf(text) {
-  return tokensOf(text).map((token) => wordOf(token).stem).join("_");
+  return tokensOf(text).map(stemOf).join("_");
 }
 
 /** Each word once, at its last place; without the last character of a run, which is in a pair. */
@@ -83,7 +87,7 @@ function queryWords(q) {
     const characters = [...token];
     const isRest = characters.length === 1 && before.length === 2 && before[1] === token;
     if (!(isRest && BEGINS_RUN.test(token))) {
-      const word = wordOf(token);
+      const word = { stem: stemOf(token), surface: surfaceOf(token) };
       once.delete(word.stem);
       once.set(word.stem, word);
     }
@@ -120,21 +124,18 @@ function round(number) {
 export class Catalogue {
   repos = [];
   #postings = new Map(); // of each token
-  #forms = new Map(); // the tokens of a stem
-  #written = new Map(); // the tokens of a word as written
+  #written = new Map(); // the tokens of each word as written
   #vocabulary = [];
 
   /** Of the text of catalogue.jsonl. */
   static async read(text) {
     const catalogue = new Catalogue();
-    for (const line of text.split("\n")) {
-      if (line) catalogue.#add(JSON.parse(line));
-      if (catalogue.repos.length % ADDED_AT_ONCE === 0) await new Promise((done) => setTimeout(done));
+    for (const line of text.split("\n").filter(Boolean)) {
+      const number = catalogue.#add(JSON.parse(line));
+      if (number % ADDED_AT_ONCE === 0) await new Promise((done) => setTimeout(done));
     }
     for (const token of catalogue.#postings.keys()) {
-      const { stem, surface } = wordOf(token);
-      push(catalogue.#forms, stem, token);
-      push(catalogue.#written, surface, token);
+      push(catalogue.#written, surfaceOf(token), token);
     }
     catalogue.#vocabulary = [...catalogue.#written.keys()].sort();
     return catalogue;
@@ -143,50 +144,56 @@ export class Catalogue {
   #add(repo) {
     const number = this.repos.push(repo) - 1;
     const title = tokensOf(`${repo.title} ${repo.name}`);
-    const telling = new Set(title.map((token) => wordOf(token).stem).filter((stem) => !STOP.has(stem)));
+    const telling = new Set(title.map(stemOf).filter((stem) => !STOP.has(stem)));
     const isShort = telling.size <= RULES.SHORT_TITLE_WORDS_MAX;
-    const best = new Map();
+    // The best place first: a later one adds nothing.
     for (const [value, tokens] of [
       [isShort ? VALUES.short_title : VALUES.title, title],
       [VALUES.tags, tokensOf(repo.tags.join(" "))],
       [VALUES.description, tokensOf(repo.description)],
       [VALUES.text, tokensOf(repo.owner)],
     ]) {
-      for (const token of tokens) if (!best.has(token)) best.set(token, value);
+      for (const token of tokens) {
+        if (!(this.#postings.get(token)?.at(-1) > number * POSTING)) {
+          push(this.#postings, token, number * POSTING + value);
+        }
+      }
     }
-    for (const [token, value] of best) push(this.#postings, token, number * POSTING + value);
+    return number;
   }
 
   /** The repos that are found, best first; `match` and `corrected` as in the API. */
   search(q) {
     const { targets, corrected, isComplete } = this.#plan(q);
     const needed = targets.reduce((sum, target) => sum + target.weight, 0) / 2;
-    const found = new Map(); // weight, score and the number of targets, by the repo's number
+    const found = new Map(); // by the repo's number
     for (const target of targets) {
       for (const [number, value] of this.#values(target)) {
         let one = found.get(number);
-        if (!one) found.set(number, one = { number, weight: 0, score: 0, count: 0 });
+        if (!one) found.set(number, one = { number, weight: 0, score: 0 });
         one.weight += target.weight;
         one.score += target.rarity * value;
-        one.count++;
       }
     }
     const best = [...found.values()].filter((one) => one.weight >= needed);
     const whole = wholeOf(q);
+    // What each word of a whole title or name counts at least: one alone is no owner and name.
+    const value = whole.includes("_") ? VALUES.text : VALUES.title;
+    const least = targets.reduce((sum, target) => sum + target.rarity * value, 0);
     for (const one of best) {
-      if (one.count === targets.length && this.#isWhole(whole, this.repos[one.number])) {
-        one.score += RULES.WHOLE_SCORE;
-      }
+      if (one.score >= least && this.#isWhole(whole, one.number)) one.score += RULES.WHOLE_SCORE;
       one.id = `${this.repos[one.number].owner}/${this.repos[one.number].name}`;
     }
     best.sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1));
-    const hasAll = isComplete && best.length && targets.every(
-      ({ stems, prefix, weight }) => !weight || this.#values({ stems: [stems[0]], prefix }).has(best[0].number),
-    );
-    return { repos: best.map((one) => this.repos[one.number]), match: hasAll ? "all" : "some", corrected };
+    const strict = targets.filter((one) => one.weight).map((one) => ({ ...one, stems: [one.stems[0]] }));
+    const isAll = isComplete && best.length
+      && strict.every((target) => this.#values(target).has(best[0].number));
+    const repos = best.map((one) => this.repos[one.number]);
+    return { repos, match: isAll ? "all" : "some", corrected: corrected.length ? corrected : null };
   }
 
-  #isWhole(whole, { owner, name, title }) {
+  #isWhole(whole, number) {
+    const { owner, name, title } = this.repos[number];
     return [title, name, `${owner} ${name}`].some((part) => wholeOf(part) === whole);
   }
 
@@ -194,13 +201,13 @@ export class Catalogue {
   #values({ stems, prefix }) {
     const best = new Map();
     const isShort = [...prefix].length <= RULES.BEGINNING_CHARS_MAX;
-    for (const posting of this.#postingsOf(this.#written, prefix ? this.#beginning(prefix) : [])) {
+    for (const posting of this.#postingsOf(prefix ? this.#tokensBeginning(prefix) : [])) {
       const number = Math.floor(posting / POSTING);
       if (isShort && posting % POSTING >= VALUES.title) best.set(number, RULES.BEGINNING_VALUE);
       else if (!best.has(number)) best.set(number, RULES.BEGINNING_ELSEWHERE_VALUE);
     }
     stems.forEach((stem, at) => {
-      for (const posting of this.#postingsOf(this.#forms, [stem])) {
+      for (const posting of this.#postingsOf(this.#forms(stem))) {
         const number = Math.floor(posting / POSTING);
         const value = (posting % POSTING) * (at ? RULES.SYNONYM_SHARE : 1);
         if (value > (best.get(number) ?? 0)) best.set(number, value);
@@ -209,8 +216,18 @@ export class Catalogue {
     return best;
   }
 
-  *#postingsOf(tokens, keys) {
-    for (const key of keys) for (const token of tokens.get(key) ?? []) yield* this.#postings.get(token);
+  #postingsOf(tokens) {
+    return tokens.flatMap((token) => this.#postings.get(token));
+  }
+
+  /** The tokens with a stem. It differs from them in its last two letters at most. */
+  #forms(stem) {
+    const tokens = this.#tokensBeginning(stem.slice(0, -2) || stem[0]);
+    return tokens.filter((token) => stemOf(token) === stem);
+  }
+
+  #tokensBeginning(prefix) {
+    return this.#beginning(prefix).flatMap((word) => this.#written.get(word));
   }
 
   /** Words that begin so, in order. */
@@ -241,14 +258,14 @@ export class Catalogue {
         const nearest = this.#nearest(surface);
         if (nearest) {
           corrected.push({ from: surface, to: nearest });
-          target = { stems: [wordOf(nearest).stem], prefix: "" };
+          target = { stems: [stemOf(nearest)], prefix: "" };
           count = this.#values(target).size;
         }
       }
       if (count) counted.push({ count, target });
     }
     const isComplete = counted.length === telling.length;
-    return { targets: this.#weigh(counted), corrected: corrected.length ? corrected : null, isComplete };
+    return { targets: this.#weigh(counted), corrected, isComplete };
   }
 
   #count(stem) {
@@ -257,7 +274,7 @@ export class Catalogue {
 
   #beginsOthers(stem, surface) {
     const others = this.#beginning(surface, RULES.FORMS_MAX);
-    return others.length === RULES.FORMS_MAX || others.some((other) => wordOf(other).stem !== stem);
+    return others.length === RULES.FORMS_MAX || others.some((other) => stemOf(other) !== stem);
   }
 
   #weigh(counted) {
@@ -296,7 +313,7 @@ export class Catalogue {
     for (const other of this.#similar(word, most)) {
       const distance = edits(word, [...other], best.distance);
       if (distance > best.distance) continue;
-      const count = this.#count(wordOf(other).stem);
+      const count = this.#count(stemOf(other));
       const isBetter = distance < best.distance || count > best.count;
       if (isBetter || (count === best.count && other < best.other)) best = { distance, count, other };
     }

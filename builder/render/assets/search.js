@@ -1,7 +1,7 @@
 // Search as you type: suggestions below the field on every page, the whole list on /search.
 //
 // A host that answers queries is asked; what it answers says whether it understood. Any other
-// host has the catalogue as one file, which catalogue.js searches as the server would, but for texts.
+// host has the catalogue as one file, which catalogue.js searches, without the texts.
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
@@ -130,7 +130,9 @@ async function update() {
   if (turn !== asked) return; // something newer was typed
   const many = `${answer.total.toLocaleString("en")} prompt${answer.total === 1 ? "" : "s"}`;
   const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
-  const taken = (answer.corrected ?? []).map(({ from, to }) => ` Searched for “${to}” instead of “${from}”.`);
+  const taken = (answer.corrected ?? []).map(
+    ({ from, to }) => ` Searched for “${to}” instead of “${from}”.`,
+  );
   const closest =
     answer.total && answer.match === "some" ? "No prompt has all of these words. Closest matches: " : "";
   const told = `${closest}${many} for “${q}”.${taken.join("")}${where}`;

@@ -13,7 +13,7 @@ from functools import lru_cache
 from string import ascii_lowercase
 from typing import NamedTuple
 
-RULES: dict = {}
+RULES = json.loads(r"""{}""")
 STOP, FREQUENT = set(RULES["STOP"]), set(RULES["FREQUENT"])
 VALUES = RULES["VALUES"]
 STEM_STEPS = [
@@ -42,14 +42,17 @@ def tokens(text: str) -> list[str]:
     return found
 
 
+def surface_of(token: str) -> str:
+    """The word as written."""
+    return re.sub("['’]", "", token)[: RULES["WORD_CHARS_MAX"]]
+
+
 @lru_cache(maxsize=None)
-def word_of(token: str) -> tuple[str, str]:
-    """The stem that it is found by, and it as written."""
-    plain = re.sub("['’]", "", token)[: RULES["WORD_CHARS_MAX"]]
-    if not re.fullmatch("[a-z]+", plain):
-        return plain, plain
-    base = re.sub("['’]", "", re.sub("['’]s$", "", token))[: RULES["WORD_CHARS_MAX"]]
-    return stem(base), plain
+def stem_of(token: str) -> str:
+    """What a word is found by."""
+    surface = surface_of(token)
+    is_english = re.fullmatch("[a-z]+", surface)
+    return stem(surface_of(re.sub("['’]s$", "", token))) if is_english else surface
 
 
 def stem(word: str) -> str:
@@ -66,20 +69,20 @@ def stem(word: str) -> str:
     return re.sub("^Y", "y", word)
 
 
-def stems(text: str) -> list[str]:
-    return [word_of(token)[0] for token in tokens(text)]
+def whole_of(text: str) -> str:
+    """The words of a short text as one."""
+    return "_".join(map(stem_of, tokens(text)))
 
 
 def query_words(q: str) -> list[tuple[str, str]]:
-    """Each word once, at its last place; without the last character of a run, which is in a pair."""
+    """Each word once, at its last place; not the last character of a run, which is in a pair."""
     once = {}
     before = ""
     for token in tokens(q):
         is_rest = len(token) == 1 and len(before) == 2 and before[1] == token
         if not (is_rest and re.match(RUN, token)):
-            stem, surface = word_of(token)
-            once.pop(stem, None)
-            once[stem] = surface
+            once.pop(stem_of(token), None)
+            once[stem_of(token)] = surface_of(token)
         before = token
     return list(once.items())
 
@@ -110,34 +113,25 @@ class Target(NamedTuple):
 
 
 class Catalogue:
-    """Repos, and where each word stands in them. Raises errors of many kinds where they are none."""
+    """Repos, and where each word stands in them."""
 
     def __init__(self, repos: list[dict]) -> None:
         self.repos = repos
         self.postings: dict[str, list[int]] = {}
         for number, repo in enumerate(repos):
             self._add(number, repo)
-        self.forms: dict[str, list[str]] = {}  # the tokens of a stem
-        self.written: dict[str, list[str]] = {}  # the tokens of a word as written
+        self.written: dict[str, list[str]] = {}  # the tokens of each word as written
         for token in self.postings:
-            stem, surface = word_of(token)
-            self.forms.setdefault(stem, []).append(token)
-            self.written.setdefault(surface, []).append(token)
+            self.written.setdefault(surface_of(token), []).append(token)
         self.vocabulary = sorted(self.written)
 
     def _add(self, number: int, repo: dict) -> None:
         title = tokens(repo["title"] + " " + repo["name"])
-        telling = {word_of(token)[0] for token in title} - STOP
-        is_short = len(telling) <= RULES["SHORT_TITLE_WORDS_MAX"]
-        best: dict[str, int] = {}
-        for value, found in (
-            (VALUES["short_title" if is_short else "title"], title),
-            (VALUES["tags"], tokens(" ".join(repo["tags"]))),
-            (VALUES["description"], tokens(repo["description"])),
-            (VALUES["text"], tokens(repo["owner"])),
-        ):
-            for token in found:
-                best.setdefault(token, value)
+        is_short = len(set(map(stem_of, title)) - STOP) <= RULES["SHORT_TITLE_WORDS_MAX"]
+        best = dict.fromkeys(tokens(repo["owner"]), VALUES["text"])
+        best.update(dict.fromkeys(tokens(repo["description"]), VALUES["description"]))
+        best.update(dict.fromkeys(tokens(" ".join(repo["tags"])), VALUES["tags"]))
+        best.update(dict.fromkeys(title, VALUES["short_title" if is_short else "title"]))
         for token, value in best.items():
             self.postings.setdefault(token, []).append(number * POSTING + value)
 
@@ -152,23 +146,30 @@ class Catalogue:
             is_in_scope = tags <= set(self.repos[number]["tags"])
             if is_in_scope and sum(target.weight for target, _ in has) >= needed:
                 scores[number] = sum(target.rarity * value for target, value in has)
-                if len(has) == len(targets) and self._is_whole(q, self.repos[number]):
-                    scores[number] += RULES["WHOLE_SCORE"]
+        for number in self._wholes(q, targets, scores):
+            scores[number] += RULES["WHOLE_SCORE"]
         found = sorted(scores, key=lambda one: (-scores[one], self._id(one)))
-        has_all = is_complete and found and all(
-            found[0] in self._values(target._replace(stems=target.stems[:1]))
-            for target in targets
-            if target.weight
-        )
+        strict = [one._replace(stems=one.stems[:1]) for one in targets if one.weight]
+        has_all = is_complete and found and all(found[0] in self._values(one) for one in strict)
         match = "all" if has_all else "some"
         return [self.repos[number] for number in found], match, corrected or None
 
     def _id(self, number: int) -> str:
         return self.repos[number]["owner"] + "/" + self.repos[number]["name"]
 
-    def _is_whole(self, q: str, repo: dict) -> bool:
-        parts = repo["title"], repo["name"], repo["owner"] + " " + repo["name"]
-        return stems(q) in map(stems, parts)
+    def _wholes(self, q: str, targets: list[Target], scores: dict[int, float]) -> list[int]:
+        """The repos of which the query is all of the title or the name."""
+        whole = whole_of(q)
+        # What each word of it counts at least: a single one is never an owner and a name.
+        value = VALUES["text" if "_" in whole else "title"]
+        least = value * sum(target.rarity for target in targets)
+        found = []
+        for number in (one for one, score in scores.items() if score >= least):
+            repo = self.repos[number]
+            parts = repo["title"], repo["name"], repo["owner"] + " " + repo["name"]
+            if whole in map(whole_of, parts):
+                found.append(number)
+        return found
 
     def _values(self, target: Target) -> dict[int, float]:
         """The value of the best way in which each repo has a target."""
@@ -183,10 +184,15 @@ class Catalogue:
                     best.setdefault(number, RULES["BEGINNING_ELSEWHERE_VALUE"])
         for at, stem in enumerate(target.stems):
             share = RULES["SYNONYM_SHARE"] if at else 1
-            for posting in (one for token in self.forms.get(stem, ()) for one in self.postings[token]):
+            for posting in (one for token in self._forms(stem) for one in self.postings[token]):
                 number, value = divmod(posting, POSTING)
                 best[number] = max(best.get(number, 0), value * share)
         return best
+
+    def _forms(self, stem: str) -> list[str]:
+        """The tokens with a stem. It differs from them in its last two letters at most."""
+        words = self._beginning(stem[:-2] or stem[0])
+        return [token for word in words for token in self.written[word] if stem_of(token) == stem]
 
     def _beginning(self, prefix: str, limit: float = math.inf) -> list[str]:
         """Words that begin so, in order."""
@@ -211,7 +217,7 @@ class Catalogue:
                 nearest = self._nearest(surface)
                 if nearest:
                     corrected.append({"from": surface, "to": nearest})
-                    target = Target([word_of(nearest)[0]])
+                    target = Target([stem_of(nearest)])
                     count = len(self._values(target))
             if count:
                 counted.append((count, target))
@@ -219,7 +225,7 @@ class Catalogue:
 
     def _begins_others(self, stem: str, surface: str) -> bool:
         others = self._beginning(surface, RULES["FORMS_MAX"])
-        return len(others) == RULES["FORMS_MAX"] or any(word_of(one)[0] != stem for one in others)
+        return len(others) == RULES["FORMS_MAX"] or any(stem_of(one) != stem for one in others)
 
     def _weigh(self, counted: list[tuple[int, Target]]) -> list[Target]:
         counted.sort(key=lambda pair: (pair[0], pair[1].stems[0]))
@@ -229,22 +235,23 @@ class Catalogue:
             rare, frequent = frequent, []
         left = RULES["HOLDERS_MAX"]
         chosen = []
-        for pairs, most, share in (
-            (rare, RULES["TARGETS_MAX"], 1),
-            (frequent, RULES["FREQUENT_TARGETS_MAX"], RULES["FREQUENT_SHARE"]),
+        for pairs, most in (
+            (rare, RULES["TARGETS_MAX"]),
+            (frequent, RULES["FREQUENT_TARGETS_MAX"]),
         ):
             for count, target in pairs[:most]:
                 if count <= left or not chosen:
                     left -= count
-                    chosen.append((math.log2(len(self.repos) / count), target, share))
-        least = max(0.5, min((one for one, _, share in chosen if share == 1), default=1))
-        return [
-            target._replace(
-                rarity=max(1, round(halvings * RULES["RARITY_STEPS"] * share)),
-                weight=min(RULES["WEIGHT_MAX"], max(1, round(halvings / least))) if share == 1 else 0,
-            )
-            for halvings, target, share in chosen
-        ]
+                    halvings = math.log2(len(self.repos) / count)
+                    chosen.append((halvings, target, pairs is frequent))
+        least = max(0.5, min((one for one, _, is_frequent in chosen if not is_frequent), default=1))
+        weighed = []
+        for halvings, target, is_frequent in chosen:
+            steps = RULES["RARITY_STEPS"] * (RULES["FREQUENT_SHARE"] if is_frequent else 1)
+            weight = min(RULES["WEIGHT_MAX"], max(1, round(halvings / least)))
+            rarity = max(1, round(halvings * steps))
+            weighed.append(target._replace(rarity=rarity, weight=0 if is_frequent else weight))
+        return weighed
 
     def _nearest(self, word: str) -> str | None:
         """The word at the least distance; of several, the one that most repos have."""
@@ -255,7 +262,7 @@ class Catalogue:
         for other in self._similar(word, most):
             distance = edits(word, other, best[0] if best else most)
             if distance <= (best[0] if best else most):
-                one = distance, -len(self._values(Target([word_of(other)[0]]))), other
+                one = distance, -len(self._values(Target([stem_of(other)]))), other
                 best = min(best or one, one)
         return best[2] if best else None
 

@@ -12,17 +12,25 @@ import builder
 from builder.model.routes import CLIENT_VERSION
 from builder.model.settings import Settings
 from builder.render import shell_client
+from builder.render.catalogue_search import for_client
+from builder.search.rules import search_rules
 from tests.support.catalogues import build_files
 from tests.support.servers import PROJECT, Server, clean_environment
 
 RELEASE = f"cli/releases/v{CLIENT_VERSION}/hub"
 
 
-def test_the_release_has_the_address_of_its_site(small: Settings) -> None:
+def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
+    small: Settings,
+) -> None:
     site = build_files(small)
     source = Path(shell_client.CLIENT).read_bytes()
     assert site["cli/hub"] == site[RELEASE]
-    assert site[RELEASE] == source.replace(b"http://127.0.0.1:8000", b"https://hub.example")
+    assert site[RELEASE] == source.replace(
+        b"http://127.0.0.1:8000", b"https://hub.example"
+    ).replace(b"# The build puts search.py here.\n", for_client(search_rules()))
+    assert search_rules().encode() in site[RELEASE]
+    assert search_rules().encode() in site["assets/catalogue.js"]
     digest = hashlib.sha256(site[RELEASE]).hexdigest()
     assert site[f"{RELEASE}.sha256"] == f"{digest}  hub\n".encode()
 

@@ -1,0 +1,121 @@
+"""The rules as clients have them, and the client's search by them, beside the server's."""
+
+import json
+import re
+from functools import cache
+from types import ModuleType
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.model.records import CatalogueLine, Correction
+from builder.model.routes import QUERY_CHARS_MAX
+from builder.render.catalogue_search import for_client
+from builder.search.entries import entry_of
+from builder.search.plan import Scope, make_plan, strict
+from builder.search.rules import search_rules
+from builder.text import words
+from tests.builder.search.model import Model
+from tests.support.searches import CASES, LINES, Case
+from tests.support.servers import SAMPLE
+
+LETTERS = "aeiouybclnstz"
+SUFFIXES = sorted({suffix for step in json.loads(search_rules())["STEM_STEPS"] for suffix in step})
+english = st.lists(
+    st.one_of(st.text(LETTERS, min_size=1, max_size=5), st.sampled_from(SUFFIXES)), max_size=4
+).map(lambda parts: "".join(parts).replace("~", ""))
+# What a text may be made of: words, parts of them, other scripts, and what is between words.
+texts = st.lists(
+    st.one_of(
+        english,
+        st.sampled_from([*"'’ -_.,/", " ", "'s ", "’s ", "İ", "ß", "ς", "é", "ﬁ", "Ａ", "한글",
+                         "俳句", "を", "ไทย", "हिन्दी", "x" * 70]),
+        st.text(max_size=3),
+    ),
+    max_size=12,
+).map("".join)  # fmt: skip
+
+
+@cache
+def client() -> ModuleType:
+    """The client's search as it is released."""
+    module = ModuleType("client_search")
+    exec(compile(for_client(search_rules()), "search.py", "exec"), vars(module))
+    return module
+
+
+def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[str], str, object]:
+    """What the server's rules find without the texts."""
+    model = Model(entry_of(line, "", "") for line in lines)
+    plan = make_plan(q, model)
+    found = model.best(plan, Scope(tuple(tags)), 0, len(lines))
+    has_all = plan.is_complete and found and found[0] in model.all_found(strict(plan), Scope())
+    return found, "all" if has_all else "some", plan.corrected or None
+
+
+def found_by_client(
+    lines: list[CatalogueLine], q: str, tags: set[str]
+) -> tuple[list[str], str, object]:
+    catalogue = client().Catalogue([msgspec.to_builtins(line) for line in lines])
+    repos, match, corrected = catalogue.search(q, tags)
+    corrected = corrected and [msgspec.convert(one, Correction) for one in corrected]
+    return [f"{repo['owner']}/{repo['name']}" for repo in repos], match, corrected
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_table_is_the_server_s(case: Case) -> None:
+    found, match, corrected = modelled(LINES, case.q, {one for one in case.tags.split(",") if one})
+    assert found == case.found.split() and match == case.match
+    assert {one.word: one.nearest for one in corrected or ()} == (case.corrected or {})
+
+
+@given(english)
+def test_the_stemmer_is_the_server_s(word: str) -> None:
+    for one in words.words(word):
+        assert client().stem(one.surface) == one.stem
+        assert one.surface.startswith(one.stem[:-2] or one.stem[0])
+
+
+@given(texts)
+def test_words_are_the_server_s(text: str) -> None:
+    tokens = client().tokens(text)
+    assert [(client().stem_of(one), client().surface_of(one)) for one in tokens] == words.words(
+        text
+    )
+    assert client().query_words(text) == words.query_words(text)
+
+
+def test_words_of_prompts_are_the_server_s() -> None:
+    for path in SAMPLE.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert [*map(client().stem_of, client().tokens(text))] == [
+            word.stem for word in words.words(text)
+        ]
+
+
+lines = st.lists(
+    st.builds(
+        CatalogueLine,
+        st.sampled_from(["ann", "bob-b"]), st.sampled_from(["email", "a-b", "review-1"]),
+        texts, texts,
+        st.lists(st.sampled_from(["x", "email"]), unique=True), st.just("1.0.0"), st.just(""),
+    ),
+    max_size=6, unique_by=lambda line: (line.owner, line.name),
+)  # fmt: skip
+
+
+@given(lines, texts, st.sets(st.sampled_from(["x", "email"])))
+def test_any_catalogue_is_searched_as_the_server_would(
+    lines: list[CatalogueLine], q: str, tags: set[str]
+) -> None:
+    parts = " ".join(line.title[2:9] for line in lines)
+    for query in (q[:QUERY_CHARS_MAX], parts[:QUERY_CHARS_MAX], f"{parts} {q}"[:QUERY_CHARS_MAX]):
+        if words.query_words(query):
+            assert found_by_client(lines, query, tags) == modelled(lines, query, tags)
+
+
+def test_it_is_text_for_scripts_in_any_encoding() -> None:
+    assert search_rules().isascii()
+    assert not re.search('"""|</|\nEOF', search_rules())

@@ -1,0 +1,86 @@
+"""A small catalogue, and what searches find in it without the texts: the server's rules, which
+browsers and the shell client follow where a host has only files.
+"""
+
+from typing import NamedTuple
+
+from builder.model.records import CatalogueLine
+
+
+def _line(repo_id: str, title: str, description: str, *tags: str) -> CatalogueLine:
+    owner, name = repo_id.split("/")
+    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64)
+
+
+LINES = [
+    _line("ann/cold-email", "Cold email", "A first message to a customer.", "email", "sales"),
+    _line("ann/digest", "Thread digest", "Sums up long email threads.", "email"),
+    _line("ann/ice", "Ice cream maker", "Invents flavours, served cold."),
+    _line("ann/prompt", "Improve a prompt", "Makes a prompt shorter and clearer."),
+    _line("bob/campaign", "Marketing campaign", "Plans a campaign for a new product.", "marketing"),
+    _line("bob/cv", "Resume review", "Finds what a recruiter stumbles over.", "career"),
+    _line("bob/sales", "Sales pitch", "Thirty seconds for a customer in a hurry.", "sales"),
+    _line("bob/sql", "SQL review", "Explains slow queries.", "sql", "code"),
+    _line("cleo/cafe", "Café menu", "Names the dishes of a café.", "naming"),
+    _line("cleo/haiku", "俳句を作る", "季節の言葉を入れた俳句。", "poetry"),
+    _line("cleo/review", "Code review of a whole long pull request with tests", "", "code"),
+    _line("cleo/todays-news", "Today's news", "What's new, from the editor’s desk.", "news"),
+    _line("dan/the-who", "The Who", "Writes song texts in the style of a band.", "music"),
+]  # fmt: skip
+
+
+class Case(NamedTuple):
+    """``found``: ids in order. ``corrected``: words and what they are taken as."""
+
+    q: str
+    found: str
+    match: str = "all"
+    corrected: dict[str, str] | None = None
+    tags: str = ""
+
+
+CASES = [
+    # A sentence finds what keywords find; a whole title or name comes first.
+    Case("write a cold email to a potential customer", "ann/cold-email", "some"),
+    Case("cold email", "ann/cold-email ann/digest ann/ice"),
+    Case("email cold", "ann/cold-email ann/digest ann/ice"),
+    Case("ann/cold-email", "ann/cold-email ann/digest ann/ice"),
+    Case("Code review of a whole long pull request with tests", "cleo/review"),
+    Case("code review", "cleo/review bob/sql bob/cv"),
+    # Words are counted once, and in any form
+    Case("emails", "ann/cold-email ann/digest"),
+    Case("email email EMAIL", "ann/cold-email ann/digest"),
+    Case("reviewing", "cleo/review bob/cv bob/sql"),
+    Case("campaigns for products", "bob/campaign"),
+    Case("todays", "cleo/todays-news"),
+    Case("editor's", "cleo/todays-news"),
+    Case("editors desk", "cleo/todays-news"),
+    Case("cafés", "cleo/cafe"),
+    Case("CAFE", "cleo/cafe"),
+    Case("Ｓｑｌ", "bob/sql"),
+    Case("俳句", "cleo/haiku"),
+    Case("俳", "cleo/haiku"),
+    Case("俳句を作る", "cleo/haiku"),
+    # The last word as a beginning
+    Case("rev", "bob/cv bob/sql cleo/review"),
+    Case("slow quer", "bob/sql"),
+    # Stop words and frequent words
+    Case("improve", "ann/prompt"),
+    Case("improve the review", "bob/cv bob/sql cleo/review"),
+    Case("the who", "dan/the-who cleo/review"),
+    Case("to me", "ann/cold-email cleo/cafe"),
+    # Synonyms
+    Case("CV", "bob/cv"),
+    Case("postgres", "bob/sql", "some"),
+    Case("film song", "dan/the-who", "some"),
+    # Words that nothing has
+    Case("marketting", "bob/campaign", corrected={"marketting": "marketing"}),
+    Case("slwo markteing", "bob/campaign bob/sql", "some",
+         corrected={"slwo": "slow", "markteing": "marketing"}),
+    Case("xyzzy email", "ann/cold-email ann/digest", "some"),
+    Case("xyzzy", "", "some"),
+    # Among the prompts with some tags
+    Case("customer", "ann/cold-email bob/sales"),
+    Case("customer", "ann/cold-email", tags="email,sales"),
+    Case("review", "cleo/review bob/sql", tags="code"),
+]  # fmt: skip
