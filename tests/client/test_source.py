@@ -1,5 +1,6 @@
 """What can be read off the client itself."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -40,6 +41,15 @@ def test_each_shell_reads_it(shell: str, released: str) -> None:
     need(SHELLS[shell][0])
     done = subprocess.run([*SHELLS[shell], "-n", released], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_oldest_python_reads_it(released: str) -> None:
+    script = Path(released).read_text(encoding="utf-8")
+    (program,) = re.findall(r"^program\(\) \{\n    cat <<'EOF'\n(.*?)^EOF\n\}", script, re.S | re.M)
+    assert program.startswith('"""Searches a catalogue')
+    ast.parse(program, feature_version=(3, 7))
+    # Linux takes no longer argument.
+    assert len(program.encode()) < 128 * 1024
 
 
 def test_the_oldest_curl_has_the_options() -> None:
