@@ -9,6 +9,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
+from collections import defaultdict
 from functools import lru_cache
 from string import ascii_lowercase
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def tokens(text: str) -> list[str]:
 
 def surface_of(token: str) -> str:
     """The word as written."""
-    return re.sub("['’]", "", token)[: RULES["WORD_CHARS_MAX"]]
+    return token.replace("'", "").replace("’", "")[: RULES["WORD_CHARS_MAX"]]
 
 
 @lru_cache(maxsize=None)
@@ -117,12 +118,12 @@ class Catalogue:
 
     def __init__(self, repos: list[dict]) -> None:
         self.repos = repos
-        self.postings: dict[str, list[int]] = {}
+        self.postings: dict[str, list[int]] = defaultdict(list)
         for number, repo in enumerate(repos):
             self._add(number, repo)
-        self.written: dict[str, list[str]] = {}  # the tokens of each word as written
+        self.written: dict[str, list[str]] = defaultdict(list)  # the tokens of a word
         for token in self.postings:
-            self.written.setdefault(surface_of(token), []).append(token)
+            self.written[surface_of(token)].append(token)
         self.vocabulary = sorted(self.written)
 
     def _add(self, number: int, repo: dict) -> None:
@@ -133,7 +134,7 @@ class Catalogue:
         best.update(dict.fromkeys(tokens(" ".join(repo["tags"])), VALUES["tags"]))
         best.update(dict.fromkeys(title, VALUES["short_title" if is_short else "title"]))
         for token, value in best.items():
-            self.postings.setdefault(token, []).append(number * POSTING + value)
+            self.postings[token].append(number * POSTING + value)
 
     def search(self, q: str, tags: set[str]) -> tuple[list[dict], str, list[dict] | None]:
         """The repos that are found, best first; `match` and `corrected` as in the API."""
