@@ -34,7 +34,7 @@ class Reader(Vocabulary, Protocol):
         """Whether a repo is found."""
 
     def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        """Ids of all repos that are found, of those in ``among``; in no order."""
+        """Ids of all repos that are found, in no order; of those in ``among``, in its order."""
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         """The digest of each repo in the index, by id; of those in ``among``."""

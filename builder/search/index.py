@@ -26,6 +26,8 @@ from builder.store import content
 from builder.store.state import State
 from builder.text import words
 
+SPREAD = 64
+
 _decode_checksums = msgspec.json.Decoder(dict[str, int]).decode
 _decode_line = msgspec.json.Decoder(CatalogueLine).decode
 
@@ -50,7 +52,7 @@ def update(
             _create(folder, engine)
             held, repos = {}, None
         wanted = state.repos.text_digests(None if repos is None else [*repos])
-        changed = [one for one, digest in wanted.items() if held.get(one) != digest]
+        changed = _spread([one for one, digest in wanted.items() if held.get(one) != digest])
         gone = [one for one in held if one not in wanted]
         if changed or gone:
             entries = _read_entries(settings, state, changed, wanted, progress)
@@ -61,6 +63,13 @@ def update(
             # Last, so that an index whose making did not end is none, and is made anew.
             _put_stamp(settings)
     return len(changed) + len(gone)
+
+
+def _spread(ids: list[str]) -> list[str]:
+    """``ids`` so that any part of some length has some from everywhere: of an index whose parts
+    have owners each for themselves, each part must be asked for the first of many equal scores.
+    """
+    return [one for start in range(SPREAD) for one in ids[start::SPREAD]]
 
 
 def _held(settings: Settings, engine: Engine, among: list[str] | None) -> dict[str, str] | None:
@@ -237,6 +246,11 @@ class OpenIndex:
 
     def close(self) -> None:
         self._reader.close()
+
+    @property
+    def commit(self) -> object:
+        """Differs between the commits that are read."""
+        return self._mark, self._state
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reader]:

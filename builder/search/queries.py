@@ -30,6 +30,7 @@ from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.engine import Reader
 from builder.search.index import OpenIndex
+from builder.search.kept import KEPT_BYTES_MAX, KeptAnswers
 from builder.search.plan import Plan, Scope, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
@@ -38,10 +39,10 @@ from builder.text.likeness import COMPARED_MAX, alike
 PAGE_MAX = 999_999_999
 # From this likeness on, a name is taken for a misspelt one.
 MISSPELT_LIKENESS = 0.8
-# Up to so many repos are put in an order at once. Of more, a page is soon full of those that come
-# first in the order, of which so many are looked at at a time.
+# Up to so many repos are put in an order at once. Of more, those that come first in the order are
+# looked at, until a page is full.
 ORDERED_AT_ONCE_MAX = 1_000
-ORDERED_STEP = 500
+ORDERED_STEP_MIN = 50
 
 log = logging.getLogger("hub.queries")
 
@@ -147,14 +148,16 @@ def _invalid(message: str) -> RequestError:
 class Queries:
     """Answers what no file does. Not for several threads at once.
 
-    Sees each build as soon as it has ended.
+    Sees each build as soon as it has ended. What was found is kept until the next one.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._settings = settings
+        self._kept_bytes_max = kept_bytes_max
         self._state: State | None = None
         self._index: OpenIndex | None = None
         self._state_inode: int | None = None
+        self._kept = KeptAnswers[Found](kept_bytes_max)
 
     def close(self) -> None:
         parts = self._index, self._state
@@ -254,19 +257,14 @@ class Queries:
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
         parse_query(query.q)
-        scope = Scope(query.tags, query.owner)
-        with self._open_index().reading() as reader:
-            plan = make_plan(query.q, reader)
-            if query.sort:
-                total = reader.total(plan, scope)
-                ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
-            else:
-                ids, total = reader.find(plan, scope, start, count)
-            best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
-            has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
-        return Found(
-            state.repos.summaries(ids), total, "all" if has_all else "some", plan.corrected or None
-        )
+        key = query._replace(page=1), start, count
+        index = self._open_index()
+        with index.reading() as reader:
+            found = self._kept.get((state.changes(), index.commit), key)
+            if found is None:
+                found = _search(query, start, count, state, reader)
+                self._kept.put(key, found, sum(map(len, found.rows)))
+        return found
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:
@@ -292,6 +290,7 @@ class Queries:
             # Thrown away and made anew, as a cache may be.
             self.close()
         if self._state is None:
+            self._kept = KeptAnswers(self._kept_bytes_max)
             self._state = State(self._settings.state, read_only=True)
             self._state_inode = inode
         return self._state
@@ -300,6 +299,20 @@ class Queries:
         if self._index is None:
             self._index = OpenIndex(self._settings)
         return self._index
+
+
+def _search(query: ListQuery, start: int, count: int, state: State, reader: Reader) -> Found:
+    scope = Scope(query.tags, query.owner)
+    plan = make_plan(query.q, reader)
+    if query.sort:
+        total = reader.total(plan, scope)
+        ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
+    else:
+        ids, total = reader.find(plan, scope, start, count)
+    best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
+    has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
+    match = "all" if has_all else "some"
+    return Found(state.repos.summaries(ids), total, match, plan.corrected or None)
 
 
 def _in_order(
@@ -312,12 +325,14 @@ def _in_order(
     found: list[str] = []
     offset = 0
     while len(found) < start + count:
-        step = state.ids.in_order(sort, ORDERED_STEP, offset)
+        # Enough where what is found is spread evenly; a fifth more, as it never is.
+        missing = start + count - len(found)
+        number = ORDERED_STEP_MIN + missing * reader.size() * 6 // (total * 5)
+        step = state.ids.in_order(sort, number, offset)
         if not step:
             break
-        fitting = set(reader.all_found(plan, scope, step))
-        found += [one for one in step if one in fitting]
-        offset += ORDERED_STEP
+        found += reader.all_found(plan, scope, step)
+        offset += number
     return found[start : start + count]
 
 

@@ -1,16 +1,16 @@
 """The search engine on Tantivy, a library in Rust.
 
 All fields hold words that are split already, and none counts how often: a score is a sum of
-constants. Score and weight of a hit are packed into one number, a float that is exact up to 2²⁴.
+constants, a float that is exact up to 2²⁴.
 """
 
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from hashlib import blake2b
 from itertools import chain
-from operator import itemgetter
 
-from tantivy import DocAddress, Document, Index, Occur, Order, Query, Schema, SchemaBuilder
+from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
 
 from builder.search.engine import Engine, Found
 from builder.search.entries import (
@@ -30,18 +30,21 @@ from builder.search.plan import (
 )
 
 HEAP_BYTES = 50_000_000
-# Bits of a packed score that hold the weight.
-WEIGHT_BITS = 7
-# Hits beyond a page among which ties are looked for, and how many times more are tried next.
-TIES = 200
-SORTED_HERE_MAX = 500
-GROWTH = 8
+# Hits beyond a page among which ties are looked for.
+TIES = 1_000
+NUMBER_BYTES = 8
+# Of more ids than these, whether each is found is told by all that are found.
+ASKED_ONE_BY_ONE_MAX = 300
 # The first letter and the first two of each word have a field: so many words begin with them.
 START_CHARS_MAX = 2
 # A word that every repo has.
 EVERY = "_"
 
-_MUST, _SHOULD, _NOT = Occur.Must, Occur.Should, Occur.MustNot
+_MUST, _SHOULD = Occur.Must, Occur.Should
+
+EVERYWHERE = Scope()
+
+Hit = tuple[float, DocAddress]
 
 
 def _schema() -> Schema:
@@ -52,6 +55,8 @@ def _schema() -> Schema:
         "owner", "tag", *ADDED_VALUES, "text", "long_text", "word", "start", "beginning", "whole",
     ):  # fmt: skip
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
+    for name in ("head", "number"):
+        builder.add_unsigned_field(name, fast=True)
     return builder.build()
 
 
@@ -59,7 +64,7 @@ SCHEMA = _schema()
 
 
 def create(folder: str) -> None:
-    Index(SCHEMA, folder, reuse=False)
+    Index(SCHEMA, folder, reuse=False, sort_by_field="id")
 
 
 def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
@@ -79,10 +84,12 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
         writer.wait_merging_threads()
 
 
-def _fields(entry: Entry) -> dict[str, str]:
+def _fields(entry: Entry) -> dict[str, str | int]:
     starts = {word[:START_CHARS_MAX] for word in entry.words}
     return {
         "id": entry.id,
+        "head": _head(entry.id),
+        "number": _number(entry.id),
         "digest": entry.digest,
         "owner": entry.owner,
         "tag": " ".join(entry.tags),
@@ -93,6 +100,16 @@ def _fields(entry: Entry) -> dict[str, str]:
         "beginning": " ".join(entry.beginnings),
         "whole": " ".join([EVERY, *entry.whole]),
     }
+
+
+def _head(repo_id: str) -> int:
+    """The beginning of an id, as a number in the order of ids."""
+    return int.from_bytes(repo_id.encode()[:NUMBER_BYTES].ljust(NUMBER_BYTES, b"\0"))
+
+
+def _number(repo_id: str) -> int:
+    """An id as a number, which is many times quicker to read than the id."""
+    return int.from_bytes(blake2b(repo_id.encode(), digest_size=NUMBER_BYTES).digest())
 
 
 def state(folder: str) -> object:
@@ -137,64 +154,56 @@ class TantivyReader:
     def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
         if not plan.targets:
             return Found([], 0)
-        scored = [_any([*chain.from_iterable(map(_scored, plan.targets)), _whole(plan)])]
-        # Whoever has any of the words is found, or only who has enough of them.
-        is_any = plan.needed <= min(target.weight for target in plan.targets)
-        total = None if is_any else self.total(plan, scope)
-        limit, end = start + count + TIES, start + count
-        while True:
-            result = self._searcher.search(_within(scope, scored), limit, count=is_any)
-            hits = result.hits
-            found = []
-            for packed, address in hits:
-                score, weight = divmod(int(packed), 1 << WEIGHT_BITS)
-                if weight >= plan.needed:
-                    found.append((-score, address))
-            if total is None:
-                total = result.count
-            # Behind the last hit may be others of the same score.
-            if len(hits) < limit or (len(found) >= end and found[-1][0] > found[end - 1][0]):
-                return Found(self._page(found, start, end), total)
-            if len(plan.targets) == 1:
-                return Found(self._page_of_ties(found, plan, scope, start, end), total)
-            limit *= GROWTH
-            # Hits that have too little of the query are in the way: find only what fits.
-            if not is_any and len(scored) == 1:
-                scored.append(Query.const_score_query(_found(plan), 0.0))
+        end = start + count
+        query = _scored(plan, scope)
+        result = self._searcher.search(query, end + TIES)
+        hits = result.hits
+        # Behind the last hit may be others of the same score, and lower ids.
+        if len(hits) == end + TIES and hits[-1][0] == hits[end - 1][0]:
+            hits = self._with_all_ties(hits, query, end)
+        return Found(self._page(hits, start, end), result.count)
 
-    def _page(self, found: list[tuple[int, DocAddress]], start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, by score and id; ``found`` is by score."""
-        wanted = found[start:end]
-        if not wanted:
-            return []
-        first, last = wanted[0][0], wanted[-1][0]
-        before = bisect_left(found, first, key=itemgetter(0))
-        after = bisect_right(found, last, key=itemgetter(0))
-        named = sorted((score, self._id(address)) for score, address in found[before:after])
-        return [repo_id for _, repo_id in named[start - before : end - before]]
-
-    def _page_of_ties(
-        self, found: list[tuple[int, DocAddress]], plan: Plan, scope: Scope, start: int, end: int
-    ) -> list[str]:
-        """As ``_page``, where more than was looked at has the last score; for one target, with
-        which it is known what gives it.
+    def _with_all_ties(self, hits: list[Hit], query: Query, end: int) -> list[Hit]:
+        """``hits``, which end among equal scores, with all of this score that may come before
+        ``end``: those with heads as low as the first that are known.
         """
-        last = found[-1][0]
-        before = bisect_left(found, last, key=itemgetter(0))
-        ids = self._page(found[:before], start, end)
-        query = _within(scope, [_with_score(plan, -last)])
-        ties = self._ids(query, SORTED_HERE_MAX)
-        if len(ties) < SORTED_HERE_MAX:
-            return ids + sorted(ties)[max(0, start - before) : end - before]
-        # Slow for each of its answers, so for few of many alone.
-        result = self._searcher.search(
-            query, end - max(start, before), count=False, offset=max(0, start - before),
-            order_by_field="id", order=Order.Asc,
-        )  # fmt: skip
-        return ids + [repo_id for repo_id, _ in result.hits]
+        before, _ = _span(hits, hits[-1][0])
+        low = Query.range_query(
+            SCHEMA,
+            "head",
+            FieldType.Unsigned,
+            upper_bound=max(self._numbers("head", hits[before:end])),
+        )
+        found = self._searcher.search(_within([query, low]), self.size(), count=False).hits
+        first, last = _span(found, hits[-1][0])
+        return hits[:before] + found[first:last]
+
+    def _page(self, hits: list[Hit], start: int, end: int) -> list[str]:
+        """The ids from ``start`` to ``end``, by score and id."""
+        ids: list[str] = []
+        end = min(end, len(hits))
+        while start < end:
+            first, last = _span(hits, hits[start][0])
+            ids += self._by_id(hits[first:last], start - first, min(end, last) - first)
+            start = last
+        return ids
+
+    def _by_id(self, ties: list[Hit], start: int, end: int) -> list[str]:
+        """The ids from ``start`` to ``end``, by id. Reads those alone, and others of their heads:
+        an id is slow to read.
+        """
+        heads = self._numbers("head", ties)
+        order = sorted(range(len(ties)), key=heads.__getitem__)
+        first = bisect_left(order, heads[order[start]], key=heads.__getitem__)
+        last = bisect_right(order, heads[order[end - 1]], key=heads.__getitem__)
+        ids = sorted(self._id(ties[number][1]) for number in order[first:last])
+        return ids[start - first : end - first]
+
+    def _numbers(self, name: str, hits: list[Hit]) -> list[int]:
+        return self._searcher.fast_field_values(name, [address for _, address in hits])
 
     def total(self, plan: Plan, scope: Scope) -> int:
-        return self._count(_within(scope, [_found(plan)])) if plan.targets else 0
+        return self._count(_within([_found(plan)], scope)) if plan.targets else 0
 
     def has(self, repo_id: str, plan: Plan) -> bool:
         return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1
@@ -203,9 +212,13 @@ class TantivyReader:
         if not plan.targets:
             return []
         queries = [_found(plan)]
-        if among is not None:
-            queries.append(Query.term_set_query(SCHEMA, "id", among))
-        return self._ids(_within(scope, queries), self.size() if among is None else len(among))
+        if among is None:
+            return self._ids(_within(queries, scope), self.size())
+        if len(among) <= ASKED_ONE_BY_ONE_MAX:
+            queries.append(_any([_term("id", one) for one in among]))
+        hits = self._searcher.search(_within(queries, scope), self.size(), count=False).hits
+        numbers = set(self._numbers("number", hits))
+        return [one for one in among if _number(one) in numbers]
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         query = Query.all_query() if among is None else Query.term_set_query(SCHEMA, "id", among)
@@ -224,6 +237,15 @@ class TantivyReader:
         return self._searcher.search(query, 1).count
 
 
+def _span(hits: list[Hit], score: float) -> tuple[int, int]:
+    """Where hits with this score begin and end."""
+
+    def place(hit: Hit) -> float:
+        return -hit[0]
+
+    return bisect_left(hits, -score, key=place), bisect_right(hits, -score, key=place)
+
+
 def _term(name: str, word: str) -> Query:
     return Query.term_query(SCHEMA, name, word, index_option="basic")
 
@@ -236,17 +258,13 @@ def _all(queries: list[Query]) -> Query:
     return Query.boolean_query([(_MUST, query) for query in queries])
 
 
-def _within(scope: Scope, queries: list[Query]) -> Query:
-    """All of the queries, and of the scope, which adds nothing to the score."""
-    limits = [_term("tag", tag) for tag in scope.tags]
+def _within(queries: list[Query], scope: Scope = EVERYWHERE) -> Query:
+    """What is in all of the queries and the scope, with the score that the first one gives."""
+    scored, *others = queries
+    others += [_term("tag", tag) for tag in scope.tags]
     if scope.owner is not None:
-        limits.append(_term("owner", scope.owner))
-    queries = queries + [Query.const_score_query(limit, 0.0) for limit in limits]
-    return queries[0] if len(queries) == 1 else _all(queries)
-
-
-def _packed(query: Query, score: float, weight: int = 0) -> Query:
-    return Query.const_score_query(query, float((int(score) << WEIGHT_BITS) + weight))
+        others.append(_term("owner", scope.owner))
+    return _all([scored, *(_worth(other, 0) for other in others)]) if others else scored
 
 
 def _anywhere(stem: str) -> list[Query]:
@@ -269,72 +287,58 @@ def _holding(target: Target) -> Query:
 
 def _found(plan: Plan) -> Query:
     """The repos that are found: a word counts as often as it weighs."""
-    weighty = [target for target in plan.targets if target.weight]
-    if plan.needed <= min(target.weight for target in weighty):
-        return _any([_holding(target) for target in weighty])
-    return _any([query for one in weighty for query in [_holding(one)] * one.weight], plan.needed)
+    weights, needed = _lightest([target.weight for target in plan.targets], plan.needed)
+    pairs = zip(plan.targets, weights, strict=True)
+    return _any([query for one, weight in pairs for query in [_holding(one)] * weight], needed)
 
 
-def _whole(plan: Plan) -> Query:
-    return _packed(_term("whole", plan.whole), WHOLE_SCORE)
+def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
+    """Smaller weights with which the same sets of targets reach what is needed."""
+    for most in range(1, max(weights)):
+        lighter = [round(weight * most / max(weights)) for weight in weights]
+        sums = [(0, 0)]
+        for pair in zip(weights, lighter, strict=True):
+            sums += [(one + pair[0], other + pair[1]) for one, other in sums]
+        enough = min(other for one, other in sums if one >= needed)
+        if all(other < enough for one, other in sums if one < needed):
+            return lighter, enough
+    return weights, needed
 
 
-def _scored(target: Target) -> list[Query]:
-    """The repos with a target, with the packed score of the best way in which they have it: the
-    sum of what these queries give.
+def _scored(plan: Plan, scope: Scope) -> Query:
+    """The repos that are found, with their scores."""
+    ways = [*chain.from_iterable(map(_ways, plan.targets))]
+    whole = Query.const_score_query(_term("whole", plan.whole), float(WHOLE_SCORE))
+    # Whoever has any of the words is found, or only who has enough of them.
+    is_any = plan.needed <= min(target.weight for target in plan.targets)
+    return _within([_any([*ways, whole]), *([] if is_any else [_found(plan)])], scope)
+
+
+def _ways(target: Target) -> list[Query]:
+    """The repos with a target, with the score of the best way in which they have it: the sum of
+    what these queries give.
     """
+    values = {"text": TEXT_VALUE, "long_text": LONG_TEXT_VALUE, **ADDED_VALUES}
     ways = [
         [
-            *(_packed(_term(name, stem), share * value * target.rarity, target.weight)
-              for name, value in (("text", TEXT_VALUE), ("long_text", LONG_TEXT_VALUE))),
-            *(_packed(_term(place, stem), share * value * target.rarity)
-              for place, value in ADDED_VALUES.items()),
+            _worth(_term(place, stem), share * value * target.rarity)
+            for place, value in values.items()
         ]
         for stem, share in target.shares()
-    ]  # fmt: skip
-    ways += [
-        [_packed(query, value * target.rarity, target.weight)]
-        for value, query in _beginnings(target)
     ]
+    if target.prefix:
+        elsewhere = _with_prefix(target.prefix)
+        ways.append([_worth(elsewhere, BEGINNING_ELSEWHERE_VALUE * target.rarity)])
+        if len(target.prefix) <= BEGINNING_CHARS_MAX:
+            beginning = _term("beginning", target.prefix)
+            ways.append([_worth(beginning, BEGINNING_VALUE * target.rarity)])
     if len(ways) == 1:
         return ways[0]
     return [Query.disjunction_max_query([_any(way) for way in ways])]
 
 
-def _with_score(plan: Plan, score: int) -> Query:
-    """The repos with just this score, of the only target of a plan."""
-    (target,) = plan.targets
-    is_whole = score >= WHOLE_SCORE
-    value = (score - WHOLE_SCORE * is_whole) / target.rarity
-    ways = _ways(target)
-    return Query.boolean_query([
-        (_MUST, _any([query for one, query in ways if one == value])),
-        (_MUST if is_whole else _NOT, _term("whole", plan.whole)),
-        *((_NOT, query) for one, query in ways if one > value),
-    ])  # fmt: skip
-
-
-def _ways(target: Target) -> list[tuple[float, Query]]:
-    """Each way to have a target, with its value; a repo's is the greatest."""
-    ways = _beginnings(target)
-    for stem, share in target.shares():
-        for name, value in (("text", TEXT_VALUE), ("long_text", LONG_TEXT_VALUE)):
-            text = _term(name, stem)
-            ways.append((share * value, text))
-            ways += [
-                (share * (value + added), _all([_term(place, stem), text]))
-                for place, added in ADDED_VALUES.items()
-            ]
-    return ways
-
-
-def _beginnings(target: Target) -> list[tuple[float, Query]]:
-    if not target.prefix:
-        return []
-    ways = [(float(BEGINNING_ELSEWHERE_VALUE), _with_prefix(target.prefix))]
-    if len(target.prefix) <= BEGINNING_CHARS_MAX:
-        ways.append((float(BEGINNING_VALUE), _term("beginning", target.prefix)))
-    return ways
+def _worth(query: Query, score: float) -> Query:
+    return Query.const_score_query(query, float(int(score)))
 
 
 ENGINE = Engine(create, write, TantivyReader, state, is_kept)

@@ -107,8 +107,8 @@ class WhooshReader:
         return repo_id in self.all_found(plan, Scope())
 
     def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        ids = map(self._id, self._scores(plan, scope))
-        return [*ids] if among is None else [*set(among).intersection(ids)]
+        ids = [self._id(number) for number in self._scores(plan, scope)]
+        return ids if among is None else [*filter(set(ids).__contains__, among)]
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         if among is None:

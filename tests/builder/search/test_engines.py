@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from builder.model.records import CatalogueLine
 from builder.model.settings import SEARCH_ENGINES
+from builder.search import with_tantivy
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
 from builder.search.plan import Scope, make_plan, strict
+from builder.search.with_tantivy import ASKED_ONE_BY_ONE_MAX
 from builder.text import words
 from tests.builder.search.model import Model
 
@@ -90,7 +92,11 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
         ]
         assert set(reader.all_found(one, scope)) == set(expected)
         among = sorted(model.entries)[::2]
-        assert set(reader.all_found(one, scope, among)) == set(expected) & set(among)
+        found = sorted(set(expected) & set(among))
+        assert reader.all_found(one, scope, among) == found
+        # One by one, or by all that are found.
+        with_others = [*among, *map(str, range(ASKED_ONE_BY_ONE_MAX))]
+        assert reader.all_found(one, scope, with_others) == found
 
 
 @settings(max_examples=25)
@@ -147,8 +153,11 @@ def many_entries(count: int, seed: int) -> list[Entry]:
     return made
 
 
-def test_many_repos_with_equal_scores(engine: Engine, folder: str) -> None:
+def test_many_repos_with_equal_scores(
+    engine: Engine, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ties end in the id, wherever a page begins and whichever commit brought a repo."""
+    monkeypatch.setattr(with_tantivy, "TIES", 20)
     made = many_entries(700, 3)
     random.Random(4).shuffle(made)
     engine.write(folder, made[:500], [])
