@@ -2,10 +2,14 @@
 
 ``--quality`` imports real prompts and asks for what people judged: success@3 (something useful is
 among the first three), MRR, nDCG@10 and empty answers, by kind of query. The rest builds synthetic
-catalogues and asks the hub with each engine and FTS5 the same words, in turns.
+catalogues and asks the hub with each engine and FTS5 the same words, in turns, by processor time of
+the thread that asks. ``--http`` asks a whole hub over HTTP,
+each query once, then all of them again; needs wrk. ``--commits``: what becomes of an index's folder
+and of a reader's memory.
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -13,17 +17,26 @@ import random
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from urllib.parse import urlencode
 
+import msgspec
+from bench_build import build as build_site
 from catalogue import Catalogue
 from processes import HUBCTL, run
 from report import print_machine, print_table, scratch_folder
+from servers import hub, load
 
 from builder.model.names import Version
+from builder.model.records import CatalogueLine
 from builder.model.routes import QUERY_CHARS_MAX
 from builder.model.settings import SEARCH_ENGINES, Settings
 from builder.pipeline.build import build
+from builder.search.engine import engine_named
+from builder.search.entries import entry_of
+from builder.search.index import index_folder
 from builder.search.language import STOP_STEMS
+from builder.search.plan import Scope, make_plan
 from builder.search.queries import ListQuery, Queries
 from builder.store import content
 from builder.store.state import State
@@ -31,6 +44,8 @@ from builder.text import words
 
 PAGE = 50
 QUERIES_PER_KIND = 40
+HTTP_CLIENTS = 8
+HTTP_SECONDS = 20
 
 Asker = Callable[[ListQuery], object]
 
@@ -46,6 +61,9 @@ def main() -> None:
     parser.add_argument("--whoosh-max", type=int, default=10_000, metavar="N",
                         help="the largest catalogue that Whoosh is measured with")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--http", action="store_true", help="measure a hub's searches over HTTP")
+    parser.add_argument("--commits", type=int, metavar="N",
+                        help="publish into 1,000 repos so many times instead")  # fmt: skip
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
     if options.quality and not (options.prompts and options.judgements):
@@ -54,7 +72,12 @@ def main() -> None:
         if options.quality:
             for engine in options.engines:
                 measure_quality(options, engine, f"{folder}/{engine}")
+        elif options.commits:
+            for engine in options.engines:
+                measure_commits(engine, options.commits, f"{folder}/{engine}")
+            print_machine(folder)
         else:
+            measure_speed = measure_http if options.http else measure_queries
             for size in options.sizes:
                 measure_speed(options, size, f"{folder}/{size}")
             print_machine(folder)
@@ -124,7 +147,7 @@ def ids_of(rows: list[bytes]) -> list[str]:
 # Speed
 
 
-def measure_speed(options: argparse.Namespace, size: int, folder: str) -> None:
+def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None:
     catalogue = Catalogue(size)
     catalogue.write(f"{folder}/content")
     asked = questions(catalogue, random.Random(7))
@@ -139,7 +162,7 @@ def measure_speed(options: argparse.Namespace, size: int, folder: str) -> None:
         build(settings)
         queries = Queries(settings)
         opened.append(queries)
-        askers[engine] = lambda query, queries=queries: queries.find(query, 0, PAGE)
+        askers[engine] = lambda query, queries=queries: queries.find(query, first_of(query), PAGE)
     database = full_text_table(settings)
     askers["FTS5"] = lambda query: ask_full_text(database, query)
     taken: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -147,13 +170,13 @@ def measure_speed(options: argparse.Namespace, size: int, folder: str) -> None:
         for kind, queries in asked.items():
             for name, ask in askers.items():
                 for query in queries:
-                    start = time.perf_counter()
+                    start = time.thread_time()
                     ask(query)
-                    taken[kind, name].append((time.perf_counter() - start) * 1000)
+                    taken[kind, name].append((time.thread_time() - start) * 1000)
     for one in [*opened, database]:
         one.close()
     print_table(
-        f"{size:,} repos: milliseconds, p50 and p99, of {options.rounds} rounds",
+        f"{size:,} repos: milliseconds of the processor, of {options.rounds} rounds",
         ["kind of query", *(f"{name} {part}" for name in askers for part in ("p50", "p99"))],
         [
             [kind, *(percentile(taken[kind, name], part) for name in askers for part in (50, 99))]
@@ -166,17 +189,20 @@ def percentile(values: list[float], part: int) -> float:
     return sorted(values)[min(len(values) - 1, len(values) * part // 100)]
 
 
-def questions(catalogue: Catalogue, chance: random.Random) -> dict[str, list[ListQuery]]:
-    """Some queries of each kind. The catalogue's words are in the order of their frequency."""
+def questions(
+    catalogue: Catalogue, chance: random.Random, count: int = QUERIES_PER_KIND
+) -> dict[str, list[ListQuery]]:
+    """Queries of each kind. The catalogue's words are in the order of their frequency."""
     known = [word for word in catalogue.words if word not in STOP_STEMS]
     common, usual, rare = known[:20], known[100:1_000], known[1_000:]
 
     def queries(make: Callable[[], str], **options: object) -> list[ListQuery]:
-        return [ListQuery(q=make()[:QUERY_CHARS_MAX], **options) for _ in range(QUERIES_PER_KIND)]
+        return [ListQuery(q=make()[:QUERY_CHARS_MAX], **options) for _ in range(count)]
 
     def some(choice: list[str], count: int) -> str:
         return " ".join(chance.sample(choice, count))
 
+    deep = max(1, catalogue.repos // PAGE // 8)
     letters = "abcdefghijklmnopqrstuvwxyz"
     return {
         "one word that most have": queries(lambda: chance.choice(common)),
@@ -196,7 +222,13 @@ def questions(catalogue: Catalogue, chance: random.Random) -> dict[str, list[Lis
         "common, with a tag": queries(lambda: chance.choice(common), tags=(catalogue.tags[0],)),
         "common, sort=top": queries(lambda: chance.choice(common), sort="top"),
         "usual, sort=new": queries(lambda: chance.choice(usual), sort="new"),
+        "common, deep page": queries(lambda: chance.choice(common), page=deep),
+        "common, deep, sort=top": queries(lambda: chance.choice(common), sort="top", page=deep),
     }
+
+
+def first_of(query: ListQuery) -> int:
+    return (query.page - 1) * PAGE
 
 
 def misspelt(word: str, chance: random.Random) -> str:
@@ -211,18 +243,21 @@ def full_text_table(settings: Settings) -> sqlite3.Connection:
         "CREATE VIRTUAL TABLE page USING fts5(id UNINDEXED, text, tokenize = 'porter')"
     )
     with State(settings.state, read_only=True) as state:
-        lines = map(json.loads, state.catalogue_lines())
         database.execute("BEGIN")
-        for line in lines:
-            _, text = content.read_version(
-                settings.content, line["owner"], line["name"], Version.parse(line["latest_version"])
-            )
-            parts = [line["owner"], line["name"], line["title"], line["description"],
-                     *line["tags"], text]  # fmt: skip
+        for line, text in texts(settings, state):
+            parts = [line.owner, line.name, line.title, line.description, *line.tags, text]
             split = " ".join(word.surface for word in words.words(" ".join(parts)))
-            database.execute("INSERT INTO page VALUES (?, ?)", (line["name"], split))
+            database.execute("INSERT INTO page VALUES (?, ?)", (line.name, split))
         database.execute("COMMIT")
     return database
+
+
+def texts(settings: Settings, state: State) -> Iterator[tuple[CatalogueLine, str]]:
+    """Each repo with its latest text."""
+    for data in state.repos.catalogue_lines():
+        line = msgspec.json.decode(data, type=CatalogueLine)
+        version = Version.parse(line.latest_version)
+        yield line, content.read_version(settings.content, line.owner, line.name, version)[1]
 
 
 def ask_full_text(database: sqlite3.Connection, query: ListQuery) -> None:
@@ -230,9 +265,81 @@ def ask_full_text(database: sqlite3.Connection, query: ListQuery) -> None:
     parts = [f'"{word.surface}"' for word in words.query_words(query.q)]
     match = " OR ".join([*parts[:-1], f"{parts[-1]}*"])
     database.execute(
-        "SELECT id FROM page WHERE page MATCH ? ORDER BY bm25(page) LIMIT 50", (match,)
+        "SELECT id FROM page WHERE page MATCH ? ORDER BY bm25(page) LIMIT 50 OFFSET ?",
+        (match, first_of(query)),
     ).fetchall()
     database.execute("SELECT count(*) FROM page WHERE page MATCH ?", (match,)).fetchone()
+
+
+# Over HTTP
+
+
+def measure_http(options: argparse.Namespace, size: int, folder: str) -> None:
+    """Queries of all kinds in turn, more than are asked: none twice; then few, again and again."""
+    cores = sorted(os.sched_getaffinity(0))
+    server_core, wrk_core = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+    catalogue = Catalogue(size)
+    catalogue.write(f"{folder}/content")
+    build_site(folder, "--index")
+    rows = []
+    with hub(folder, server_core, 0) as server:
+        for name, count in (("each once", 1_000), ("each many times", 10)):
+            asked = questions(catalogue, random.Random(8), count).values()
+            paths = [path_of(query) for turn in zip(*asked, strict=True) for query in turn]
+            found = load(server, paths, {}, HTTP_SECONDS, wrk_core, HTTP_CLIENTS)
+            rows.append([
+                name, found.reads_per_second, found.reads_per_cpu_second, found.p50_milliseconds,
+                found.p99_milliseconds, found.refused + found.broken,
+            ])  # fmt: skip
+    print_table(
+        f"{size:,} repos: searches over HTTP, {HTTP_CLIENTS} clients, all kinds in turn",
+        ["queries", "a second", "a CPU second", "p50 ms", "p99 ms", "refused"],
+        rows,
+    )
+
+
+def path_of(query: ListQuery) -> str:
+    given = {"q": query.q, "sort": query.sort, "tag": ",".join(query.tags), "page": query.page}
+    return "/api/v1/repos?" + urlencode({key: value for key, value in given.items() if value})
+
+
+# Commits
+
+
+def measure_commits(engine_name: str, commits: int, folder: str) -> None:
+    """One or two of 1,000 repos a commit, and a reader that follows each."""
+    Catalogue(1_000).write(f"{folder}/content")
+    settings = Settings(
+        f"{folder}/content", f"{folder}/site", f"{folder}/state", search=engine_name
+    )
+    build(settings)
+    with State(settings.state, read_only=True) as state:
+        entries = [entry_of(line, text, "") for line, text in texts(settings, state)]
+    index, engine = index_folder(settings), engine_named(engine_name)
+    chance = random.Random(9)
+    rows = []
+    with contextlib.closing(engine.open(index)) as reader:
+        started = time.process_time()
+        for done in range(commits + 1):
+            if done % (commits // 4) == 0:
+                with os.scandir(index) as files:
+                    sizes = [one.stat().st_size for one in files]
+                seconds = time.process_time() - started
+                rows.append([done, len(sizes), sum(sizes) / 1e6, resident_bytes() / 1e6, seconds])
+            chosen = chance.sample(entries, chance.randint(1, 2))
+            engine.write(index, [one._replace(digest=str(done)) for one in chosen], [])
+            reader.follow()
+            reader.find(make_plan("write a story", reader), Scope(), 0, PAGE)
+    print_table(
+        f"{engine_name}: commits of one or two of 1,000 repos",
+        ["commits", "files", "MB", "memory MB", "CPU seconds"],
+        rows,
+    )
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

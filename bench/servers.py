@@ -296,7 +296,12 @@ def fetch(server: Server, path: str, headers: dict[str, str]) -> tuple[int, dict
 
 
 def load(
-    server: Server, paths: list[str], headers: dict[str, str], seconds: int, core: int | None
+    server: Server,
+    paths: list[str],
+    headers: dict[str, str],
+    seconds: int,
+    core: int | None,
+    connections: int = CONNECTIONS,
 ) -> Load:
     """Read ``paths`` in turn for some seconds, as fast as the server answers."""
     fixed = "\n".join(
@@ -305,7 +310,7 @@ def load(
     script = WRK_LUA.format(
         paths=", ".join(map(_lua, paths)), clients=max(CLIENTS, len(paths)), headers=fixed
     )
-    found, used_seconds = run_wrk(server, script, CONNECTIONS, seconds, core)
+    found, used_seconds = run_wrk(server, script, connections, seconds, core)
     return Load(
         reads_per_second=found["requests"] / (found["microseconds"] / 1e6),
         reads_per_cpu_second=found["requests"] / max(0.01, used_seconds),

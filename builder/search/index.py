@@ -219,6 +219,23 @@ def forget(settings: Settings) -> None:
         os.unlink(f"{index_folder(settings)}/stamp")
 
 
+def commit_mark(settings: Settings) -> object:
+    """Differs after each commit, and once the index is made anew; cheap. Raises errors of any kind
+    where there is no index.
+    """
+    folder = index_folder(settings)
+    return _stamp_mark(folder), _engine(settings).state(folder)
+
+
+def _stamp_mark(folder: str) -> tuple[int, int] | None:
+    """Differs when the index is not the one that it was; None where none is complete."""
+    try:
+        status = os.stat(f"{folder}/stamp")
+    except OSError:
+        return None
+    return status.st_ino, status.st_ctime_ns
+
+
 class OpenIndex:
     """Follows the newest commit of the index. Not for several threads at once."""
 
@@ -230,27 +247,14 @@ class OpenIndex:
         self._open()
 
     def _open(self) -> None:
-        self._mark = self._stamp_mark()
+        self._mark = _stamp_mark(self._folder)
         if not _is_ours(self._settings):
             raise OperatorError("There is no search index yet; `hubctl build` makes it.")
         self._state = self._engine.state(self._folder)
         self._reader = self._engine.open(self._folder)
 
-    def _stamp_mark(self) -> tuple[int, int] | None:
-        """Differs when the index is not the one that it was; None where none is complete."""
-        try:
-            status = os.stat(f"{self._folder}/stamp")
-        except OSError:
-            return None
-        return status.st_ino, status.st_ctime_ns
-
     def close(self) -> None:
         self._reader.close()
-
-    @property
-    def commit(self) -> object:
-        """Differs between the commits that are read."""
-        return self._mark, self._state
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reader]:
@@ -268,7 +272,7 @@ class OpenIndex:
             raise OperatorError(f"The search index is damaged ({error!r}).") from error
 
     def _follow(self) -> None:
-        mark = self._stamp_mark()
+        mark = _stamp_mark(self._folder)
         if mark is None:
             return
         if mark != self._mark:

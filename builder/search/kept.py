@@ -1,27 +1,36 @@
-"""Answers kept as long as what they were made of is the same."""
+"""Answers kept until the state or the index changes, and who watches these."""
 
+import os
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any
+
+import msgspec
+
+from builder.model.settings import Settings
+from builder.search.index import commit_mark
+from builder.store.database import connect
+from builder.store.state import State
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
-# An entry's key and objects, roughly.
+# Of an entry's objects, roughly.
 ENTRY_BYTES = 2_000
 
-T = TypeVar("T")
+_encode = msgspec.msgpack.encode
 
 
-class KeptAnswers(Generic[T]):
+class KeptAnswers:
     """At most ``bytes_max`` bytes of answers; the one that was not asked for longest goes first."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._version: object = None
-        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self.size = 0
 
-    def get(self, version: object, key: Hashable) -> T | None:
-        """What was put for this key. Forgets all answers of other versions."""
+    def get(self, version: object, key: Hashable) -> Any | None:
+        """The answer to a question (``key``), and from now on those of this version alone."""
         if version != self._version:
             self._entries.clear()
             self.size = 0
@@ -31,11 +40,51 @@ class KeptAnswers(Generic[T]):
         self._entries.move_to_end(key)
         return self._entries[key][0]
 
-    def put(self, key: Hashable, answer: T, answer_bytes: int) -> None:
-        """Keep an answer of the version that was last asked for, which had none for this key."""
-        size = answer_bytes + ENTRY_BYTES
+    def put(self, version: object, key: tuple[object, tuple], answer: object) -> None:
+        """``key``: anything, and what of it is as long as a caller likes."""
+        if version != self._version or key in self._entries:
+            return
+        size = len(_encode((key[1], answer))) + ENTRY_BYTES
         self._entries[key] = answer, size
         self.size += size
         while self.size > self._bytes_max:
             _, (_, dropped) = self._entries.popitem(last=False)
             self.size -= dropped
+
+
+class Watch:
+    """Tells whether the state and the index are what they were. Never waits."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._path = State.path_in(settings.state)
+        self._db: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._opened: object = None
+
+    def version(self) -> object | None:
+        """Differs once anything is committed; None where that cannot be told."""
+        try:
+            inode = os.stat(self._path).st_ino
+            if self._db is None or inode != self._inode:
+                self._open(inode)
+            (changes,) = self._db.execute("PRAGMA data_version").fetchone()
+            return self._opened, changes, commit_mark(self._settings)
+        except Exception:
+            # Not built yet, locked or damaged, which may show as any error: whoever asks the
+            # queries hears of it.
+            self.close()
+            return None
+
+    def _open(self, inode: int) -> None:
+        self.close()
+        self._db = connect(self._path, read_only=True)
+        self._db.execute("PRAGMA busy_timeout = 0")
+        self._inode = inode
+        # Another connection counts changes anew.
+        self._opened = object()
+
+    def close(self) -> None:
+        if self._db:
+            self._db.close()
+        self._db = None

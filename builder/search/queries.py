@@ -30,7 +30,6 @@ from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
 from builder.search.engine import Reader
 from builder.search.index import OpenIndex
-from builder.search.kept import KEPT_BYTES_MAX, KeptAnswers
 from builder.search.plan import Plan, Scope, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
@@ -148,16 +147,14 @@ def _invalid(message: str) -> RequestError:
 class Queries:
     """Answers what no file does. Not for several threads at once.
 
-    Sees each build as soon as it has ended. What was found is kept until the next one.
+    Sees each build as soon as it has ended.
     """
 
-    def __init__(self, settings: Settings, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._kept_bytes_max = kept_bytes_max
         self._state: State | None = None
         self._index: OpenIndex | None = None
         self._state_inode: int | None = None
-        self._kept = KeptAnswers[Found](kept_bytes_max)
 
     def close(self) -> None:
         parts = self._index, self._state
@@ -257,14 +254,19 @@ class Queries:
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
         parse_query(query.q)
-        key = query._replace(page=1), start, count
-        index = self._open_index()
-        with index.reading() as reader:
-            found = self._kept.get((state.changes(), index.commit), key)
-            if found is None:
-                found = _search(query, start, count, state, reader)
-                self._kept.put(key, found, sum(map(len, found.rows)))
-        return found
+        scope = Scope(query.tags, query.owner)
+        with self._open_index().reading() as reader:
+            plan = make_plan(query.q, reader)
+            if query.sort:
+                total = reader.total(plan, scope)
+                ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
+            else:
+                ids, total = reader.find(plan, scope, start, count)
+            best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
+            has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
+        return Found(
+            state.repos.summaries(ids), total, "all" if has_all else "some", plan.corrected or None
+        )
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[State]:
@@ -290,7 +292,6 @@ class Queries:
             # Thrown away and made anew, as a cache may be.
             self.close()
         if self._state is None:
-            self._kept = KeptAnswers(self._kept_bytes_max)
             self._state = State(self._settings.state, read_only=True)
             self._state_inode = inode
         return self._state
@@ -299,20 +300,6 @@ class Queries:
         if self._index is None:
             self._index = OpenIndex(self._settings)
         return self._index
-
-
-def _search(query: ListQuery, start: int, count: int, state: State, reader: Reader) -> Found:
-    scope = Scope(query.tags, query.owner)
-    plan = make_plan(query.q, reader)
-    if query.sort:
-        total = reader.total(plan, scope)
-        ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
-    else:
-        ids, total = reader.find(plan, scope, start, count)
-    best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
-    has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
-    match = "all" if has_all else "some"
-    return Found(state.repos.summaries(ids), total, match, plan.corrected or None)
 
 
 def _in_order(

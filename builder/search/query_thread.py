@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from builder.model.errors import RequestError
 from builder.model.settings import Settings
+from builder.search.kept import KeptAnswers, Watch
 from builder.search.queries import Queries
 
 QUERIES_WAITING_MAX = 64
@@ -22,7 +23,8 @@ log = logging.getLogger("hub.queries")
 
 
 class QueryThread:
-    """Owns a ``Queries``, and the only thread that runs it.
+    """Owns a ``Queries``, and the only thread that runs it. Keeps answers until what they were
+    made of changes.
 
     ``doubt`` is called where the state or the index cannot be used, and may be by a build.
     """
@@ -31,14 +33,27 @@ class QueryThread:
         self._queries = Queries(settings)
         self._doubt = doubt
         self._thread = ThreadPoolExecutor(1, "queries")
+        self._watch = Watch(settings)
+        self._kept = KeptAnswers()
         self._places = threading.BoundedSemaphore(QUERIES_WAITING_MAX)
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``.
+        """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``. The answer
+        is not to be changed: others get it, too.
 
         Raises the RequestErrors that it raises, and ``unavailable`` where too many wait or it
         fails in any other way.
         """
+        version = self._watch.version()
+        if version is None:
+            return await self._run(function, args)
+        answer = self._kept.get(version, (function, args))
+        if answer is None:
+            answer = await self._run(function, args)
+            self._kept.put(version, (function, args), answer)
+        return answer
+
+    async def _run(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         if not self._places.acquire(blocking=False):
             raise RequestError("unavailable", "Too many searches at once; try again in a moment.")
         is_abandoned = threading.Event()
@@ -91,3 +106,4 @@ class QueryThread:
         """End what is under way and what waits, then close the files."""
         self._thread.submit(self._queries.close)
         self._thread.shutdown()
+        self._watch.close()

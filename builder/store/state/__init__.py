@@ -62,11 +62,6 @@ class State:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def changes(self) -> int:
-        """A number that differs once another connection has committed anything."""
-        (number,) = self._db.execute("PRAGMA data_version").fetchone()
-        return number
-
     def has_tables(self) -> bool:
         """Whether this is no new file, nor the database of something else."""
         row = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
