@@ -17,10 +17,11 @@ from pydantic import ValidationError
 from mcp_app.answer_cache import KeptAnswers
 from mcp_app.reader import Catalogue, Reader
 from mcp_app.selection import Selection
-from mcp_app.tools import TOOLS, Outcome, call
+from mcp_app.tools import TOOLS, Outcome, call, search_prompts
 
 # What a client gets who names no version in its header.
 ASSUMED_VERSION = types.DEFAULT_NEGOTIATED_VERSION
+SEARCH = search_prompts.__name__
 ENVELOPES_KNOWN_MAX = 1000
 ENVELOPE_BYTES_MAX = 4096
 
@@ -77,16 +78,17 @@ class QuickCalls:
             if asked.name not in TOOLS or not self._is_usual(spoken, version, asked, params):
                 return None
             arguments = b"" if asked.arguments is UNSET else bytes(asked.arguments)
-            key = (version, selection, asked.name, arguments)
+            made_of = self._catalogue.queries.version() if asked.name == SEARCH else None
+            key = (version, selection, asked.name, arguments, made_of)
             kept = self._kept.get(key)
             if kept is not None:
                 return kept
             given = _decode_arguments(arguments) if arguments else {}
         except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
             return None
-        reader = Reader(self._catalogue, selection)
+        reader = Reader(self._catalogue, selection, made_of)
         result = self._result(version, await call(TOOLS[asked.name], reader, given))
-        if reader.sources:
+        if reader.sources or (made_of and reader.sources is not None):
             self._kept.put(key, len(arguments), result, reader.sources)
         return result
 

@@ -71,15 +71,19 @@ class Part(NamedTuple):
 class Reader:
     """One look at the catalogue, or the part of it that ``selection`` is.
 
-    ``sources``: the files that it was answered from; None if anything else went into it. Every
-    method raises RequestError ``unavailable`` where the site is not built, or not whole.
+    ``sources``: the files that it was answered from; None if anything else went into it, but for
+    queries where ``version`` is theirs. Every method raises RequestError ``unavailable`` where the
+    site is not built, or not whole.
     """
 
-    def __init__(self, catalogue: Catalogue, selection: Selection = WHOLE) -> None:
+    def __init__(
+        self, catalogue: Catalogue, selection: Selection = WHOLE, version: object = None
+    ) -> None:
         self.selection = selection
         self.settings = catalogue.settings
         self.sources: dict[str, Mark] | None = {}
         self._queries = catalogue.queries
+        self._version = version
 
     async def repo(self, owner: str, name: str) -> Repo | None:
         """A repo of the selection."""
@@ -180,7 +184,8 @@ class Reader:
         )  # fmt: skip
 
     async def _query(self, function: Any, *args: Any) -> Any:
-        self.sources = None
+        if self._version is None:
+            self.sources = None
         if not is_built(self.settings.out):
             raise self.missing()
         try:

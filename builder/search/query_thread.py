@@ -37,6 +37,12 @@ class QueryThread:
         self._kept = KeptAnswers()
         self._places = threading.BoundedSemaphore(QUERIES_WAITING_MAX)
 
+    def version(self) -> object | None:
+        """What answers are made of: another once a build has changed it; None where that cannot be
+        told. Never waits.
+        """
+        return self._watch.version()
+
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a method of Queries: ``await thread.run(Queries.find, query, 0, 10)``. The answer
         is not to be changed: others get it, too.
@@ -44,7 +50,7 @@ class QueryThread:
         Raises the RequestErrors that it raises, and ``unavailable`` where too many wait or it
         fails in any other way.
         """
-        version = self._watch.version()
+        version = self.version()
         if version is None:
             return await self._run(function, args)
         answer = self._kept.get(version, (function, args))

@@ -330,7 +330,7 @@ def test_what_differs_is_kept_apart(fresh: Both):
 @pytest.mark.parametrize(
     "valid",
     [
-        call("search_prompts", query="review"), call("get_prompt", id="ann/none"),
+        call("search_prompts", query="review", cursor="none"), call("get_prompt", id="ann/none"),
         call("get_prompt", id="ann/review@9.0.0"), call("list_tags", limit=0),
     ],
 )  # fmt: skip
@@ -389,6 +389,15 @@ def test_a_kept_answer_does_not_outlive_a_file(
     assert len(works) == 2
     assert not before[0].result["isError"]
     assert after.result["isError"] is (change is deleted)
+
+
+def test_a_search_is_kept_until_a_build(fresh: Both, works: list[str]):
+    valid = call("search_prompts", query="walruses")
+    for number in range(3):
+        assert [fresh.ask(*valid).given["total"] for _ in range(3)] == [number] * 3
+        assert len(works) == number + 1
+        write_version(fresh.settings.content, "ann", f"w{number}", "1.0.0", "Walruses.\n")
+        build(fresh.settings)
 
 
 def test_a_build_is_seen_at_once(fresh: Both, works: list[str]):
