@@ -66,8 +66,8 @@ def update(
 
 
 def _spread(ids: list[str]) -> list[str]:
-    """``ids`` so that any part of some length has some from everywhere: of an index whose parts
-    have owners each for themselves, each part must be asked for the first of many equal scores.
+    """``ids`` in another order, in which neighbours are far apart. The parts of an index then have
+    ids from everywhere, and the first of many equal scores are found by looking at one part.
     """
     return [one for start in range(SPREAD) for one in ids[start::SPREAD]]
 
