@@ -287,8 +287,9 @@ def _holding(target: Target) -> Query:
 
 def _found(plan: Plan) -> Query:
     """The repos that are found: a word counts as often as it weighs."""
-    weights, needed = _lightest([target.weight for target in plan.targets], plan.needed)
-    pairs = zip(plan.targets, weights, strict=True)
+    weighty = [target for target in plan.targets if target.weight]
+    weights, needed = _lightest([target.weight for target in weighty], plan.needed)
+    pairs = zip(weighty, weights, strict=True)
     return _any([query for one, weight in pairs for query in [_holding(one)] * weight], needed)
 
 
