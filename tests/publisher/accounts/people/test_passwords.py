@@ -251,6 +251,7 @@ def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: P
     assert passwords.verify("bob", GOOD) == stored() == renewed
 
 
+@pytest.mark.usefixtures("costly_hashes")
 def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.MonkeyPatch):
     passwords.verify("no", GOOD)  # the first time makes the hash that nobody has
     turn = threading.Lock()
