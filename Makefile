@@ -15,7 +15,7 @@ endef
 # With this set, each of the hundreds of processes that tests start would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
 .PHONY: serve test test-all lint lock bench clean
 
@@ -26,12 +26,13 @@ serve: $(VENV)/.serve
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	TEST_DEPTH=short $(PYTEST) -m 'not tools'
+	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools'
 
-# All the rest, with programs that are installed first, for which this may ask for root.
+# All the rest, with programs that are installed first, for which this may ask for root. With one
+# process more: much of it waits for them.
 test-all: test
 	sh tests/install-tools
-	$(PYTEST) -m 'tools or long'
+	$(PYTEST) -n 4 -m 'tools or long'
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
