@@ -285,6 +285,7 @@ def test_a_catalogue_is_searched_by_the_server_s_rules(static_visits: Visits):
         ), case.q  # fmt: skip
 
 
+@pytest.mark.usefixtures("installed_tools")
 @pytest.mark.parametrize("host", ["visits", "static_visits"])
 def test_a_page_says_how_a_query_was_taken(request: pytest.FixtureRequest, host: str):
     page = request.getfixturevalue(host).open("/search?q=japanese+xyzzy")
