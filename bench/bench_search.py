@@ -3,9 +3,8 @@
 ``--quality`` imports real prompts and asks for what people judged: success@3 (something useful is
 among the first three), MRR, nDCG@10 and empty answers, by kind of query. The rest builds synthetic
 catalogues and asks the hub with each engine and FTS5 the same words, in turns, by processor time of
-the thread that asks. ``--http`` asks a whole hub over HTTP,
-each query once, then all of them again; needs wrk. ``--commits``: what becomes of an index's folder
-and of a reader's memory.
+the thread that asks. ``--http`` asks a whole hub over HTTP, each query once, then few again and
+again; needs wrk. ``--commits``: what becomes of an index's folder and of a reader's memory.
 """
 
 import argparse
@@ -321,7 +320,7 @@ def measure_commits(engine_name: str, commits: int, folder: str) -> None:
     with contextlib.closing(engine.open(index)) as reader:
         started = time.process_time()
         for done in range(commits + 1):
-            if done % (commits // 4) == 0:
+            if done % max(1, commits // 4) == 0:
                 with os.scandir(index) as files:
                     sizes = [one.stat().st_size for one in files]
                 seconds = time.process_time() - started

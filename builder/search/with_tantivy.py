@@ -309,7 +309,7 @@ def _lightest(weights: list[int], needed: int) -> tuple[list[int], int]:
 def _scored(plan: Plan, scope: Scope) -> Query:
     """The repos that are found, with their scores."""
     ways = [*chain.from_iterable(map(_ways, plan.targets))]
-    whole = Query.const_score_query(_term("whole", plan.whole), float(WHOLE_SCORE))
+    whole = _worth(_term("whole", plan.whole), WHOLE_SCORE)
     # Whoever has any of the words is found, or only who has enough of them.
     is_any = plan.needed <= min(target.weight for target in plan.targets)
     return _within([_any([*ways, whole]), *([] if is_any else [_found(plan)])], scope)

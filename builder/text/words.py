@@ -26,6 +26,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
 
 
+@lru_cache(maxsize=1)
 def mark_ranges() -> str:
     """The combining marks as a regular expression's class: in many scripts they end no word."""
     ranges: list[list[int]] = []
