@@ -7,8 +7,11 @@ constants, a float that is exact up to 2²⁴.
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import reduce
 from hashlib import blake2b
-from itertools import chain
+from heapq import merge
+from itertools import chain, islice
+from string import ascii_lowercase, digits
 
 from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
 
@@ -33,6 +36,9 @@ HEAP_BYTES = 50_000_000
 # Hits beyond a page among which ties are looked for.
 TIES = 1_000
 NUMBER_BYTES = 8
+# What ids are made of, in order, after a space for the end; so many of these fit a number.
+ID_CHARS = f" -/{digits}{ascii_lowercase}"
+HEAD_CHARS = 12
 # Of more ids than these, whether each is found is told by all that are found.
 ASKED_ONE_BY_ONE_MAX = 300
 # The first letter and the first two of each word have a field: so many words begin with them.
@@ -40,6 +46,7 @@ START_CHARS_MAX = 2
 # A word that every repo has.
 EVERY = "_"
 
+_DIGITS = str.maketrans({char: chr(digit) for digit, char in enumerate(ID_CHARS)})
 _MUST, _SHOULD = Occur.Must, Occur.Should
 
 EVERYWHERE = Scope()
@@ -70,6 +77,8 @@ def create(folder: str) -> None:
 def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
     writer = Index.open(folder).writer(HEAP_BYTES, num_threads=1)
     try:
+        # A commit that was cut short may have left a file with a name that this one would give.
+        writer.garbage_collect_files()
         for repo_id in gone:
             writer.delete_documents_by_term("id", repo_id)
         for entry in entries:
@@ -104,7 +113,8 @@ def _fields(entry: Entry) -> dict[str, str | int]:
 
 def _head(repo_id: str) -> int:
     """The beginning of an id, as a number in the order of ids."""
-    return int.from_bytes(repo_id.encode()[:NUMBER_BYTES].ljust(NUMBER_BYTES, b"\0"))
+    chars = repo_id[:HEAD_CHARS].ljust(HEAD_CHARS).translate(_DIGITS)
+    return reduce(lambda number, char: number * len(ID_CHARS) + ord(char), chars, 0)
 
 
 def _number(repo_id: str) -> int:
@@ -167,15 +177,21 @@ class TantivyReader:
         """``hits``, which end among equal scores, with all of this score that may come before
         ``end``: those with heads as low as the first that are known.
         """
-        before, _ = _span(hits, hits[-1][0])
-        low = Query.range_query(
-            SCHEMA,
-            "head",
-            FieldType.Unsigned,
-            upper_bound=max(self._numbers("head", hits[before:end])),
-        )
-        found = self._searcher.search(_within([query, low]), self.size(), count=False).hits
-        first, last = _span(found, hits[-1][0])
+        score = hits[-1][0]
+        before, _ = _span(hits, score)
+        missing = end - before
+        heads = sorted(self._numbers("head", hits[before:]))
+        # The lowest ones of the last hit's segment are known, and of those before it. As many are
+        # in each of the others, if these are alike; if not, there are more in them.
+        share = missing * (hits[-1][1].segment_ord + 1) // self._searcher.num_segments
+        for known, limit in ((min(missing, share + TIES), 2 * end + TIES), (missing, self.size())):
+            low = Query.range_query(
+                SCHEMA, "head", FieldType.Unsigned, upper_bound=heads[known - 1]
+            )
+            found = self._searcher.search(_within([query, low]), limit, count=False).hits
+            first, last = _span(found, score)
+            if last - first >= missing and last < limit:
+                break
         return hits[:before] + found[first:last]
 
     def _page(self, hits: list[Hit], start: int, end: int) -> list[str]:
@@ -189,15 +205,34 @@ class TantivyReader:
         return ids
 
     def _by_id(self, ties: list[Hit], start: int, end: int) -> list[str]:
-        """The ids from ``start`` to ``end``, by id. Reads those alone, and others of their heads:
-        an id is slow to read.
+        """The ids from ``start`` to ``end``, by id. Each segment's hits are in this order, so few
+        ids are read.
         """
-        heads = self._numbers("head", ties)
-        order = sorted(range(len(ties)), key=heads.__getitem__)
-        first = bisect_left(order, heads[order[start]], key=heads.__getitem__)
-        last = bisect_right(order, heads[order[end - 1]], key=heads.__getitem__)
-        ids = sorted(self._id(ties[number][1]) for number in order[first:last])
-        return ids[start - first : end - first]
+        runs = [
+            [address for _, address in ties[slice(*_span_of_segment(ties, segment))]]
+            for segment in range(self._searcher.num_segments)
+        ]
+        runs = [run for run in runs if run]
+        offsets = self._skip(runs, start)
+        left = (map(self._id, run[at:]) for run, at in zip(runs, offsets, strict=True))
+        return [*islice(merge(*left), end - start)]
+
+    def _skip(self, runs: list[list[DocAddress]], count: int) -> list[int]:
+        """How many of each run are among the ``count`` lowest ids of all runs."""
+        offsets = [0] * len(runs)
+        while count:
+            # Of these steps, the one to the lowest id is within the count: all but its end are.
+            step = max(1, count // len(runs))
+            steps = [
+                (self._id(run[min(at + step, len(run)) - 1]), number)
+                for number, (run, at) in enumerate(zip(runs, offsets, strict=True))
+                if at < len(run)
+            ]
+            _, lowest = min(steps)
+            taken = min(step, len(runs[lowest]) - offsets[lowest])
+            offsets[lowest] += taken
+            count -= taken
+        return offsets
 
     def _numbers(self, name: str, hits: list[Hit]) -> list[int]:
         return self._searcher.fast_field_values(name, [address for _, address in hits])
@@ -244,6 +279,15 @@ def _span(hits: list[Hit], score: float) -> tuple[int, int]:
         return -hit[0]
 
     return bisect_left(hits, -score, key=place), bisect_right(hits, -score, key=place)
+
+
+def _span_of_segment(ties: list[Hit], segment: int) -> tuple[int, int]:
+    """Where a segment's hits among those of one score begin and end."""
+
+    def place(hit: Hit) -> int:
+        return hit[1].segment_ord
+
+    return bisect_left(ties, segment, key=place), bisect_right(ties, segment, key=place)
 
 
 def _term(name: str, word: str) -> Query:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -242,6 +243,21 @@ def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
     engine.write(folder, many_entries(5, 0)[3:], [])
     with opened(engine, folder) as reader:
         assert len(reader.digests()) == 5
+
+
+def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(
+    engine: Engine, folder: str, tmp_path: Path
+) -> None:
+    made = many_entries(3, 0)
+    engine.write(folder, made, [])
+    before = shutil.copytree(folder, tmp_path / "before")
+    engine.write(folder, made[:1], [])
+    # As if it had been killed before the last of its files was written.
+    but_its_notes = shutil.ignore_patterns(".*")
+    shutil.copytree(before, folder, dirs_exist_ok=True, ignore=but_its_notes)
+    engine.write(folder, made[:1], [])
+    with opened(engine, folder) as reader:
+        assert len(reader.digests()) == 3
 
 
 def test_many_commits_do_not_pile_up_files(engine: Engine, folder: str) -> None:
