@@ -14,7 +14,7 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import RepoSummary, Variable
 from builder.model.routes import BY_NAME
-from builder.search.queries import ListQuery
+from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import alike
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
 from mcp_app.prompt_text import fill_in, find_prompt, find_repo, parse_id
@@ -64,7 +64,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
     try:
         found = await reader.find(query, start, asked.limit)
     except RequestError as error:
-        if error.code == "invalid_parameter":
+        if error.code == "invalid_parameter" and start < REACHED_MAX:
             raise RequestError(
                 "invalid_parameter",
                 "There is no word in query: it needs a letter or digit. Leave it out to browse.",
@@ -78,12 +78,13 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
     if start and start >= found.total:
         raise stale()
     end = start + len(found.rows)
+    reached = min(found.total, REACHED_MAX) if words else found.total
     return SearchResult(
         prompts=[_found(row) for row in found.rows],
         total=found.total,
         match=found.match if found.match and found.rows else UNSET,
         corrected=found.corrected or UNSET,
-        next_cursor=make_cursor(end, *asked_for) if found.rows and end < found.total else UNSET,
+        next_cursor=make_cursor(end, *asked_for) if found.rows and end < reached else UNSET,
     )
 
 

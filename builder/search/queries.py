@@ -42,6 +42,8 @@ MISSPELT_LIKENESS = 0.8
 # looked at, until a page is full.
 ORDERED_AT_ONCE_MAX = 1_000
 ORDERED_STEP_MIN = 50
+# The work of a page grows with its place among what is found, so pages of searches begin before.
+REACHED_MAX = 10_000
 
 log = logging.getLogger("hub.queries")
 
@@ -182,8 +184,9 @@ class Queries:
     def find(self, query: ListQuery, start: int, count: int) -> Found:
         """``count`` rows of a list, at most PAGE_SIZE, from place ``start`` on, the first being 0.
 
-        The query's own page does not matter. Raises RequestError ``invalid_parameter``,
-        ``tag_not_found``, or ``unavailable`` before the first build has ended.
+        The query's own page does not matter. Raises RequestError ``invalid_parameter``, also for
+        a search from REACHED_MAX on; ``tag_not_found``, or ``unavailable`` before the first build
+        has ended.
         """
         with self._reading() as state:
             for tag in query.tags:
@@ -257,7 +260,15 @@ class Queries:
         scope = Scope(query.tags, query.owner)
         with self._open_index().reading() as reader:
             plan = make_plan(query.q, reader)
-            if query.sort:
+            if start >= REACHED_MAX:
+                total = reader.total(plan, scope)
+                if start < total:
+                    raise _invalid(
+                        f"A search lists the first {REACHED_MAX:,} of what it finds. Add words or "
+                        "a tag."
+                    )
+                ids = []
+            elif query.sort:
                 total = reader.total(plan, scope)
                 ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
             else:

@@ -154,6 +154,19 @@ def test_a_wrong_search_says_how_to_go_on(hostile: Hub, arguments: dict[str, Any
     assert says in hostile.error("search_prompts", **arguments)
 
 
+def test_a_search_ends_at_a_place(hostile: Hub, monkeypatch: pytest.MonkeyPatch):
+    asked = {"query": "hostile", "limit": 2}
+    first = hostile.get("search_prompts", **asked)
+    for module in ("builder.search.queries", "mcp_app.tools"):
+        monkeypatch.setattr(f"{module}.REACHED_MAX", 2)
+    last = hostile.get("search_prompts", **asked)
+    assert last.pop("total") == first.pop("total") > 4
+    assert "next_cursor" not in last and last["prompts"] == first["prompts"]
+    # A cursor from before, or one that was made up.
+    said = hostile.error("search_prompts", query="hostile", limit=1, cursor=first["next_cursor"])
+    assert "Add words or a tag." in said
+
+
 # get_prompt -----------------------------------------------------------------------------------
 
 

@@ -283,6 +283,25 @@ def test_combination(
     assert str(pages) in str(caught.value)
 
 
+@pytest.mark.parametrize("sort", [None, "new"])
+def test_a_search_ends_at_a_place(
+    many: tuple[Queries, list[dict]], monkeypatch: pytest.MonkeyPatch, sort: str | None
+) -> None:
+    queries, repos = many
+    total = len(with_words(repos, "review"))
+    assert total > 2 * PAGE_SIZE
+    before = ask(queries, page=2, sort=sort, q="review")
+    monkeypatch.setattr("builder.search.queries.REACHED_MAX", 2 * PAGE_SIZE)
+    assert ask(queries, page=2, sort=sort, q="review") == before
+    assert before[1]["total"] == total
+    with pytest.raises(RequestError, match="the first 100 of what it finds") as caught:
+        ask(queries, page=3, sort=sort, q="review")
+    assert caught.value.code == "invalid_parameter"
+    with pytest.raises(RequestError, match="The last page") as caught:
+        ask(queries, page=99, sort=sort, q="review")
+    assert caught.value.code == "page_not_found"
+
+
 @pytest.mark.parametrize("tags", [("nope", "sql"), ("sql", "nope"), ("nope",)])
 @pytest.mark.parametrize("q", [None, "review", "zzzz"])
 @pytest.mark.parametrize("page", [1, 99])
