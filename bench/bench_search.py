@@ -36,7 +36,7 @@ from builder.search.entries import entry_of
 from builder.search.index import index_folder
 from builder.search.language import STOP_STEMS
 from builder.search.plan import Scope, make_plan
-from builder.search.queries import ListQuery, Queries
+from builder.search.queries import REACHED_MAX, ListQuery, Queries
 from builder.store import content
 from builder.store.state import State
 from builder.text import words
@@ -201,7 +201,7 @@ def questions(
     def some(choice: list[str], count: int) -> str:
         return " ".join(chance.sample(choice, count))
 
-    deep = max(1, catalogue.repos // PAGE // 8)
+    deep = min(max(1, catalogue.repos // PAGE // 8), REACHED_MAX // PAGE)
     letters = "abcdefghijklmnopqrstuvwxyz"
     return {
         "one word that most have": queries(lambda: chance.choice(common)),
