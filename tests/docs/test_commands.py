@@ -1,0 +1,89 @@
+"""The commands of the documents run as they stand, in order, and print what the documents show.
+
+Blocks of sh, python and js are run; a comment above a block may say why it is not:
+``<!-- not run: it needs a server of yours -->``. A block of text after one is what it prints, with
+``…`` in the place of anything.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from builder.model.settings import DEFAULT_BASE_URL, Settings
+from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_environment, serving
+
+DOCUMENTS = ("README.md", "docs/use/recipes.md", "docs/use/hub.md")
+NODE = PROJECT / "tests/node/node_modules/.bin"
+INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
+END = "\x1e"
+
+
+class Step(NamedTuple):
+    """A block that is run. ``output`` is what the document shows, None where it shows nothing."""
+
+    language: str
+    text: str
+    output: str | None
+
+
+def steps_in(document: str) -> list[Step]:
+    """The blocks of a document that are to be run. Fails if one has a language of no known kind."""
+    blocks = re.findall(
+        r"(<!-- not run: [^>]+ -->\n)?^```(\w+)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?",
+        document, flags=re.DOTALL | re.MULTILINE,
+    )  # fmt: skip
+    return [
+        Step(language, text, output or None)
+        for skipped, language, text, output in blocks
+        if not skipped and language in ("sh", *INTERPRETERS)
+    ]
+
+
+def script_of(steps: list[Step]) -> str:
+    """One shell script of all steps, which share a folder and the shell's variables."""
+    parts = ["exec 2>&1\nset -eu\n"]
+    for step in steps:
+        if step.language == "sh":
+            parts.append(step.text)
+        else:
+            parts.append(f"{INTERPRETERS[step.language]} <<'END OF BLOCK'\n{step.text}END OF BLOCK\n")
+        parts.append(f"printf '{END}'\n")
+    return "".join(parts)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Server]]:
+    """A folder as a clone is after `make serve`, with that hub."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(PROJECT / "content", folder / "content")
+    (folder / ".venv").symlink_to(sys.prefix)
+    settings = Settings(f"{folder}/content", f"{folder}/site_out", f"{folder}/var")
+    with serving(settings) as server:
+        yield folder, server
+
+
+@pytest.mark.usefixtures("installed_tools")
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_commands_of(document: str, clone: tuple[Path, Server], tmp_path: Path) -> None:
+    folder, server = clone
+    steps = steps_in((PROJECT / document).read_text(encoding="utf-8"))
+    assert steps
+    done = subprocess.run(
+        ["dash", "-c", script_of(steps).replace(DEFAULT_BASE_URL, server.url)],
+        cwd=folder, env=clean_environment(HOME=str(tmp_path), PATH=f"{NODE}:/usr/bin:/bin"),
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+    )  # fmt: skip
+    outputs = done.stdout.replace(server.url, DEFAULT_BASE_URL).split(END)
+    assert done.returncode == 0, outputs[-1]
+    for step, output in zip(steps, outputs, strict=False):
+        if step.output is not None:
+            parts = (re.escape(part.strip()) for part in step.output.split("…"))
+            assert re.fullmatch(r"\s*.*?\s*".join(parts), output.strip(), re.DOTALL), (
+                f"{step.text}\nprints\n{output}\nand not\n{step.output}"
+            )
