@@ -36,15 +36,15 @@ from publisher.write.idempotency import KEPT_SECONDS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
-    "README.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
-    "docs/use/read-api.md", "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
+    "docs/reference/endpoints.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
+    "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
     "docs/use/publish-from-ci.md",
 ]  # fmt: skip
 
 
 def endpoints() -> str:
     """The public rows of the table of routes."""
-    rows = ["| endpoint | file of the site | what it returns |", "|---|---|---|"]
+    rows = ["| endpoint | file of the site | returns |", "|---|---|---|"]
     for route in ROUTES:
         if route.summary:
             url = f"`{route.query or route.url}`"

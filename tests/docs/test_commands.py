@@ -18,7 +18,13 @@ import pytest
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_environment, serving
 
-DOCUMENTS = ("README.md", "docs/use/recipes.md", "docs/use/hub.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/use/hub.md",
+    "docs/use/publish-api.md",
+    "docs/use/read-api.md",
+    "docs/use/recipes.md",
+)
 NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
 END = "\x1e"
