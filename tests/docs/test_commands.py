@@ -24,6 +24,9 @@ DOCUMENTS = (
     "docs/use/publish-api.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/operate/backups.md",
+    "docs/operate/deploy.md",
+    "docs/operate/monitoring.md",
 )
 NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}

@@ -78,7 +78,7 @@ def test_secrets_are_for_the_service_alone():
     found = [unit for unit in UNITS if secret in (DEPLOY / unit).read_text(encoding="utf-8")]
     assert found == ["hub.service"]
     assert SECRET_VARIABLE not in (DEPLOY / "hub.env").read_text(encoding="utf-8")
-    guide = (PROJECT / "docs" / "operate" / "hosting.md").read_text(encoding="utf-8")
+    guide = (PROJECT / "docs" / "operate" / "accounts.md").read_text(encoding="utf-8")
     assert f"echo '{SECRET_VARIABLE}=…' > /etc/hub-secret.env" in guide
 
 
