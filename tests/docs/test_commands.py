@@ -27,10 +27,13 @@ DOCUMENTS = (
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
     "docs/operate/monitoring.md",
+    "docs/operate/stats.md",
 )
 NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
 END = "\x1e"
+# Commands that take long say so, on a terminal or on a busy machine.
+PROGRESS = re.compile(r"^\w+: \d+ of \d+\n", re.MULTILINE)
 
 
 class Step(NamedTuple):
@@ -66,10 +69,10 @@ def script_of(steps: list[Step]) -> str:
     return "".join(parts)
 
 
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Server]]:
+@pytest.fixture
+def clone(tmp_path: Path) -> Iterator[tuple[Path, Server]]:
     """A folder as a clone is after `make serve`, with that hub."""
-    folder = tmp_path_factory.mktemp("clone")
+    folder = tmp_path / "clone"
     shutil.copytree(PROJECT / "content", folder / "content")
     (folder / ".venv").symlink_to(sys.prefix)
     settings = Settings(f"{folder}/content", f"{folder}/site_out", f"{folder}/var")
@@ -88,7 +91,7 @@ def test_the_commands_of(document: str, clone: tuple[Path, Server], tmp_path: Pa
         cwd=folder, env=clean_environment(HOME=str(tmp_path), PATH=f"{NODE}:/usr/bin:/bin"),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
-    outputs = done.stdout.replace(server.url, DEFAULT_BASE_URL).split(END)
+    outputs = PROGRESS.sub("", done.stdout.replace(server.url, DEFAULT_BASE_URL)).split(END)
     assert done.returncode == 0, outputs[-1]
     for step, output in zip(steps, outputs, strict=False):
         if step.output is not None:
