@@ -21,9 +21,11 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_envir
 DOCUMENTS = (
     "README.md",
     "docs/use/hub.md",
+    "docs/use/mcp.md",
     "docs/use/publish-api.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/reference/content-format.md",
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
     "docs/operate/monitoring.md",
