@@ -66,7 +66,8 @@ def script_of(steps: list[Step]) -> str:
         if step.language == "sh":
             parts.append(step.text)
         else:
-            parts.append(f"{INTERPRETERS[step.language]} <<'END OF BLOCK'\n{step.text}END OF BLOCK\n")
+            program = INTERPRETERS[step.language]
+            parts.append(f"{program} <<'END OF BLOCK'\n{step.text}END OF BLOCK\n")
         parts.append(f"printf '{END}'\n")
     return "".join(parts)
 

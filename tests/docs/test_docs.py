@@ -14,8 +14,11 @@ from builder.store import content
 from cli.hubctl import main as hubctl
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]
-DOCUMENTS += sorted(ROOT.glob("docs/*/*.md")) + sorted(ROOT.glob("bench/*.md"))
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("bench/**/*.md")),
+]
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -40,10 +43,33 @@ def test_every_option_and_environment_variable_is_documented():
                 assert parameter.envvar in text
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_between_documents_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-        assert (document.parent / target).exists(), target
+def without_code(document: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document."""
+    found = set()
+    for heading in re.findall(r"^#+ (.+)$", without_code(document), flags=re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(slug if slug not in found else f"{slug}-1")
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    text = without_code(document)
+    for target in re.findall(r"\]\(([^):]+)\)|src=\"([^\":]+)\"", text):
+        path, _, anchor = "".join(target).partition("#")
+        place = document.parent / path if path else document
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), target
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    for document in ROOT.glob("docs/*/*.md"):
+        assert f"({document.relative_to(ROOT / 'docs')})" in index, document
 
 
 def test_places_named_in_the_architecture_exist():
