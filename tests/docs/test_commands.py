@@ -35,7 +35,7 @@ NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
 END = "\x1e"
 # Commands that take long say so, on a terminal or on a busy machine.
-PROGRESS = re.compile(r"^\w+: \d+ of \d+\n", re.MULTILINE)
+PROGRESS = re.compile(r"^[\w ]+: [\d,]+ of [\d,]+\n", re.MULTILINE)
 
 
 class Step(NamedTuple):
