@@ -1,6 +1,6 @@
 """The table: every URL, file, media type, cache rule and scope of the site, stated once.
 
-The builder, the embedded server, the OpenAPI document and the README's endpoint table read it;
+The builder, the embedded server, the OpenAPI document and docs/reference/endpoints.md read it;
 generated host configurations and the tool server's reader do the same.
 
 A URL here is a path below the base URL. A file is a path below the site's folder: the URL plus

@@ -18,6 +18,7 @@ import pytest
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_environment, serving
 
+# Their commands write to the current folder and to $HOME alone.
 DOCUMENTS = (
     "README.md",
     "docs/use/hub.md",
@@ -26,6 +27,7 @@ DOCUMENTS = (
     "docs/use/read-api.md",
     "docs/use/recipes.md",
     "docs/reference/content-format.md",
+    "docs/operate/accounts.md",
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
     "docs/operate/monitoring.md",
