@@ -45,7 +45,11 @@ def test_each_shell_reads_it(shell: str, released: str) -> None:
 
 def test_the_oldest_python_reads_it(released: str) -> None:
     script = Path(released).read_text(encoding="utf-8")
-    (program,) = re.findall(r"^program\(\) \{\n    cat <<'EOF'\n(.*?)^EOF\n\}", script, re.S | re.M)
+    parts = re.findall(
+        r"^(?:searcher|program)\(\) \{\n    cat <<'EOF'\n(.*?)^EOF\n\}", script, re.S | re.M
+    )
+    assert len(parts) == 2
+    program = "".join(parts)
     assert program.startswith('"""Searches a catalogue')
     ast.parse(program, feature_version=(3, 7))
     # Linux takes no longer argument.
