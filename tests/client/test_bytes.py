@@ -82,12 +82,23 @@ def test_texts(content: bytes, client: Client, publishing: Hub) -> None:
     assert there_and_back(client, publishing, content) == content
 
 
-@pytest.mark.parametrize("piece", ["a b\n", "\x01", "👩"])
-def test_the_largest(piece: str, awk: Client, publishing: Hub) -> None:
+def the_largest(piece: str) -> bytes:
     unit = piece.encode()
     content = unit * (CONTENT_BYTES_MAX // len(unit))
-    content += b"x" * (CONTENT_BYTES_MAX - len(content))
+    return content + b"x" * (CONTENT_BYTES_MAX - len(content))
+
+
+def test_the_largest(awk: Client, publishing: Hub) -> None:
+    content = the_largest("a b\n\x01👩")
     assert there_and_back(awk, publishing, content) == content
+
+
+@pytest.mark.parametrize("piece", ["x", "\x01"])
+def test_the_largest_line_and_the_largest_request(
+    piece: str, client: Client, publishing: Hub
+) -> None:
+    content = the_largest(piece)
+    assert there_and_back(client, publishing, content) == content
 
 
 def test_the_request_is_json(pair: Client) -> None:

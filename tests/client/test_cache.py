@@ -45,9 +45,9 @@ def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_a_second_pull_costs_a_304(each: Client) -> None:
+def test_a_second_pull_costs_a_304(client: Client) -> None:
     with Fake(hub()) as fake:
-        to = each.to(fake.url)
+        to = client.to(fake.url)
         assert to.run("cat", "ann/story").out == TEXT
         assert statuses(fake) == ["story.json", "story/versions/1.0.0.txt"]
         for _ in range(2):
@@ -58,11 +58,11 @@ def test_a_second_pull_costs_a_304(each: Client) -> None:
         assert statuses(fake) == ["If-None-Match story.json", "story/versions/1.0.1.txt"]
 
 
-def test_no_cache_keeps_and_uses_none(each: Client) -> None:
+def test_no_cache_keeps_and_uses_none(client: Client) -> None:
     with Fake(hub()) as fake:
-        to = each.to(fake.url)
+        to = client.to(fake.url)
         assert to.run("cat", "ann/story", "--no-cache").out == TEXT
-        assert not each.cache.exists()
+        assert not client.cache.exists()
         to.run("cat", "ann/story")
         statuses(fake)
         assert to.run("cat", "ann/story", "--no-cache").out == TEXT
@@ -86,9 +86,9 @@ def test_the_last_copy_when_the_server_is_away(each: Client) -> None:
     assert done.status == 6 and "no copy of ann/story 9.0.0" in done.err
 
 
-def test_offline_asks_nobody(each: Client) -> None:
+def test_offline_asks_nobody(client: Client) -> None:
     with Fake(hub()) as fake:
-        to = each.to(fake.url)
+        to = client.to(fake.url)
         to.run("pull", "ann/story")
         statuses(fake)
         (to.work / "PROMPT.md").write_bytes(b"Mine.")
@@ -258,7 +258,7 @@ REAL = "http://prompts.company.example"
 HOSTILE = "http://evil.example/aabevjan0y"
 
 
-def test_a_hostile_hub_plants_nothing(each: Client) -> None:
+def test_a_hostile_hub_plants_nothing(client: Client) -> None:
     """It sends its own record under the tag of the real one, which the real hub confirms."""
     real_tag = tag(record().encode())
 
@@ -269,10 +269,10 @@ def test_a_hostile_hub_plants_nothing(each: Client) -> None:
 
     with Fake(through_proxy(hostile)) as fake:
         proxied = {"http_proxy": fake.url}
-        assert each.to(HOSTILE, **proxied).run("cat", "ann/story").out == OTHER
+        assert client.to(HOSTILE, **proxied).run("cat", "ann/story").out == OTHER
         fake.answers = through_proxy(hub())
-        assert each.to(REAL, **proxied).run("cat", "ann/story", "--offline").status == 6
-        assert each.to(REAL, **proxied).run("cat", "ann/story") == (0, TEXT, "")
+        assert client.to(REAL, **proxied).run("cat", "ann/story", "--offline").status == 6
+        assert client.to(REAL, **proxied).run("cat", "ann/story") == (0, TEXT, "")
 
 
 URLS = [
@@ -298,10 +298,10 @@ def test_the_folder_of_each_address(sed: str, client: Client, tmp_path: Path) ->
     assert {path.name for path in client.cache.parent.iterdir()} == {"hub"}
 
 
-def test_an_address_too_long_for_a_folder(each: Client) -> None:
+def test_an_address_too_long_for_a_folder(client: Client) -> None:
     url = f"http://hub.example/{'x' * 300}"
     with Fake(through_proxy(hub())) as fake:
-        to = each.to(url, http_proxy=fake.url)
+        to = client.to(url, http_proxy=fake.url)
         for _ in range(2):
             assert to.run("cat", "ann/story") == (0, TEXT, "")
         assert len(fake.requests) == 4

@@ -46,8 +46,8 @@ def test_no_python(each: Client, tools: Path, publishing: Hub, tmp_path: Path) -
     assert to.run("push", f"ada/bare-{each.shell}", "-", stdin=b"Hi.").status == 0
 
 
-def test_no_curl(each: Client, tools: Path, tmp_path: Path) -> None:
-    bare = each.having_only(without(tools, tmp_path / "bare", "curl"))
+def test_no_curl(client: Client, tools: Path, tmp_path: Path) -> None:
+    bare = client.having_only(without(tools, tmp_path / "bare", "curl"))
     assert bare.to("http://x").run("pull", "a/b") == (1, b"", "hub needs curl on the PATH\n")
 
 
@@ -199,7 +199,8 @@ def test_half_a_text_is_not_published(bytes_max: int, limited: Client) -> None:
 
 
 def test_output_that_cannot_be_written(each: Client, publishing: Hub) -> None:
-    for command in (["cat", "ann/review"], ["search", "care"], ["versions", "ann/review"]):
+    versions = ["versions", "ann/review", "--json"]
+    for command in (["cat", "ann/review"], ["search", "care"], versions):
         with open("/dev/full", "wb") as full:
             process = each.to(publishing.url).start(*command, stdout=full)
             _, err = process.communicate(timeout=DEADLINE_SECONDS)
@@ -215,14 +216,14 @@ def test_no_folder_for_temporary_files(each: Client) -> None:
     assert done.stderr == "hub: cannot make a folder in /proc/nobody; set TMPDIR\n"
 
 
-def test_what_cannot_be_published(each: Client) -> None:
-    (each.work / "folder").mkdir()
+def test_what_cannot_be_published(client: Client) -> None:
+    (client.work / "folder").mkdir()
 
     def nobody(_: Request) -> bytes:
         raise AssertionError("nobody is to be asked")
 
     with Fake(nobody) as fake:
-        to = each.to(fake.url, HUB_TOKEN=TOKEN)
+        to = client.to(fake.url, HUB_TOKEN=TOKEN)
         for name in ("folder", "nowhere", "/dev/zero"):
             assert to.run("push", "ada/x", name) == (1, b"", f"there is no file {name}\n")
         assert to.run("push", "ada/x", "-") == (5, b"", "- is empty\n")

@@ -41,9 +41,9 @@ def test_it_finds_what_the_server_s_rules_find(client: Client, case: Case) -> No
     )
 
 
-def test_what_is_said_of_it(each: Client) -> None:
+def test_what_is_said_of_it(client: Client) -> None:
     with files() as fake:
-        hub = each.to(fake.url)
+        hub = client.to(fake.url)
         some = hub.run("search", "email for xyzzy")
         assert "no prompt has all of these words; these are the closest\n" in some.err
         assert some.text.startswith("ann/cold-email\t1.0.0\tCold email\temail,sales\t")

@@ -94,10 +94,10 @@ def test_where_the_service_sends_to(each: Client) -> None:
     assert PLAIN in said(each, elsewhere, "push", "ada/x", "-")
 
 
-def test_words_of_curl(each: Client, tmp_path: Path) -> None:
+def test_words_of_curl(client: Client, tmp_path: Path) -> None:
     (tmp_path / "words").write_bytes(b"curl: (3) bad host " + NOISE + b"\n")
     broken = put_tool(tmp_path / "tools", "curl", f"cat {tmp_path}/words >&2; exit 3")
-    done = each.having(broken).to("http://hub.example").run("cat", "ann/story")
+    done = client.having(broken).to("http://hub.example").run("cat", "ann/story")
     assert done.err == f"cannot reach http://hub.example: (3) bad host {PLAIN}\n"
 
 
@@ -106,11 +106,11 @@ def test_versions_that_are_none(each: Client) -> None:
     assert "is not a hub's" in said(each, created, "push", "ada/x", "-")
 
 
-def test_columns_on_a_terminal(each: Client, publishing: Hub) -> None:
-    hub = each.to(publishing.url)
+def test_columns_on_a_terminal(client: Client, publishing: Hub) -> None:
+    hub = client.to(publishing.url)
     line = "{}ann/review{}  1.1.0  The review prompt. A careful review.\n"
     assert on_a_terminal(hub, "search", "care") == line.format("\033[1m", "\033[0m")
-    plain = each.to(publishing.url, NO_COLOR="1")
+    plain = client.to(publishing.url, NO_COLOR="1")
     assert on_a_terminal(plain, "search", "care") == line.format("", "")
     assert on_a_terminal(plain, "versions", "ann/review") == (
         "1.1.0  2025-02-13  27 bytes  With care.\n1.0.0  2025-02-11  17 bytes  \n"

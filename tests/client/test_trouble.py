@@ -88,14 +88,14 @@ def test_what_is_not_tried_again(status: int, client: Client) -> None:
     assert client.sleeps == []
 
 
-def test_all_tries_have_one_key(each: Client) -> None:
+def test_all_tries_have_one_key(client: Client) -> None:
     with Fake(in_turn(Reset(), Reset(CREATED[:40]), error(503), CREATED)) as fake:
-        assert push(each, fake).out == b"ada/x 1.0.0\n"
+        assert push(client, fake).out == b"ada/x 1.0.0\n"
         assert len({request.headers["idempotency-key"] for request in fake.requests}) == 1
         assert len({request.body for request in fake.requests}) == 1
         assert len(fake.requests) == 4
         first = fake.requests[0].headers["idempotency-key"]
-        push(each, fake)
+        push(client, fake)
         second = fake.requests[-1].headers["idempotency-key"]
     assert first != second and len(first) == len("hub-") + 32
 
@@ -153,7 +153,7 @@ def test_refused_at_first(client: Client, tmp_path: Path) -> None:
     assert done.out == b"ada/x 1.0.0\n", done.err
 
 
-def test_a_server_that_hangs(each: Client) -> None:
+def test_a_server_that_hangs(client: Client) -> None:
     """It is reset in the end; until then the client waits."""
     hanging = threading.Event()
 
@@ -161,9 +161,9 @@ def test_a_server_that_hangs(each: Client) -> None:
         hanging.wait(0.05)
         return Reset(answer(TEXT)[:30])
 
-    target = with_old(each)
+    target = with_old(client)
     with Fake(hang) as fake:
-        done = each.to(fake.url).run("pull", "ann/story", "--force")
+        done = client.to(fake.url).run("pull", "ann/story", "--force")
     assert done.status == 6 and "cannot reach" in done.err
     assert target.read_bytes() == OLD
 
@@ -201,23 +201,23 @@ def test_answers_cut_off(suffix: str, way: str, client: Client) -> None:
     assert target.read_bytes() == TEXT
 
 
-def test_a_publication_whose_answer_is_cut_off(each: Client) -> None:
+def test_a_publication_whose_answer_is_cut_off(client: Client) -> None:
     with Fake(in_turn(CREATED[:-9], CREATED[:20], CREATED)) as fake:
-        assert push(each, fake).out == b"ada/x 1.0.0\n"
+        assert push(client, fake).out == b"ada/x 1.0.0\n"
         fake.answers = in_turn(Reset(CREATED[:-9]), CREATED)
-        assert push(each, fake).out == b"ada/x 1.0.0\n"
+        assert push(client, fake).out == b"ada/x 1.0.0\n"
 
 
-def test_a_text_that_is_another(each: Client) -> None:
-    target = with_old(each)
+def test_a_text_that_is_another(client: Client) -> None:
+    target = with_old(client)
     wrong = hashlib.sha256(b"another").hexdigest()
     with Fake(hub(sha256=wrong)) as fake:
         for command in (["pull", "ann/story", "--force"], ["cat", "ann/story"]):
-            done = each.to(fake.url).run(*command)
+            done = client.to(fake.url).run(*command)
             assert (done.status, done.out) == (6, b"")
             assert done.err == "what came is not ann/story 1.0.0: its SHA-256 is another\n"
     assert target.read_bytes() == OLD
-    assert not list(each.cache.rglob("*.txt"))
+    assert not list(client.cache.rglob("*.txt"))
 
 
 @pytest.mark.parametrize("page", [
@@ -264,13 +264,13 @@ def test_a_list_that_ignores_the_question(client: Client) -> None:
         assert client.to(fake.url).run("search", "tales").text.count("\n") == 2
 
 
-def test_reads_follow_the_hub_to_its_new_place(each: Client) -> None:
+def test_reads_follow_the_hub_to_its_new_place(client: Client) -> None:
     with (
         Fake(hub()) as new,
         Fake(lambda request: answer("", 301, Location=new.url + request.path)) as old,
     ):
-        assert each.to(old.url).run("cat", "ann/story") == (0, TEXT, "")
+        assert client.to(old.url).run("cat", "ann/story") == (0, TEXT, "")
         old.answers = lambda request: answer("", 302, Location=old.url + request.path)
-        assert each.to(old.url).run("cat", "ann/other").status == 6
+        assert client.to(old.url).run("cat", "ann/other").status == 6
         old.answers = lambda _: answer("", 302, Location="file:///etc/passwd")
-        assert each.to(old.url).run("cat", "ann/other").status == 6
+        assert client.to(old.url).run("cat", "ann/other").status == 6

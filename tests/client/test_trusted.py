@@ -107,9 +107,9 @@ def trusting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trusting]:
             yield Trusting(server, github, gitlab)
 
 
-def test_a_job_of_github(each: Client, trusting: Trusting) -> None:
-    job = on_github(each, trusting.url, trusting.github.url)
-    repo = f"ada/github-{each.shell}"
+def test_a_job_of_github(client: Client, trusting: Trusting) -> None:
+    job = on_github(client, trusting.url, trusting.github.url)
+    repo = "ada/github"
     (job.work / "a.md").write_bytes(b"One.")
     assert job.run("push", "--trusted", repo, "a.md") == (0, f"{repo} 1.0.0\n".encode(), "")
     # Each push has an ID token of its own.
@@ -118,9 +118,9 @@ def test_a_job_of_github(each: Client, trusting: Trusting) -> None:
     assert trusting.server.get(f"/api/v1/repos/{repo}/raw").content == b"Two."
 
 
-def test_a_job_of_gitlab(each: Client, trusting: Trusting) -> None:
-    repo = f"ada/gitlab-{each.shell}"
-    job = each.to(trusting.url + "/", HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
+def test_a_job_of_gitlab(client: Client, trusting: Trusting) -> None:
+    repo = "ada/gitlab"
+    job = client.to(trusting.url + "/", HUB_ID_TOKEN=trusting.gitlab_token(), GITLAB_CI="true")
     assert job.run("push", "--trusted", repo, "-", stdin=b"One.").text == f"{repo} 1.0.0\n"
     again = job.run("push", "--trusted", repo, "-", stdin=b"Two.")
     assert again.status == 4 and again.err and again.out == b""
