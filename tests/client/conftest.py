@@ -1,6 +1,7 @@
 """A live hub, hosts of plain files for its site, and clients."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,20 @@ class Hub(NamedTuple):
 @pytest.fixture(scope="session", autouse=True)
 def _needs_tools(installed_tools: None) -> None:
     """The client needs curl, and each shell that it is tried under."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_arrive() -> Iterator[None]:
+    """Also where these tests run under nohup or in the background: there what a test starts would
+    ignore them, as the tests do, and no shell can trap what was ignored from its start.
+    """
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT)}
+    ignored = [number for number, handler in handlers.items() if handler == signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")
