@@ -17,6 +17,9 @@ from builder.text.prompts import variable_names
 
 BASE_URL = "https://hub.example"
 
+# A folder for thousands of small files: in memory where the system offers it.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
 
 def moment(hours: float) -> str:
     """A time, so many hours after the start of 2025."""

@@ -33,6 +33,7 @@ from builder.search.queries import Found, ListQuery, Queries
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
 from tests.support.catalogues import (
+    MEMORY,
     edit_record,
     moment,
     read_tree,
@@ -41,9 +42,6 @@ from tests.support.catalogues import (
     write_version,
 )
 from tests.support.depth import some_of
-
-# Thousands of small files: in memory where the system offers it.
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 PAGE_SIZE = 2
 LIST_PAGES_MAX = 3

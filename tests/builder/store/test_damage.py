@@ -7,6 +7,7 @@ import logging
 import random
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION
 from tests.support.catalogues import (
+    MEMORY,
     build_files,
     read_tree,
     settings_in,
@@ -62,11 +64,8 @@ class Sample(NamedTuple):
 
     def restore(self) -> None:
         """Back to before that build; the state vouches for the site again."""
-        for file in read_tree(self.settings.out).keys() - self.site.keys():
-            Path(self.settings.out, file).unlink()
-        put_tree(self.settings.out, self.site)
-        shutil.rmtree(self.settings.state)
-        put_tree(self.settings.state, self.state)
+        restore_tree(self.settings.out, self.site)
+        restore_tree(self.settings.state, self.state)
         with State(self.settings.state) as state:
             state.begin(forget=False)
             state.end(stamp(self.settings), Site(self.settings.out).mark())
@@ -81,11 +80,16 @@ class Sample(NamedTuple):
         return Path(State.path_in(self.settings.state))
 
 
-def put_tree(root: str, files: dict[str, bytes]) -> None:
+def restore_tree(root: str, files: dict[str, bytes]) -> None:
+    """Put these files there and no others. What is there already stays: writing takes longest."""
+    there = read_tree(root)
+    for file in there.keys() - files.keys():
+        Path(root, file).unlink()
     for file, data in files.items():
-        path = Path(root, file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        if there.get(file) != data:
+            path = Path(root, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +101,12 @@ def every_file_has_settled() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def sample(
-    every_file_has_settled: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sample]:
-    settings = settings_in(tmp_path_factory.mktemp("damage"))
+def sample(every_file_has_settled: None) -> Iterator[Sample]:
+    with tempfile.TemporaryDirectory(prefix="hub-", dir=MEMORY) as folder:
+        yield make_sample(settings_in(folder))
+
+
+def make_sample(settings: Settings) -> Sample:
     write_small_catalogue(settings.content)
     for number in range(12):
         write_version(
@@ -116,7 +122,7 @@ def sample(
     assert read_tree(settings.out) == build_files(
         settings._replace(out=f"{settings.out}-2", state=f"{settings.state}-2")
     )
-    yield made._replace(expected=made.outcome())
+    return made._replace(expected=made.outcome())
 
 
 def places(size: int) -> Iterator[int]:

@@ -43,9 +43,9 @@ from publisher.accounts.database import Database
 from publisher.write.drafts import parse_draft
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.publish import Published, publish
-from tests.builder.pipeline.test_incremental import MEMORY, PAGE_SIZE, Stopped, small_pages  # noqa: F401
+from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
-from tests.support.catalogues import read_tree, settings_in
+from tests.support.catalogues import MEMORY, read_tree, settings_in
 from tests.support.depth import some, some_of
 
 Repo = tuple[str, str]

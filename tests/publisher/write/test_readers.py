@@ -31,8 +31,7 @@ from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline.build import compare
 from builder.store import content
-from tests.builder.pipeline.test_incremental import MEMORY
-from tests.support.catalogues import read_tree, settings_in
+from tests.support.catalogues import MEMORY, read_tree, settings_in
 from tests.support.depth import some_of
 from tests.support.servers import (
     DEADLINE_SECONDS,
