@@ -28,11 +28,11 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools'
 
-# All the rest, with programs that are installed first, for which this may ask for root. With one
-# process more: much of it waits for them.
+# All the rest: what needs programs, which are installed first, and for which this may ask for root;
+# and the other cases of the long proofs. With one process more: much of it waits for programs.
 test-all: test
 	sh tests/install-tools
-	$(PYTEST) -n 4 -m 'tools or long'
+	TEST_DEPTH=rest $(PYTEST) -n 4 -m 'tools or long'
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

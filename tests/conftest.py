@@ -37,9 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("tools")
 
 
+# A third of the time in which tests are collected would be searches for garbage, with little found.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """What collection has made stays, so that no search for garbage goes through it again."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
