@@ -11,10 +11,12 @@ from builder.write.repo import Task
 
 
 class Changes(NamedTuple):
-    """``tasks``: repos to render. ``removed``: ids of repos that are gone. ``owners``: handles
+    """``home``: the mark and the text of ``home.md``, where it is not as remembered; else None.
+    ``tasks``: repos to render. ``removed``: ids of repos that are gone. ``owners``: handles
     whose profile is not as remembered, or gone. ``faults``: why other repos cannot be built.
     """
 
+    home: tuple[str, str] | None
     tasks: list[Task]
     removed: list[str]
     owners: set[str]
@@ -36,7 +38,8 @@ def find_changes(context: Context) -> Changes:
     else:
         named = owners = _by_owner(context.changed, begun)
         remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
-    found = Changes([], [], set(), [])
+    faults: list[Fault] = []
+    found = Changes(_find_home(context, faults), [], [], set(), faults)
     seen = set()
     for done, owner in enumerate(owners):
         context.request.progress("Looking", done, len(owners))
@@ -61,12 +64,25 @@ def find_changes(context: Context) -> Changes:
                 found.tasks.append(task)
             seen.add(repo_id)
         mark = content.owner_mark(root, owner)
-        if not mark or mark != (state.owners.mark(owner) or content.NO_OWNER_MARK):
+        if not mark or mark != (state.owners.mark(owner) or content.NO_FILE_MARK):
             found.owners.add(owner)
     found.removed.extend(sorted(remembered.keys() - seen))
     if named is None:
         found.owners.update(state.owners.handles() - set(owners))
     return found
+
+
+def _find_home(context: Context, faults: list[Fault]) -> tuple[str, str] | None:
+    if context.changed is not None:
+        return None
+    mark = content.home_mark(context.settings.content)
+    if mark and mark == context.state.home.mark():
+        return None
+    try:
+        return mark, content.read_home(context.settings.content)
+    except ContentError as error:
+        faults.extend(error.faults)
+        return None
 
 
 def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str]]:

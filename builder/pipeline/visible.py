@@ -36,6 +36,9 @@ def make_visible(context: Context, found: Changes) -> None:
         write_fixed_files(context.settings, context.site)
     if tags:
         _write_first_pages(context, pages)
+    if tags or state.todo.has(Work.HOME):
+        write_home(state, context.site, context.pages)
+    state.todo.done(Work.HOME)
     state.todo.done(Work.FIRST_PAGES, tags)
     state.checkpoint()
 
@@ -43,6 +46,9 @@ def make_visible(context: Context, found: Changes) -> None:
 def _note_begun(context: Context, found: Changes) -> None:
     """Commit what is about to be written, before the first file is touched."""
     state = context.state
+    if found.home:
+        state.home.put(*found.home)
+        state.todo.add(Work.HOME)
     repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
@@ -123,5 +129,4 @@ def _write_first_pages(context: Context, pages: list[StalePage]) -> None:
         state.todo.done(Work.TAGS)
     for page in pages:
         write_page(page, state, site, context.pages)
-    write_home(state, site, context.pages)
     write_feed(context.settings, state, site)

@@ -4,6 +4,7 @@ Knows the templates; not where bytes go, nor what they were before.
 """
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -89,9 +90,13 @@ class Pages:
         self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
-        # The same on every page, so rendered once.
-        for part in ("header", "footer"):
-            self._environment.globals[part] = Markup(self.render(f"{part}.html").decode())
+        # The same on every page of a place, so rendered once.
+        self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
+        places = _places(settings, url, list_url)
+        self._environment.globals["headers"] = {
+            place: Markup(self.render("header.html", place=place, places=places).decode())
+            for place in ("", "home", *(name for name, _, _ in places))
+        }
 
     def render(self, template: str, **values: Any) -> bytes:
         return self._template(template).render(values).encode()
@@ -99,6 +104,21 @@ class Pages:
     def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
         """A page around rows that are HTML already."""
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
+
+
+def _places(
+    settings: Settings, url: Callable[..., str], list_url: Callable[..., str]
+) -> list[tuple[str, str, str]]:
+    """The links of the header: what templates call the place, its title, its URL."""
+    places = [
+        ("prompts", "Prompts", list_url(None, SORTS[0], 1)),
+        ("tags", "Tags", url("tags_page")),
+        ("connect", "Connect", url("connect")),
+        ("api", "API", url("api_page")),
+    ]
+    if settings.queries:
+        places.append(("account", "Account", settings.base_path + ACCOUNT_URL))
+    return places
 
 
 def _marked(text: str, marks: Marks) -> Markup:

@@ -1,11 +1,12 @@
 """Reads the content tree, the source of truth. Never writes.
 
+    content/home.md                       what the operator says of the hub (optional)
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
 
 An ``.md`` without its ``.json`` is what a crash left, and no version. Names that start with a
-dot, and plain files beside the owners' folders, are nobody's business here. Everything else
+dot, and other plain files beside the owners' folders, are nobody's business here. Everything else
 that is out of place is a fault: a build refuses rather than drop what somebody meant to show.
 """
 
@@ -26,8 +27,10 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.text.prompts import parse_document, variable_names
 
+HOME_FILE = "home.md"
+HOME_BYTES_MAX = 16 * 1024
 OWNER_FILE = "owner.json"
-NO_OWNER_MARK = "none"
+NO_FILE_MARK = "none"
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
 _version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
@@ -168,10 +171,19 @@ def repo_mark(root: str, owner: str, name: str) -> str:
 
 def owner_mark(root: str, owner: str) -> str:
     """As a version's mark, of the owner's profile; ``none`` where there is none."""
+    return _file_mark(f"{root}/{owner}/{OWNER_FILE}")
+
+
+def home_mark(root: str) -> str:
+    """As ``owner_mark``, of what the operator says of the hub."""
+    return _file_mark(f"{root}/{HOME_FILE}")
+
+
+def _file_mark(path: str) -> str:
     try:
-        status = os.stat(f"{root}/{owner}/{OWNER_FILE}", follow_symlinks=False)
+        status = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
-        return NO_OWNER_MARK
+        return NO_FILE_MARK
     return _mark((status,), time.time_ns() - CLOCK_GRAIN_NS)
 
 
@@ -250,8 +262,22 @@ def read_owner(root: str, owner: str) -> OwnerFile | None:
     raise ContentError([Fault(f"{owner}/{OWNER_FILE}", reason)])
 
 
+def read_home(root: str) -> str:
+    """What the operator says of the hub, in Markdown; empty if nothing. Raises ContentError."""
+    try:
+        return _read(f"{root}/{HOME_FILE}", HOME_BYTES_MAX).decode()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8 at byte {error.start}"
+    raise ContentError([Fault(HOME_FILE, reason)])
+
+
 def check(root: str) -> Iterator[Fault]:
     """Every fault of the tree, in order of path; more than a build refuses for, and warnings."""
+    yield from _faults_of(read_home, root)
     try:
         owners = list_owners(root)
     except ContentError as error:

@@ -7,7 +7,7 @@ bounded before it is loaded, so no text takes long.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -179,6 +179,11 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def filled_chars(text: str, values: Mapping[str, str]) -> int:
     """An upper bound of the characters that ``fill`` gives, without making them."""
     return len(text) + sum(len(values.get(name, "")) for name in _variable.findall(text))
+
+
+def sentence_ends(line: str) -> Iterator[int]:
+    """Where the sentences of a line end."""
+    return (found.end() for found in _sentence_end.finditer(line))
 
 
 def first_sentence(body: str) -> str:

@@ -1,5 +1,7 @@
 """Writes what tells of the whole catalogue: its tags, its feed, its lines, and the hub's record."""
 
+from itertools import groupby
+
 from builder.model.records import Tag
 from builder.model.settings import Settings
 from builder.render import crawlers, derive, envelopes, feeds
@@ -8,12 +10,17 @@ from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
 
+TOP_TAGS = 10
+
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:
     """Write the list of tags, as JSON and for people."""
     tags = [Tag(name, count) for name, count in state.tags.counts()]
     site.write_fixed("tags", envelopes.whole_list([json_bytes(tag) for tag in tags]))
-    site.write_fixed("tags_page", pages.render("tags.html", tags=tags))
+    by_name = sorted(tags, key=lambda tag: tag.name)
+    letters = [(letter, [*group]) for letter, group in groupby(by_name, lambda tag: tag.name[0])]
+    page = pages.render("tags.html", letters=letters, top=tags[:TOP_TAGS], count=len(tags))
+    site.write_fixed("tags_page", page)
 
 
 def write_feed(settings: Settings, state: State, site: Site) -> None:

@@ -1,25 +1,24 @@
-"""Renders and writes the first page of the site: the best of each list, and the tags."""
-
-from markupsafe import Markup
+"""Renders and writes the first page of the site: the operator's words, tags, the top prompts."""
 
 from builder.model.records import Tag
 from builder.model.routes import SORTS
+from builder.render.intro import intro
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
 
-HOME_ROWS = 10
-HOME_TAGS = 40
+# Rows of three or two.
+HOME_CARDS = 12
+HOME_TAGS = 10
 
 
 def write_home(state: State, site: Site, pages: Pages) -> None:
     """Write it as the state is now."""
-    rows = {
-        sort: state.repos.rows([key for key, _ in state.lists.order(None, sort, HOME_ROWS)])
-        for sort in SORTS
-    }
-    cards = {sort: Markup(b"".join(card for _, card in rows[sort]).decode()) for sort in SORTS}
+    order = state.lists.order(None, SORTS[0], HOME_CARDS)
+    cards = [card for _, card in state.repos.rows([key for key, _ in order])]
     tags = [Tag(name, count) for name, count in state.tags.counts()[:HOME_TAGS]]
     repos_count, _ = state.repos.totals()
-    page = pages.render("home.html", cards=cards, tags=tags, repos_count=repos_count)
+    page = pages.render_list(
+        "home.html", cards, intro=intro(state.home.text()), tags=tags, repos_count=repos_count
+    )
     site.write_fixed("home", page)

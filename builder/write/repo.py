@@ -22,6 +22,7 @@ from builder.store.site import Site
 from builder.store.state.repos import RepoRow, digest_of
 from builder.text import line_diff
 from builder.text.prompts import body_of
+from builder.text.summary import summarize
 
 
 class Task(NamedTuple):
@@ -136,11 +137,11 @@ class RepoRenderer:
         self._write("versions", at, envelopes.whole_list([row.entry for row in reversed(rows)]))
         self._write("repo", at, envelopes.single(repo_json))
         self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first))
-        self._write(
-            "repo_page", at, self.pages.render("repo.html", repo=repo, versions=newest_first)
-        )
+        about = summarize(repo.description, repo.body)
+        page = self.pages.render("repo.html", repo=repo, about=about, versions=newest_first)
+        self._write("repo_page", at, page)
         summary = envelopes.json_bytes(derive.repo_summary(repo))
-        card = self.pages.render("card.html", repo=repo)
+        card = self.pages.render("card.html", repo=repo, about=about)
         line = envelopes.json_bytes(derive.catalogue_line(repo))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         return RepoRow(

@@ -15,6 +15,7 @@ import sqlite3
 from typing import Self
 
 from builder.store.database import boot_id, connect, keep_checksums, stop_checksums
+from builder.store.state.home import Home
 from builder.store.state.ids import Ids
 from builder.store.state.lists import Lists
 from builder.store.state.meta import Meta
@@ -45,6 +46,7 @@ class State:
         self.tags = Tags(db)
         self.lists = Lists(db)
         self.owners = Owners(db)
+        self.home = Home(self._meta)
         self.pulls = SitePulls(db)
         self.orphans = Orphans(db)
 

@@ -1,0 +1,55 @@
+"""What the operator says of the hub, from Markdown to HTML. Pure.
+
+HTML in it is shown as text, images are links, and a link leads nowhere a script could run.
+"""
+
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+_markdown = MarkdownIt("commonmark", {"html": False}).disable("image")
+
+
+class Intro(NamedTuple):
+    """The parts of the home page that the operator writes, each empty where it is not there.
+
+    ``heading`` and ``lead``: the heading and the paragraph that it begins with. ``rest``: what
+    follows, with headings from the second level on. ``plain``: the lead without markup.
+    """
+
+    heading: Markup = Markup()
+    lead: Markup = Markup()
+    rest: Markup = Markup()
+    plain: str = ""
+
+
+def intro(text: str) -> Intro:
+    """The parts of ``home.md``."""
+    tokens = _markdown.parse(text)
+    heading = _take(tokens, "heading_open")
+    lead = _take(tokens, "paragraph_open")
+    for token in tokens:
+        if token.tag == "h1":
+            token.tag = "h2"
+    plain = "".join(
+        one.content if one.type in ("text", "code_inline") else " "
+        for one in (lead.children if lead else None) or ()
+        if not one.nesting
+    )
+    return Intro(_html([heading]), _html([lead]), _html(tokens), plain)
+
+
+def _take(tokens: list[Token], kind: str) -> Token | None:
+    """The content of the first block, which is taken away, if it is of this kind."""
+    if not tokens or tokens[0].type != kind:
+        return None
+    content = tokens[1]
+    del tokens[:3]
+    return content
+
+
+def _html(tokens: list[Token] | list[Token | None]) -> Markup:
+    there = [token for token in tokens if token]
+    return Markup(_markdown.renderer.render(there, _markdown.options, {}).strip())
