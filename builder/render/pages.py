@@ -16,6 +16,7 @@ from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_
 from builder.model.settings import Settings
 from builder.render import linked_data
 from builder.render.compiled import CompiledTemplates
+from builder.render.connect import mcp_url
 from builder.render.derive import Links
 from builder.render.envelopes import json_bytes
 from builder.text.hidden_chars import Marks, visible
@@ -76,6 +77,7 @@ class Pages:
             base_url=settings.base_url,
             queries=settings.queries,
             account_url=root + ACCOUNT_URL,
+            mcp_url=mcp_url(settings),
             root=root,
             url=url,
             file_url=file_url,
@@ -90,12 +92,12 @@ class Pages:
         self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
-        # The same on every page of a place, so rendered once.
+        # The same on every page of a section, so rendered once.
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
-        places = _places(settings, url, list_url)
+        sections = _sections(settings, url, list_url)
         self._environment.globals["headers"] = {
-            place: Markup(self.render("header.html", place=place, places=places).decode())
-            for place in ("", "home", *(name for name, _, _ in places))
+            name: Markup(self.render("header.html", section=name, sections=sections).decode())
+            for name in ("", "home", "prompts", "tags", "connect", "api", "account")
         }
 
     def render(self, template: str, **values: Any) -> bytes:
@@ -106,19 +108,19 @@ class Pages:
         return self.render(template, cards=Markup(b"".join(cards).decode()), **values)
 
 
-def _places(
+def _sections(
     settings: Settings, url: Callable[..., str], list_url: Callable[..., str]
 ) -> list[tuple[str, str, str]]:
-    """The links of the header: what templates call the place, its title, its URL."""
-    places = [
+    """The links of the header: what templates call a section, its title, its URL."""
+    sections = [
         ("prompts", "Prompts", list_url(None, SORTS[0], 1)),
         ("tags", "Tags", url("tags_page")),
         ("connect", "Connect", url("connect")),
         ("api", "API", url("api_page")),
     ]
     if settings.queries:
-        places.append(("account", "Account", settings.base_path + ACCOUNT_URL))
-    return places
+        sections.append(("account", "Account", settings.base_path + ACCOUNT_URL))
+    return sections
 
 
 def _marked(text: str, marks: Marks) -> Markup:

@@ -26,9 +26,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("api_page", pages.render("docs.html", api=api))
     site.write_fixed("server_json", connect.server_json(settings))
     site.write_fixed("robots", crawlers.robots(settings))
-    page = pages.render(
-        "connect.html", mcp_url=connect.mcp_url(settings), snippets=connect.snippets(settings)
-    )
+    page = pages.render("connect.html", snippets=connect.snippets(settings))
     site.write_fixed("connect", page)
     site.write_fixed("search_page", pages.render("search.html"))
     site.write_fixed("not_found_page", pages.render("404.html"))

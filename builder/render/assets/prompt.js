@@ -7,11 +7,15 @@ import { copyText } from "./site.js";
 // As the format says: \{{ is a literal {{, and what is filled in is not looked at again.
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 
+// In the message after copying.
+const NAMED_MAX = 4;
+
 const shown = document.getElementById("prompt");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
 const marks = new Map(); // the places of each variable in the shown text
 const controls = new Map();
+const left = document.getElementById("left");
 let timer = 0;
 let raw = null;
 
@@ -31,10 +35,28 @@ for (const control of document.querySelectorAll("#fill [data-variable]")) {
   control.addEventListener("blur", () => point(variable, false));
   showValue(variable);
 }
-form?.addEventListener("submit", (event) => event.preventDefault());
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  copyFilled();
+});
+document.getElementById("copy-filled").addEventListener("click", copyFilled);
+document.getElementById("copy-raw")?.addEventListener("click", () => copy((text) => text));
 
-document.getElementById("copy-filled").addEventListener("click", () => copy(filled));
-document.getElementById("copy-raw").addEventListener("click", () => copy((text) => text));
+function copyFilled() {
+  const open = unfilled();
+  const more = open.length > NAMED_MAX ? `, and ${open.length - NAMED_MAX} more` : "";
+  copy(filled, open.length
+    ? ` – ${counted(open.length)} still to fill: ${open.slice(0, NAMED_MAX).join(", ")}${more}`
+    : "");
+}
+
+function unfilled() {
+  return [...controls.keys()].filter((name) => valueOf(name) === null);
+}
+
+function counted(count) {
+  return `${count} variable${count === 1 ? "" : "s"}`;
+}
 
 /** What stands in the place of a variable; null where it stays as it is. */
 function valueOf(name) {
@@ -50,6 +72,8 @@ function showValue(name) {
     mark.classList.toggle("filled", value !== null);
     mark.classList.toggle("empty", value === "");
   }
+  const count = unfilled().length;
+  left.textContent = count ? `${counted(count)} still to fill` : "All variables filled in";
 }
 
 function point(name, isCurrent) {
@@ -63,16 +87,18 @@ function filled(text) {
   });
 }
 
-async function copy(make) {
+async function copy(make, remark = "") {
   let told;
   try {
-    told = (await copyText(make(await fetchRaw()))) ? "Copied" : "The browser does not allow copying here";
+    told = (await copyText(make(await fetchRaw())))
+      ? `Copied${remark}`
+      : "The browser did not allow copying. Select the text and copy it by hand.";
   } catch {
-    told = "The text cannot be fetched now";
+    told = "The text could not be loaded. Try again in a moment.";
   }
   copied.textContent = told;
   clearTimeout(timer);
-  timer = setTimeout(() => { copied.textContent = ""; }, 3000);
+  timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);
 }
 
 /** The published text, every byte of it. A version never changes, so it is fetched once. */

@@ -6,13 +6,19 @@
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
 const SHOWN_AT_ONCE = 50;
+const RECENT = 9;
+const SIMILAR = 6;
 
 const { root, queries } = document.documentElement.dataset;
 const field = document.getElementById("q");
 const list = document.getElementById("results");
 const status = document.getElementById("search-status");
 const found = document.getElementById("found"); // on the search page only
+const told = document.getElementById("told");
+const instead = document.getElementById("instead"); // shown where nothing is found
+const similar = document.getElementById("similar"); // on the page of what is not there only
 const title = document.title;
+const hint = told?.textContent;
 
 let catalogue = null; // a promise, once it was needed
 let hostAnswers = queries !== undefined;
@@ -47,6 +53,7 @@ export function startSearch() {
     addEventListener("popstate", readAddress);
     readAddress();
   }
+  if (similar && hostAnswers) showSimilar();
 }
 
 function onKey(event) {
@@ -135,9 +142,9 @@ async function update() {
   );
   const closest =
     answer.total && answer.match === "some" ? "No prompt has all of these words. Closest matches: " : "";
-  const told = `${closest}${many} for “${q}”.${taken.join("")}${where}`;
-  say(told);
-  if (found) show(answer.repos, answer.total, told);
+  const message = `${closest}${many} for “${q}”.${taken.join("")}${where}`;
+  say(message);
+  if (found) show(answer.repos, answer.total, message);
   else suggest(answer.repos.slice(0, SUGGESTIONS));
 }
 
@@ -203,10 +210,31 @@ function suggest(repos) {
   field.setAttribute("aria-expanded", String(!list.hidden));
 }
 
-function show(repos, total, told) {
-  document.getElementById("told").textContent = told;
+function show(repos, total, message) {
+  told.textContent = message || hint;
   found.replaceChildren(...repos.map(card));
   document.getElementById("more").hidden = found.children.length >= total;
+  instead.hidden = total > 0;
+  document.getElementById("tips").hidden = !message;
+  if (!total) showRecent();
+}
+
+/** Fills the list of recent prompts, once. */
+async function showRecent() {
+  const recent = document.getElementById("recent");
+  if (recent.children.length) return;
+  const answer = await get("/api/v1/repos/_/new/1.json").catch(() => null);
+  if (!answer?.ok) return;
+  const { data } = await answer.json();
+  recent.replaceChildren(...data.slice(0, RECENT).map(card));
+}
+
+/** What the words of an address find that leads nowhere. */
+async function showSimilar() {
+  const words = decodeURI(location.pathname.slice(root.length)).replace(/[^\p{L}\p{N}]+/gu, " ");
+  const { repos } = await search(words.trim().slice(0, field.maxLength), 1).catch(() => ({ repos: [] }));
+  similar.replaceChildren(...repos.slice(0, SIMILAR).map(card));
+  instead.hidden = !repos.length;
 }
 
 async function showMore() {
@@ -217,7 +245,7 @@ async function showMore() {
     answer = await search(field.value.trim(), shown / SHOWN_AT_ONCE + 1);
   } catch (error) {
     say(error.message);
-    document.getElementById("told").textContent = error.message;
+    told.textContent = error.message;
     return;
   }
   if (turn !== asked) return;
@@ -227,17 +255,14 @@ async function showMore() {
   document.getElementById("more").hidden = !repos.length || found.children.length >= total;
 }
 
-/** A repo as the pages of lists show it. */
+/** A repo as the pages of lists show it; a line of the catalogue has no times. */
 function card(repo) {
   const item = make("li", { className: "card" });
-  const heading = make("h2", { dir: "auto" });
+  const heading = make("h3", { dir: "auto" });
   heading.append(make("a", { href: pageOf(repo), textContent: repo.title }));
   const by = make("p", { className: "by" });
-  by.append(
-    make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }),
-    `/${repo.name} · ${repo.latest_version}`,
-  );
-  item.append(heading, by, make("p", { dir: "auto", textContent: repo.description }));
+  by.append(make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }), `/${repo.name}`);
+  item.append(heading, by, make("p", { className: "about", dir: "auto", textContent: repo.description }));
   if (repo.tags.length) {
     const tags = make("ul", { className: "tags" });
     for (const tag of repo.tags) {
@@ -247,6 +272,8 @@ function card(repo) {
     }
     item.append(tags);
   }
+  const date = repo.updated_at ? ` · ${repo.updated_at.slice(0, 10)}` : "";
+  item.append(make("p", { className: "meta", textContent: repo.latest_version + date }));
   return item;
 }
 
