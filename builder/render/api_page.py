@@ -5,6 +5,7 @@ errors.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -57,7 +58,9 @@ class Answer(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A method at a URL. ``body`` is the record that it wants; ``example`` is for a shell."""
+    """A method at a URL. ``body`` is the record that it wants. ``example`` is for a shell;
+    ``python`` does the same with the standard library.
+    """
 
     id: str
     method: str
@@ -69,6 +72,7 @@ class Operation(NamedTuple):
     body: Kind | None
     answers: list[Answer]
     example: str
+    python: str
 
 
 class Record(NamedTuple):
@@ -141,7 +145,8 @@ def _operation(
             _answer(status, answer, components["responses"])
             for status, answer in operation["responses"].items()
         ],
-        example=_example(base_url, url, operation, components["schemas"]),
+        example=_shell_example(base_url, url, operation, components["schemas"]),
+        python=_python_example(base_url, url, operation, components["schemas"]),
     )
 
 
@@ -211,18 +216,54 @@ def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
 
 
-def _example(base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
-    address = base_url + url.format_map(_EXAMPLES)
+def _example_url(base_url: str, url: str, operation: dict[str, Any]) -> str:
     query = "&".join(
         f"{one['name']}={_EXAMPLES[one['name']]}"
         for one in operation["parameters"]
         if one["in"] == "query" and one["name"] in _QUERY_EXAMPLES
     )
+    return base_url + url.format_map(_EXAMPLES) + (f"?{query}" if query else "")
+
+
+def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """As JSON; empty where nothing is sent."""
     if "requestBody" not in operation:
-        return f"curl '{address}?{query}'" if query else f"curl {address}"
+        return ""
     sent = schemas[_name(_only_schema(operation["requestBody"])["$ref"])]
-    body = json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
+    return json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
+
+
+def _shell_example(
+    base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]
+) -> str:
+    address = _example_url(base_url, url, operation)
+    body = _example_body(operation, schemas)
+    if not body:
+        return f"curl '{address}'" if "?" in address else f"curl {address}"
     # A shell fills variables in between double quotes alone.
     quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
     authorization = '-H "Authorization: Bearer $HUB_TOKEN" ' if "security" in operation else ""
     return f"curl {address} {authorization}\\\n  -H 'Content-Type: application/json' -d {quoted}"
+
+
+def _python_example(
+    base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]
+) -> str:
+    address = _example_url(base_url, url, operation)
+    body = re.sub(r'"\$(\w+)"', r'os.environ["\1"]', _example_body(operation, schemas))
+    if not body:
+        is_json = "application/json" in operation["responses"]["200"]["content"]
+        read = "answer = json.load(urlopen(address))" if is_json else (
+            "text = urlopen(address).read().decode()"
+        )  # fmt: skip
+        library = "import json\n" if is_json else ""
+        return f'{library}from urllib.request import urlopen\n\naddress = "{address}"\n{read}'
+    headers = '    "Content-Type": "application/json",\n'
+    if "security" in operation:
+        headers = '    "Authorization": "Bearer " + os.environ["HUB_TOKEN"],\n' + headers
+    return (
+        "import json\nimport os\nfrom urllib.request import Request, urlopen\n\n"
+        f'address = "{address}"\nbody = {body}\nheaders = {{\n{headers}}}\n'
+        "request = Request(address, json.dumps(body).encode(), headers)\n"
+        "answer = json.load(urlopen(request))"
+    )

@@ -135,7 +135,8 @@ async function update() {
     return;
   }
   if (turn !== asked) return; // something newer was typed
-  const many = `${answer.total.toLocaleString("en")} prompt${answer.total === 1 ? "" : "s"}`;
+  const count = answer.total ? answer.total.toLocaleString("en") : "No";
+  const many = `${count} prompt${answer.total === 1 ? "" : "s"}`;
   const where = answer.partly ? " This host searches titles, descriptions and tags only." : "";
   const taken = (answer.corrected ?? []).map(
     ({ from, to }) => ` Searched for “${to}” instead of “${from}”.`,
@@ -165,7 +166,7 @@ async function search(q, page) {
       hostAnswers = false; // it did not see the query
     } else if ([400, 429, 503].includes(answer.status)) {
       const told = await answer.json().catch(() => null);
-      throw new Error(told?.error?.message ?? "The host cannot search now; try again in a moment.");
+      throw new Error(told?.error?.message ?? "Search is temporarily unavailable. Try again in a moment.");
     } else {
       hostAnswers = false;
     }
@@ -183,14 +184,14 @@ async function get(path) {
   try {
     return await fetch(root + path);
   } catch {
-    throw new Error("The host cannot be reached; try again in a moment.");
+    throw new Error("The host cannot be reached. Try again in a moment.");
   }
 }
 
 async function fetchCatalogue() {
-  say("Fetching the catalogue…");
+  say("Loading the catalogue…");
   const answer = await get("/api/v1/catalogue.jsonl");
-  if (!answer.ok) throw new Error("The catalogue cannot be fetched now; try again in a moment.");
+  if (!answer.ok) throw new Error("The catalogue cannot be loaded. Try again in a moment.");
   const { Catalogue } = await import("./catalogue.js");
   return Catalogue.read(await answer.text());
 }
@@ -219,14 +220,14 @@ function show(repos, total, message) {
   if (!total) showRecent();
 }
 
-/** Fills the list of recent prompts, once. */
+/** Fills the list of recent prompts, once, with cards of the page that has them. */
 async function showRecent() {
   const recent = document.getElementById("recent");
   if (recent.children.length) return;
-  const answer = await get("/api/v1/repos/_/new/1.json").catch(() => null);
+  const answer = await get("/new.html").catch(() => null);
   if (!answer?.ok) return;
-  const { data } = await answer.json();
-  recent.replaceChildren(...data.slice(0, RECENT).map(card));
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  recent.replaceChildren(...[...page.querySelectorAll(".card")].slice(0, RECENT));
 }
 
 /** What the words of an address find that leads nowhere. */
@@ -262,7 +263,7 @@ function card(repo) {
   heading.append(make("a", { href: pageOf(repo), textContent: repo.title }));
   const by = make("p", { className: "by" });
   by.append(make("a", { href: `${root}/${repo.owner}`, textContent: repo.owner }), `/${repo.name}`);
-  item.append(heading, by, make("p", { className: "about", dir: "auto", textContent: repo.description }));
+  item.append(heading, by, make("p", { className: "about", dir: "auto", textContent: aboutOf(repo.description) }));
   if (repo.tags.length) {
     const tags = make("ul", { className: "tags" });
     for (const tag of repo.tags) {
@@ -275,6 +276,12 @@ function card(repo) {
   const date = repo.updated_at ? ` · ${repo.updated_at.slice(0, 10)}` : "";
   item.append(make("p", { className: "meta", textContent: repo.latest_version + date }));
   return item;
+}
+
+/** A description that nobody wrote is how the text begins, which says little of JSON or markup. */
+function aboutOf(description) {
+  if (/^[{[]\s*["'{[]/.test(description)) return "JSON prompt.";
+  return /^<[a-z!/]/i.test(description) ? "HTML or XML prompt." : description;
 }
 
 function pageOf(repo) {

@@ -12,7 +12,7 @@ for (const snippet of document.querySelectorAll(".snippet")) {
   button.className = "copy";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
-    button.textContent = (await copyText(text)) ? "Copied" : "Not allowed";
+    button.textContent = (await copyText(text)) ? "Copied" : "Not copied";
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
   snippet.append(button);
