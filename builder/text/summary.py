@@ -33,7 +33,7 @@ _tag = re.compile(r"</?([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>|<!doctype[^>]*>", re.I
 _html = re.compile(
     r"\s*<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE
 )
-_loose_json = re.compile(r"""\s*[{\[]\s*["'{\[]""")
+_loose_json = re.compile(r"""\s*(?:\{\s*["']|\[\s*(?:["'\[]|\{(?!\{)))""")
 _string_value = re.compile(r'"(\w{1,40})"\s*:\s*"((?:[^"\\]|\\.){0,1000})')
 
 
@@ -101,7 +101,7 @@ def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
     told = ""
     for piece in pieces:
         for sentence in _sentences(piece):
-            longer = f"{told} {sentence}" if told else sentence
+            longer = sentence if not told else told + " " * told[-1].isascii() + sentence
             if len(longer) > SUMMARY_CHARS_MAX:
                 return told if len(told) >= TELLING_CHARS_MIN else _cut(longer)
             if len(told) >= TELLING_CHARS_MIN and sentence.endswith(":"):
@@ -118,7 +118,8 @@ def _sentences(piece: str) -> Iterator[str]:
         start = end
     rest = line[start:].strip()
     if rest:
-        yield rest if rest[-1] in ".!?…:;,。！？：；，、" else f"{rest}."
+        # A list item seldom has a full stop; what ends in another script has none of these.
+        yield f"{rest}." if rest[-1].isascii() and rest[-1] not in ".!?:;," else rest
 
 
 def _cut(text: str) -> str:

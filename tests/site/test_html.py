@@ -23,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("installed_tools")
 MEANT = (
     # It has files, and 'self' is the origin of none. What the policy forbids, browsers tell of.
     "Resource violates Content Security Policy (meta tag): external",
+    "Resource violates Content Security Policy (meta tag): image",
     # JSON-LD, which is data.
     "Inline script violates Content Security Policy (meta tag): blocked by “script-src” directive",
     # It guesses the language of prompts.

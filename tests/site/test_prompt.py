@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import Visits
+from tests.site.browser import PHONE, Visits
 from tests.site.catalogue import (
     ALERT,
     BOM,
@@ -30,7 +30,8 @@ def clipboard(page: Page) -> str:
 
 def copy(page: Page, which: str) -> str:
     page.evaluate("navigator.clipboard.writeText('')")
-    page.locator(f"#copy-{which}").click()
+    # Where both are the same there is one button.
+    page.locator(f"#copy-{which}, #copy-filled").last.click()
     expect(page.locator("#copied")).to_contain_text("Copied")
     return clipboard(page)
 
@@ -47,7 +48,7 @@ def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
     page = visits.open("/many/echo-00")
     page.get_by_label("what").click()  # 1
     page.keyboard.type("it, please,")  # 2
-    page.get_by_role("button", name=re.compile("Copy filled")).click()  # 3
+    page.get_by_role("button", name=re.compile("Copy filled")).first.click()  # 3
     expect(page.locator("#copied")).to_have_text("Copied")
     expect(page.locator("#copied")).to_have_attribute("role", "status")
     assert clipboard(page) == "Say it, please, again.\n"
@@ -61,7 +62,7 @@ def test_by_keyboard_alone(visits: Visits):
             break
     page.keyboard.type("tabs")
     page.keyboard.press("Tab")
-    expect(page.locator("#copy-filled")).to_be_focused()
+    expect(page.locator("#fill button")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#copied")).to_contain_text("Copied")
     assert clipboard(page) == "Say tabs again.\n"
@@ -187,15 +188,101 @@ def test_snippets_are_copied(visits: Visits, hub: Server):
     buttons = snippets.locator("button.copy")
     expect(buttons).to_have_count(snippets.count())
     texts = []
-    for button in buttons.all():
-        page.evaluate("navigator.clipboard.writeText('')")
-        button.click()
-        expect(button).to_have_text("Copied")
-        texts.append(clipboard(page))
+    for choice in page.get_by_role("radio").all():
+        choice.check()
+        for button in buttons.locator("visible=true").all():
+            page.evaluate("navigator.clipboard.writeText('')")
+            button.click()
+            expect(button).to_have_text("Copied")
+            texts.append(clipboard(page))
+    assert len({*texts}) == snippets.count()
     assert f"hub pull {SQL_REVIEW}" in texts
     (curl,) = (text for text in texts if text.startswith("curl") and text.endswith("/raw.txt"))
     url = curl.split()[-1]
     assert hub.session.get(url).content.decode() == raw_text(hub, SQL_REVIEW)
+
+
+@pytest.mark.parametrize("version", ["", "/1.0.0"])
+def test_a_prompt_is_loaded_in_each_language(visits: Visits, hub: Server, version: str):
+    page = visits.open(f"/{SQL_REVIEW}{version}")
+    query = f"?version={version[1:]}" if version else ""
+    text = hub.get(f"/api/v1/repos/{SQL_REVIEW}/raw{query}").content.decode()
+
+    def snippet(language: str) -> str:
+        page.get_by_role("radio", name=language).check()
+        return page.locator(".choice-of:visible pre").last.text_content().removesuffix("Copy")
+
+    loaded: dict[str, str] = {}
+    exec(snippet("Python"), loaded)  # what a reader would run
+    assert loaded["prompt"] == text
+    script = snippet("JavaScript")
+    assert page.evaluate(f"async () => {{ {script}\nreturn prompt; }}") == text
+    assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippet("MCP")
+    assert "hub pull" in page.locator(".choice-of").first.text_content()
+
+
+def test_what_is_left_to_fill_is_told(visits: Visits):
+    page = visits.open(f"/{SQL_REVIEW}")
+    left = page.locator("#left")
+    expect(left).to_have_text("3 variables still to fill")
+    page.get_by_label("purpose").fill("a report")
+    expect(left).to_have_text("2 variables still to fill")
+    page.locator("#copy-filled").click()
+    told = page.locator("#copied")
+    expect(told).to_have_text("Copied – 2 variables still to fill: query, schema")
+    page.get_by_label("query").fill("SELECT 1")
+    page.get_by_label("schema").fill("none")
+    expect(left).to_have_text("All variables filled in")
+    page.locator("#fill button").click()
+    expect(told).to_have_text("Copied")
+    page.locator("#copy-raw").click()
+    expect(told).to_have_text("Copied")
+
+
+@pytest.mark.parametrize(
+    "repo, buttons",
+    [
+        (LONG_LINE, ["Copy prompt"]),
+        (SQL_REVIEW, ["Copy filled in", "Copy raw"]),
+        (FRONT, ["Copy filled in", "Copy raw"]),
+    ],
+)
+def test_there_are_two_buttons_only_where_they_differ(
+    visits: Visits, repo: str, buttons: list[str]
+):
+    page = visits.open(f"/{repo}")
+    assert page.locator(".text .actions button").all_inner_texts() == buttons
+
+
+def test_no_empty_line_stands_where_front_matter_was(visits: Visits):
+    page = visits.open(f"/{FRONT}")
+    assert page.locator("#prompt").inner_text().startswith("  Say ")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_long_prompt_is_folded(visits: Visits, scripts: bool):
+    page = visits.open(f"/{LARGE}", scripts=scripts)
+    height = "one => one.clientHeight"
+    prompt = page.locator("#prompt")
+    folded = prompt.evaluate(height)
+    assert folded < 1_000
+    expect(page.get_by_label("Show the whole prompt")).to_be_visible()
+    page.get_by_role("checkbox").check()
+    whole = prompt.evaluate(height)
+    assert whole > 10 * folded
+    # The buttons and the way back stay in sight.
+    page.mouse.wheel(0, whole / 2)
+    expect(page.locator(".text .toolbar")).to_be_in_viewport()
+    page.get_by_label("Fold the prompt").uncheck()
+    assert prompt.evaluate(height) == folded
+    page = visits.open("/many/echo-00", scripts=scripts)
+    expect(page.get_by_role("checkbox")).to_have_count(0)
+
+
+def test_the_text_stands_before_its_form(visits: Visits):
+    page = visits.open(f"/{SQL_REVIEW}", viewport=PHONE)
+    boxes = [page.locator(one).bounding_box() for one in ("#prompt", "#fill", ".use")]
+    assert [box["y"] for box in boxes] == sorted(box["y"] for box in boxes)
 
 
 def test_facts_are_shown(visits: Visits, hub: Server):

@@ -97,7 +97,7 @@ def test_leaving_the_field_closes_the_list(visits: Visits):
     type_query(page, "review")
     await_results(page, "review")
     expect(page.locator("#results")).to_be_visible()
-    page.get_by_role("heading", level=1).click()
+    page.get_by_role("contentinfo").click()
     expect(page.locator("#results")).to_be_hidden()
 
 
@@ -141,9 +141,14 @@ def test_typing_on_the_search_page_keeps_the_address_right(visits: Visits):
 
 def test_nothing_is_found(visits: Visits):
     page = visits.open("/search?q=zzyzx")
-    expect(page.locator("#search-status")).to_contain_text("0 prompts for “zzyzx”")
+    expect(page.locator("#search-status")).to_contain_text("No prompts for “zzyzx”")
     expect(page.locator("#found > li")).to_have_count(0)
     expect(page.locator("#more")).to_be_hidden()
+    expect(page.locator("#tips")).to_be_visible()
+    expect(page.locator("#recent > li").first).to_be_visible()
+    page.locator("#q").fill("sql")
+    expect(page.locator("#found > li").first).to_be_visible()
+    expect(page.locator("#instead")).to_be_hidden()
 
 
 def test_more_than_a_page(visits: Visits):
@@ -163,10 +168,15 @@ def test_more_than_a_page(visits: Visits):
     )
 
 
-def test_the_search_page_without_a_query(visits: Visits):
+def test_the_search_page_without_a_query(visits: Visits, hub: Server):
     page = visits.open("/search")
     expect(page.locator("#found > li")).to_have_count(0)
     expect(page.locator("#more")).to_be_hidden()
+    expect(page.locator("#tips")).to_be_hidden()
+    newest = hub.get("/api/v1/repos?sort=new").json()["data"][:9]
+    expect(page.locator("#recent > li")).to_have_count(len(newest))
+    shown = page.locator("#recent h3").all_inner_texts()
+    assert shown == [repo["title"] for repo in newest]
 
 
 @pytest.mark.parametrize("query", ["+++", "  ", "%", "日本", "a" * 100])
@@ -216,7 +226,7 @@ def test_a_host_that_does_not_answer_is_told_of(visits: Visits):
     page.context.set_offline(True)
     page.locator("#more").click()
     told = page.locator("#search-status")
-    expect(told).to_contain_text("try again")
+    expect(told).to_contain_text("Try again")
     page.context.set_offline(False)
     page.locator("#more").click()
     expect(page.locator("#found > li")).to_have_count(ECHOES)

@@ -27,7 +27,8 @@ def heading(page: Page) -> str:
 
 def test_through_lists_to_a_prompt_and_its_versions(start: Page):
     page = start
-    follow(page, "New", "/new", within="nav[aria-label=Site]")
+    follow(page, "Prompts", "/top", within="nav[aria-label=Site]")
+    follow(page, "New", "/new", within="nav[aria-label=Order]")
     follow(page, "Next page", "/new/2")
     follow(page, "Previous page", "/new")
     follow(page, "Tags", "/tags", within="nav[aria-label=Site]")
@@ -94,8 +95,14 @@ def test_it_can_be_read_without_scripts(static_visits: Visits, kind: str):
     for role in ("banner", "main", "contentinfo", "search"):
         expect(page.get_by_role(role)).to_have_count(1)
     expect(page.get_by_role("navigation", name="Site")).to_have_count(1)
-    parts = page.locator("main h1, main h2, #prompt, main pre.snippet")
-    expect(parts.locator("visible=true")).to_have_count(parts.count())
+    parts = page.locator("main :is(h1, h2, h3, #prompt, pre.snippet):not([hidden] *, details *)")
+    for choice in page.get_by_role("radio").all():
+        choice.check()
+    # Of what one chooses between, each group shows one.
+    hidden = page.locator(".choice-of :is(h3, pre.snippet)").locator("visible=false")
+    assert parts.locator("visible=true").count() + hidden.count() == parts.count()
+    groups = page.locator(".tabs").count()
+    expect(page.locator(".choice-of").locator("visible=true")).to_have_count(groups)
     # What does nothing is not shown.
     expect(page.locator("button:visible")).to_have_count(0)
     expect(

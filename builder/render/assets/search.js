@@ -280,7 +280,7 @@ function card(repo) {
 
 /** A description that nobody wrote is how the text begins, which says little of JSON or markup. */
 function aboutOf(description) {
-  if (/^[{[]\s*["'{[]/.test(description)) return "JSON prompt.";
+  if (/^(?:\{\s*["']|\[\s*(?:["'[]|\{(?!\{)))/.test(description)) return "JSON prompt.";
   return /^<[a-z!/]/i.test(description) ? "HTML or XML prompt." : description;
 }
 

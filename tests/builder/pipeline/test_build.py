@@ -620,6 +620,7 @@ BREAKS = {
     "record": lambda root: Path(root, "ann/review/1.1.0.json").write_text("{"),
     "no text": lambda root: Path(root, "ann/review/1.1.0.md").unlink(),
     "profile": lambda root: Path(root, "ann/owner.json").write_text("{}"),
+    "home": lambda root: Path(root, "home.md").write_bytes(b"\xff"),
     "link": lambda root: Path(root, "ann/link").symlink_to(root),
     "owner name": lambda root: Path(root, "Bad").mkdir(),
     "not utf-8": lambda root: write_version(root, "ann", "review", "1.2.0", b"\xff"),
@@ -640,6 +641,28 @@ def test_with_a_fault_in_the_content_the_site_stays_as_it_was(small, tmp_path, b
     shutil.rmtree(small.content)
     (tmp_path / "sound").rename(small.content)
     assert build_files(small) == before
+
+
+def test_the_operator_s_words_stand_on_the_home_page(small):
+    def home() -> str:
+        return build_files(small)["index.html"].decode()
+
+    words = Path(small.content, "home.md")
+    without = home()
+    assert "<h1>Hub</h1>" in without
+    words.write_text("# Ours\n\nFor *us*.\n\nMore <b>words</b>.\n")
+    told = home()
+    assert "<h1>Ours</h1>" in told and 'class="lead">For <em>us</em>.</p>' in told
+    assert "<p>More &lt;b&gt;words&lt;/b&gt;.</p>" in told
+    words.write_text("Only this.")
+    assert "<h1>Hub</h1>" in home()
+    assert "Only this." in home()
+    # It waits for a build that looks at everything, as all that nobody named.
+    words.write_text("Other words.")
+    build(small, changed=[("ann", "review")], index=False)
+    assert b"Other" not in read_tree(small.out)["index.html"]
+    words.unlink()
+    assert home() == without
 
 
 def test_a_fault_in_one_repo_does_not_change_what_others_show_in_lists(small):

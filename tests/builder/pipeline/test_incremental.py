@@ -45,7 +45,7 @@ from tests.support.depth import some_of
 
 PAGE_SIZE = 2
 LIST_PAGES_MAX = 3
-HOME_ROWS = 2
+HOME_CARDS = 2
 HOME_TAGS = 1
 URLS_PER_PART_MAX = 10
 
@@ -172,6 +172,16 @@ class Builds(RuleBasedStateMachine):
     def edit_profile(self, owner, name, hour):
         write_owner(self.root, owner, name=name, joined_at=moment(hour))
         self.is_hint_complete &= any(owner == touched for touched, _ in self.touched)
+
+    @rule(text=st.sampled_from(["", "# Ours\n\nAll of it.\n", "Other"]))
+    def edit_home(self, text):
+        (self.root / "home.md").write_text(text)
+        self.is_hint_complete = False
+
+    @rule()
+    def remove_home(self):
+        (self.root / "home.md").unlink(missing_ok=True)
+        self.is_hint_complete = False
 
     @rule(owner=owners)
     def remove_profile(self, owner):
@@ -507,7 +517,7 @@ class IndexedBuilds(Builds):
 @pytest.fixture
 def small_pages(monkeypatch) -> None:
     """Lists with several pages from few repos, in every module that has the numbers by name."""
-    sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_ROWS": HOME_ROWS, "HOME_TAGS": HOME_TAGS}
+    sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_CARDS": HOME_CARDS, "HOME_TAGS": HOME_TAGS}
     sizes |= {"URLS_PER_PART_MAX": URLS_PER_PART_MAX, "LIST_PAGES_MAX": LIST_PAGES_MAX}
     for module in [module for name, module in sys.modules.items() if name.startswith("builder.")]:
         for name in sizes.keys() & vars(module).keys():

@@ -143,7 +143,7 @@ def test_the_page_can_be_found_through(html: str, page: ApiPage) -> None:
 
 def test_the_page_shows_it(html: str, page: ApiPage) -> None:
     for operation in page.operations:
-        assert f"<b>{operation.method}</b> {operation.url}</code>" in html
+        assert f'<b class="verb">{operation.method}</b> {operation.url}</code>' in html
     for code in STATUS:
         assert f"<code>{code}</code>" in html
     # Code between backticks is marked up, none is left over.

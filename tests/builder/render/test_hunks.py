@@ -244,13 +244,13 @@ def test_the_page_of_a_version_says_what_changed(empty):
 def test_a_page_without_changes_in_the_text_says_so(empty):
     html = version_page(empty, "Same.\n", "Same.\n")
     assert 'class="changes"' not in html
-    assert "The text is the same" in html
+    assert "The text is unchanged" in html
 
 
 def test_a_page_of_too_many_changes_says_how_many_are_left_out(empty):
     html = version_page(empty, "a\n" * 3_000, "b\n" * 3_000)
     assert Table(html).rows[-1][:2] == (
-        "gap", ["5000 more lines changed; the unified diff has them all"]
+        "gap", ["5000 more lines changed; see the unified diff"]
     )  # fmt: skip
 
 

@@ -1,6 +1,8 @@
 """The shell client as the build releases it: whole, verifiable, and for the site it is from."""
 
 import hashlib
+import html
+import re
 import shutil
 import subprocess
 import sys
@@ -60,11 +62,10 @@ def test_a_changed_client_is_released(small: Settings, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_the_snippet_of_the_home_page_installs_it(live: Server, tmp_path: Path) -> None:
-    page = live.get("/").text
-    _, _, rest = page.partition('<pre class="snippet">\n')
-    snippet = rest.partition("</pre>")[0].replace("&amp;", "&")
-    assert "sha256sum -c" in snippet
+def test_the_snippet_of_the_connect_page_installs_it(live: Server, tmp_path: Path) -> None:
+    page = live.get("/connect").text
+    snippets = re.findall('<pre class="snippet">\n(.*?)</pre>', page, re.DOTALL)
+    (snippet,) = [html.unescape(one) for one in snippets if "sha256sum -c" in one]
     done = subprocess.run(
         ["sh", "-euc", snippet], cwd=tmp_path, capture_output=True, text=True,
         env=clean_environment(),

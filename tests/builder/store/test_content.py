@@ -10,10 +10,12 @@ from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
 from builder.store import content
 from builder.store.content import (
+    HOME_BYTES_MAX,
     check,
     list_owners,
     list_repos,
     list_versions,
+    read_home,
     read_owner,
     read_version,
 )
@@ -161,6 +163,28 @@ def test_a_link_for_a_profile(root, tmp_path_factory):
     (root / "ann/owner.json").symlink_to(outside)
     assert list(faults_of(read_owner, str(root), "ann")) == ["ann/owner.json"]
     assert "ann/owner.json" in checked(root)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: path.write_bytes(b"\xff"),
+        lambda path: path.write_text("x" * (HOME_BYTES_MAX + 1)),
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("ann/owner.json"),
+    ],
+)
+def test_words_of_the_operator_that_cannot_be_read(root, write):
+    assert read_home(str(root)) == ""
+    write(root / "home.md")
+    assert list(faults_of(read_home, str(root))) == ["home.md"]
+    assert "home.md" in checked(root)
+
+
+def test_words_of_the_operator(root):
+    (root / "home.md").write_text("字" * (HOME_BYTES_MAX // 3))
+    assert read_home(str(root)) == "字" * (HOME_BYTES_MAX // 3)
+    assert checked(root) == {}
 
 
 def test_a_folder_for_a_file(root):
