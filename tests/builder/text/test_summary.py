@@ -28,8 +28,8 @@ def of(body: str) -> str:
          f"{LONG} And then a second one that says a little more."),
         ("Short one. " + "many words " * 40,
          "Short one. " + ("many words " * 40)[:165].rstrip() + "…"),
-        ("古池や。蛙飛びこむ。水の音", "古池や。 蛙飛びこむ。 水の音"),
-        ('{"task": "Draw a map of the city.", "style": "ink"}', "JSON prompt: Draw a map of the city."),
+        ("古池や。蛙飛びこむ。水の音", "古池や。蛙飛びこむ。水の音"),
+        ('{"task": "Draw a city map.", "style": "ink"}', "JSON prompt: Draw a city map."),
         ('{"a": 1, "b": [], "c": null, "d": {}, "e": 2, "f": 3, "g": 4}',
          "JSON prompt with the fields a, b, c, d, e and 2 more."),
         ('{"prompt": {"goal": "Draw all the maps."}}', "JSON prompt: Draw all the maps."),
@@ -42,6 +42,7 @@ def of(body: str) -> str:
         ("<!-- Version 2 -->\nDraw a map.", "Draw a map."),
         ("<p></p>", "HTML prompt."),
         ("{{what}} is to be drawn.", "{{what}} is to be drawn."),
+        ("[{{what}}] is to be drawn.", "[{{what}}] is to be drawn."),
         ("\u202eDraw\x01 it.", "Draw it."),
     ],
 )  # fmt: skip
@@ -62,7 +63,7 @@ def test_there_is_always_something_where_there_is_a_description() -> None:
 @given(st.text() | st.text('{}[]":,<>!-/ab.\n#*`', max_size=300))
 def test_any_text(body: str) -> None:
     told = of(body)
-    assert len(told) <= SUMMARY_CHARS_MAX + len("JSON prompt with the fields ") or "JSON" in told
+    assert len(told) <= SUMMARY_CHARS_MAX + len("JSON prompt: ")
     assert told.isprintable()
     assert "\n" not in told
 
