@@ -244,7 +244,9 @@ def test_hostile_text_stays_text_on_every_page(empty):
         )  # fmt: skip
     for file, data in build_files(empty).items():
         if file.endswith(".html"):
-            assert b"<script>" not in data and b"alert(1)<" not in data and b"<img src=x" not in data
+            assert (
+                b"<script>" not in data and b"alert(1)<" not in data and b"<img src=x" not in data
+            )
             assert b"\"'>" not in data
 
 

@@ -172,8 +172,8 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     assert cookie_of(visitor)[:43] != before[:43], "the secret is a new one"
 
     page = visitor.get("/account/security")
-    assert f"{hub.issuer} knows you as lena, since" in page.words
-    assert "You have none, so you cannot sign in with one." in page.words
+    assert f"Connected to {hub.issuer} as lena, since" in page.words
+    assert "You have not set a password, so you cannot sign in with one." in page.words
     visitor.submit("/account/logout")
     assert visitor.owner is None
     # The provider still knows who it is, and asks no more.
@@ -188,14 +188,14 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
 def test_connect_then_sign_in_then_remove(hub: Server) -> None:
     visitor = join(hub, "nora-dahl")
     page = visitor.get("/account/security")
-    assert f"Nothing is connected. Connect {NAME}" in page.words
+    assert f"No other account is connected. Connect {NAME}" in page.words
     page = visitor.submit("/openid/connect")
-    assert f"On to {NAME}" in page.words
+    assert f"Continue to {NAME}" in page.words
     visitor.follow()
     page = visitor.sign_in_there("nora")
     assert page.path == "/account/security"
     assert f"From now on you can sign in with {NAME}, too." in page.words
-    assert f"{hub.issuer} knows you as nora, since" in page.words
+    assert f"Connected to {hub.issuer} as nora, since" in page.words
 
     another = come(hub)
     another.get(START)
@@ -205,7 +205,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
     another.get("/account/security")
     page = another.submit("/openid/remove")
     assert f"nobody signs in here with {hub.issuer} as you" in page.words
-    assert f"Nothing is connected. Connect {NAME}" in page.words
+    assert f"No other account is connected. Connect {NAME}" in page.words
     third = come(hub)
     third.get(START)
     assert third.sign_in_there("nora").status == 403
@@ -239,7 +239,7 @@ def test_an_unknown_identity_is_told_what_to_do(hub: Server, closed_hub: Server)
     page = visitor.sign_in_there("nobody-yet")
     assert (page.status, visitor.owner) == (403, None)
     assert "sign in with your password" in page.words
-    assert "You have neither: sign up" in page.words
+    assert "Otherwise sign up" in page.words
 
 
 def test_the_only_way_in_is_not_removed(hub: Server) -> None:
@@ -333,7 +333,7 @@ def test_somebody_else_s_answer_signs_nobody_in(hub: Server) -> None:
     # Nor does it connect the attacker's identity to an account.
     member = join(hub, "unsuspecting")
     assert member.go(answer).status == 400
-    assert "Nothing is connected" in member.get("/account/security").words
+    assert "No other account is connected" in member.get("/account/security").words
 
 
 def test_an_answer_is_good_once(hub: Server) -> None:
@@ -397,7 +397,7 @@ def test_a_form_of_another_site_connects_nothing(hub: Server) -> None:
     for path in ("/openid/connect", "/openid/remove", "/openid/signup", "/openid/invitation"):
         assert visitor.post(f"/account{path}", []).status == 400
         assert visitor.get(f"/account{path}").status == 405
-    assert "Nothing is connected" in visitor.get("/account/security").words
+    assert "No other account is connected" in visitor.get("/account/security").words
     visitor.submit("/account/logout")
     visitor.get("/account/login")
     assert visitor.post("/account/openid/connect", visitor.csrf()).path == "/account/login"
@@ -487,7 +487,7 @@ def test_a_hub_without_sign_up_has_none_elsewhere(fake: FakeProvider, closed_hub
     fake.say(nonce, sub="a-stranger")
     page = visitor.get(f"{BACK}?state={state}&code=a-code")
     assert page.status == 403
-    assert "ask whoever runs this hub for an invitation" in page.words
+    assert "ask the operator of this hub for an invitation" in page.words
     assert "sign up" not in page.words
     # Nor with a cookie that says so.
     visitor = forge(closed_hub, {"begun": ["a-state", nonce, "a"], "to": "signup", "given": "bert"})

@@ -99,7 +99,7 @@ def show(
     page = add(owner, project=project, **fields)
     assert (page.status, page.path) == (200, PUBLISHERS)
     assert f"{project} is trusted" in page.words
-    assert "fixed by the first job" in page.words and "Last use never" in page.words
+    assert "set by the first job" in page.words and "Last use never" in page.words
     return ShownProject(folder, people, owner.handle, project, workflow_of(page))
 
 
@@ -267,7 +267,9 @@ def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) 
     add(owner, project=project)
     page = owner.submit("/remove")
     assert page.path == PUBLISHERS and f"{project} is trusted no more" in page.words
-    assert "You have none." in page.words and not publishers_of(people, owner.handle)
+    assert "You have no trusted publisher yet." in page.words and not publishers_of(
+        people, owner.handle
+    )
 
 
 def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
@@ -337,11 +339,11 @@ def test_a_repo_that_takes_nothing_else(people: People, owner: Visitor) -> None:
     assert (
         page.path == PUBLISHERS and "takes publications from trusted publishers only" in page.words
     )
-    assert "nobody can publish to it" in page.words
+    assert "Nobody can publish to it" in page.words
     assert people.publish(token, owner.handle, "review").status_code == 403
     assert people.publish(token, owner.handle, "other").status_code == 201
     page = add(owner, repo="review")
-    assert "nobody can publish to it" not in page.words
+    assert "Nobody can publish to it" not in page.words
     row = f"{owner.handle}/review trusted publishers only"
     assert row in page.words
     # Its button takes it back.
@@ -354,8 +356,8 @@ def test_a_repo_that_takes_nothing_else(people: People, owner: Visitor) -> None:
 def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
     set_only(owner, f"{owner.handle}/to-come", "only")
     assert f"{owner.handle}/to-come trusted publishers only" in owner.page.words
-    assert "nobody can publish to it" in owner.page.words
-    assert "nobody can publish to it" not in add(owner, repo="").words
+    assert "Nobody can publish to it" in owner.page.words
+    assert "Nobody can publish to it" not in add(owner, repo="").words
 
 
 @pytest.mark.parametrize(
@@ -383,7 +385,7 @@ def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) ->
     with Database(people.settings.state) as database:
         TrustedPublishers(database).add(owner.handle, "", gone, "acme/prompts", "")
     page = owner.get(PUBLISHERS)
-    assert page.status == 200 and "does not believe its provider any more" in page.words
+    assert page.status == 200 and "no longer trusts this provider" in page.words
     assert "<details" not in page.html
     assert "is trusted no more" in owner.submit("/remove").words
 
@@ -394,7 +396,7 @@ def test_a_fault_in_the_content_does_not_stop_the_page(people: People, owner: Vi
     (folder / "Not A Name").mkdir()
     try:
         page = add(owner, repo="review")
-        assert page.status == 200 and "cannot be listed at the moment" in page.words
+        assert page.status == 200 and "cannot be listed because" in page.words
         assert f"{owner.handle}/review trusted publishers and tokens" in page.words
     finally:
         (folder / "Not A Name").rmdir()
