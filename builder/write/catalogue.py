@@ -10,7 +10,8 @@ from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
 
-TOP_TAGS = 10
+# Fewer are found at a glance.
+TAGS_BY_LETTER_MIN = 25
 
 
 def write_tags(state: State, site: Site, pages: Pages) -> None:
@@ -19,7 +20,7 @@ def write_tags(state: State, site: Site, pages: Pages) -> None:
     site.write_fixed("tags", envelopes.whole_list([json_bytes(tag) for tag in tags]))
     by_name = sorted(tags, key=lambda tag: tag.name)
     letters = [(letter, [*group]) for letter, group in groupby(by_name, lambda tag: tag.name[0])]
-    page = pages.render("tags.html", letters=letters, top=tags[:TOP_TAGS], count=len(tags))
+    page = pages.render("tags.html", tags=tags, letters=letters, by_letter_from=TAGS_BY_LETTER_MIN)
     site.write_fixed("tags_page", page)
 
 

@@ -42,6 +42,39 @@ def test_through_lists_to_a_prompt_and_its_versions(start: Page):
     follow(page, "SQL query review", f"/{SQL_REVIEW}")
 
 
+@pytest.mark.parametrize(
+    "path, current",
+    [
+        ("/", "Hub"), ("/new/2", "Prompts"), (f"/{SQL_REVIEW}", "Prompts"),
+        (f"/{SQL_REVIEW}/1.0.0", "Prompts"), ("/mara-okafor", "Prompts"), ("/tags", "Tags"),
+        ("/tags/sql", "Tags"), ("/connect", "Connect"), ("/docs", "API"),
+        ("/account/login", "Account"), ("/search", None), ("/no-such-owner", None),
+    ],
+)  # fmt: skip
+def test_the_header_marks_where_one_is(visits: Visits, path: str, current: str | None):
+    page = visits.open(path)
+    marked = page.get_by_role("banner").locator("[aria-current]")
+    assert marked.all_inner_texts() == ([current] if current else [])
+
+
+def test_the_home_page_has_one_list_with_tabs(start: Page):
+    page = start
+    expect(page.locator("main .cards")).to_have_count(1)
+    expect(page.locator("main .card")).to_have_count(12)
+    expect(page.locator("main .tags").first.locator("[data-count]")).to_have_count(10)
+    tabs = page.get_by_role("navigation", name="Order").get_by_role("link")
+    assert tabs.all_inner_texts() == ["Top", "Trending", "New"]
+    expect(tabs.first).to_have_attribute("aria-current", "true")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("main .card").first.locator(".meta")).to_be_in_viewport()
+    follow(page, "Trending", "/trending", within="nav[aria-label=Order]")
+
+
+def test_an_address_that_is_nearly_right_finds_its_prompt(visits: Visits):
+    page = visits.open(f"/{SQL_REVIEW[:-1]}")
+    expect(page.locator("#similar .card").first).to_contain_text("SQL query review")
+
+
 def test_from_version_to_version(start: Page):
     page = start
     page.goto(page.url.rstrip("/") + f"/{MEETING_NOTES}/2.0.0")
