@@ -77,6 +77,7 @@ class Pages:
             base_url=settings.base_url,
             queries=settings.queries,
             account_url=root + ACCOUNT_URL,
+            connect_url=url("connect"),
             mcp_url=mcp_url(settings),
             root=root,
             url=url,
@@ -92,7 +93,8 @@ class Pages:
         self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
-        # The same on every page of a section, so rendered once.
+        # The same on every page, or every one of a section, so rendered once.
+        self._environment.globals["opening"] = Markup(self.render("opening.html").decode())
         self._environment.globals["footer"] = Markup(self.render("footer.html").decode())
         sections = _sections(settings, url, list_url)
         self._environment.globals["headers"] = {
