@@ -65,12 +65,17 @@ def head_of(pages: Pages, **values: Any) -> Head:
     return Head(pages._environment.from_string(TEMPLATE).render(values=values))
 
 
+def test_every_page_names_its_site(pages):
+    head = Head(pages._environment.from_string("{% extends 'base.html' %}").render())
+    assert head.meta["og:site_name"] == "A <Hub>"
+    assert head.meta["twitter:card"] == "summary"
+
+
 def test_a_page_is_described(pages):
     head = head_of(pages, kind="article", feeds=[("New & more", f"{BASE_URL}/feed.xml")])
     assert head.meta == {
         "description": "Words.", "og:description": "Words.", "og:title": "A title",
-        "og:type": "article", "og:url": f"{BASE_URL}/a", "og:site_name": "A <Hub>",
-        "twitter:card": "summary",
+        "og:type": "article", "og:url": f"{BASE_URL}/a",
     }  # fmt: skip
     assert head.hrefs("canonical") == [f"{BASE_URL}/a"]
     (feed,) = [link for link in head.links if link["rel"] == "alternate"]
