@@ -15,7 +15,7 @@ endef
 # With this set, each of the hundreds of processes that tests start would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
 .PHONY: serve test test-all lint lock bench clean
 

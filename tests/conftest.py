@@ -16,8 +16,6 @@ from builder.model.settings import Settings
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
-TESTS = Path(__file__).parent
-
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("repeat", derandomize=True, database=None, max_examples=30, **_common)
@@ -32,25 +30,11 @@ def installed_tools() -> None:
     """
 
 
-# Folders whose files share what takes long to start: hosts, or a browser and the sites it visits.
-TOGETHER = ("conformance", "site")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs tools, and what one process is to run: a file, or a folder of TOGETHER, which
-    are the longest and so begin first.
-    """
     for item in items:
         if "installed_tools" in getattr(item, "fixturenames", ()):
             item.add_marker("tools")
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
-    items.sort(key=lambda item: _group_of(item) not in TOGETHER)
-
-
-def _group_of(item: pytest.Item) -> str:
-    path = item.path.relative_to(TESTS)
-    return path.parts[0] if path.parts[0] in TOGETHER else path.with_suffix("").as_posix()
 
 
 # A third of the time in which tests are collected would be searches for garbage, with little found.
