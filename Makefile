@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: serve test test-all lint lock bench clean
+.PHONY: serve test test-all tests/conformance tests/site tests/others lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
@@ -29,10 +29,17 @@ test: $(VENV)/.test
 	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools'
 
 # All the rest: what needs programs, which are installed first, and for which this may ask for root;
-# and the other cases of the long proofs. With one process more: much of it waits for programs.
+# and the other cases of the long proofs. With two processes more: much of it waits for programs.
 test-all: test
 	sh tests/install-tools
-	TEST_DEPTH=rest $(PYTEST) -n 4 -m 'tools or long'
+	$(MAKE) --jobs --output-sync tests/conformance tests/site tests/others
+
+# These folders share hosts, or a browser and sites, whose start takes long: each has one process.
+tests/conformance tests/site:
+	TEST_DEPTH=rest $(BIN)/pytest -m 'tools or long' $@
+
+tests/others:
+	TEST_DEPTH=rest $(PYTEST) -n 3 -m 'tools or long' --ignore tests/conformance --ignore tests/site
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
