@@ -217,7 +217,7 @@ def test_pages_say_how_many(small: Settings, number: int, text: str) -> None:
     count(small, {"bob/sql": number})
     build_files(small)
     for file in ("bob.html", "bob/sql.html", "top.html", "index.html"):
-        assert f" · {text}</p>" in Path(small.out, file).read_text()
+        assert f"<span>{text}</span>" in Path(small.out, file).read_text()
 
 
 def test_what_new_pulls_touch(small: Settings) -> None:
