@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder.hosts.rules import (
-    ACCOUNT_UNAVAILABLE,
     LIST_DEFAULTS,
     TEXT_MEDIA,
     HostedSite,
@@ -136,6 +135,7 @@ def _reads(base: str) -> dict[str, object]:
     return {
         "rows": list(_rows(base)),
         "not_found_file": f"/{BY_NAME['not_found_page'].file}",
+        "unavailable_file": f"/{BY_NAME['unavailable_page'].file}",
         "missing": [
             (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.reasons(route))
             for route in ROUTES
@@ -170,7 +170,6 @@ def _service(base: str) -> dict[str, object]:
         "publish": re.escape(base) + PUBLISH_PATTERN,
         "trusted_url": base + TRUSTED_URL,
         "account": re.escape(base) + ACCOUNT_PATTERN,
-        "account_unavailable": f"`{ACCOUNT_UNAVAILABLE}`",
     }
 
 

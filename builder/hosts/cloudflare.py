@@ -4,7 +4,7 @@ import ipaddress
 import json
 from urllib.parse import urlsplit
 
-from builder.hosts.rules import ACCOUNT_UNAVAILABLE, MESSAGES, NO_QUERIES, HostedSite, rules
+from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
 from builder.model.errors import STATUS, OperatorError
@@ -83,7 +83,6 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
         "NO_QUERIES": NO_QUERIES,
-        "ACCOUNT_UNAVAILABLE": ACCOUNT_UNAVAILABLE,
     }
 
 

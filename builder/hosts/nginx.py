@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
-    ACCOUNT_UNAVAILABLE,
     BAD_REQUEST,
     LIST_DEFAULTS,
     NO_QUERIES,
@@ -119,9 +118,9 @@ def _reads(site: HostedSite) -> dict[str, object]:
     base = site.base_path
     places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
     # Those with a query, and the one that is a folder's.
-    lists, raw, home = [
+    lists, raw, home, not_found, unavailable = [
         next(place for place in places if place.route.name == name)
-        for name in ("repos", "raw", "home")
+        for name in ("repos", "raw", "home", "not_found_page", "unavailable_page")
     ]
     plain = [place for place in places if place not in (lists, raw, home)]
     # A file's own path has no query.
@@ -130,7 +129,8 @@ def _reads(site: HostedSite) -> dict[str, object]:
         "home": dict.fromkeys((f"{base}/", base or "/")),
         "lists": lists,
         "raw": raw._replace(where=raw.where.replace(_TEXT, "")),
-        "not_found_page": next(place for place in places if place.route.name == "not_found_page"),
+        "not_found_page": not_found,
+        "unavailable_page": unavailable,
         # They exclude each other; what is read most is looked for first.
         "api": sorted(
             (place for place in plain if place.route.is_api),
@@ -188,6 +188,13 @@ def _header_values(limit: int) -> dict[str, object]:
         "api_headers": [*common, *_policy(limit)],
         "page_headers": [*common, *((header, variable) for header, variable, _ in safety)],
         "preflight_headers": [*common, *_headers(answer_headers.PREFLIGHT)],
+        # Of the account settings: for no other site. Those of pages are empty for a text.
+        "account_headers": [
+            ("Cache-Control", "$cache"),
+            *_headers(answer_headers.SAFETY),
+            *((header, variable) for header, variable, _ in safety),
+        ],
+        "retry_headers": [_RETRY],
         "gzip_types": TEXT_MEDIA,
         "gzip_bytes_min": answer_headers.GZIP_BYTES_MIN,
     }
@@ -200,7 +207,7 @@ def _limits_and_errors(limit: int) -> dict[str, object]:
         "clients": _CLIENTS,
         "status": STATUS,
         "errors": _errors(limit),
-        "account_errors": _account_errors(),
+        "account_too_large": ACCOUNT_TOO_LARGE,
     }
 
 
@@ -250,13 +257,6 @@ def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]
             ("RateLimit", _text(answer_headers.exhausted(wait_seconds))),
         ]
         yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
-
-
-def _account_errors() -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
-    """The same for the account settings, as texts: they are for people, and for no other site."""
-    common = [("Cache-Control", "$cache"), *_headers(answer_headers.SAFETY)]
-    yield "account_too_large", "content_too_large", common, ACCOUNT_TOO_LARGE
-    yield "account_unavailable", "unavailable", [*common, _RETRY], ACCOUNT_UNAVAILABLE
 
 
 def _common_headers() -> list[tuple[str, str]]:

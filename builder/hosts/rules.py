@@ -52,10 +52,7 @@ MESSAGES = {
 
 
 # To people, as plain text.
-ACCOUNT_UNAVAILABLE = (
-    "The account settings cannot be reached just now; reading goes on. Try again in a moment."
-)
-ACCOUNT_TOO_LARGE = "That is more than the account settings take. Go back and send less."
+ACCOUNT_TOO_LARGE = "The form is too large. Go back and send less."
 # Of what cannot be read as a request at all.
 BAD_REQUEST = "This is no valid HTTP, or its address or headers are too long."
 # Asking again would give the same answer, so this is no 503.

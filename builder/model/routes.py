@@ -199,6 +199,8 @@ _ROWS = (
     Route("search_page", "/search", "search.html", HTML, "list", "site"),
     Route("api_page", "/docs", "docs.html", HTML, "list", "site"),
     Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
+    # What a host sends for the account settings while their service is down.
+    Route("unavailable_page", "/503", "503.html", HTML, "none", "site"),
     Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
     Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
     Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),

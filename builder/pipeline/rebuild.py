@@ -144,16 +144,18 @@ class Rebuilder:
     def health(self) -> dict[str, Any]:
         """How the builds are doing, for people and monitors: no path, no text of a prompt.
 
-        ``status`` is ``ok``, ``behind`` (lists do not have all that is published) or
-        ``failing`` (the last build did not succeed; it is tried again). ``serial`` is what the
-        lists have; ``lag_seconds`` is the age of the oldest change that they do not have. Times
-        are RFC 3339, durations seconds.
+        ``status`` is ``ok``, ``behind`` (lists do not have all that is published), ``building``
+        (there is no site yet: the first build is under way) or ``failing`` (the last build did not
+        succeed; it is tried again). ``serial`` is what the lists have, None where there is no
+        site; ``lag_seconds`` is the age of the oldest change that they do not have. Times are
+        RFC 3339, durations seconds.
         """
         with self._changed:
             lag = time.monotonic() - self._behind_since if self._behind_since else 0.0
+            serial = self._read_serial()
             return {
-                "status": "failing" if self._last_error else "behind" if lag else "ok",
-                "serial": self._read_serial(),
+                "status": _status(bool(self._last_error), serial is not None, bool(lag)),
+                "serial": serial,
                 "lag_seconds": round(lag, 3),
                 "waiting": len(self._next.repos),
                 "last_build": self._last_build,
@@ -264,6 +266,14 @@ class Rebuilder:
                 "at": format_time(datetime.now(UTC)),
                 "message": _public_message(error),
             }
+
+
+def _status(is_failing: bool, has_site: bool, is_behind: bool) -> str:
+    if is_failing:
+        return "failing"
+    if not has_site:
+        return "building"
+    return "behind" if is_behind else "ok"
 
 
 def _public_message(error: Exception) -> str:

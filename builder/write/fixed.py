@@ -30,6 +30,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("connect", page)
     site.write_fixed("search_page", pages.render("search.html"))
     site.write_fixed("not_found_page", pages.render("404.html"))
+    site.write_fixed("unavailable_page", pages.render("503.html"))
     for route in _ASSET_ROUTES:
         name = os.path.basename(BY_NAME[route].file)
         with open(os.path.join(ASSETS, name), "rb") as file:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from builder.hosts.rules import ACCOUNT_TOO_LARGE, ACCOUNT_UNAVAILABLE, HostedSite
+from builder.hosts.rules import ACCOUNT_TOO_LARGE, HostedSite
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
 from builder.pipeline.build import build
@@ -325,17 +325,33 @@ def test_a_browser_may_ask_for_the_exchange(ask: Asker):
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "DELETE"])
-def test_people_are_told_to_come_back(down: Asker, method: str):
+def test_people_get_a_page_of_the_site(down: Asker, place: Place, method: str):
+    page = Path(place.sites[BASE_URLS[down.name]].out, "503.html").read_bytes()
+    assert b"Your account is temporarily unavailable" in page and b"Try again in a minute" in page
     for target in ("/account", "/account/login?next=%2f", "/account/a/b%0a"):
         answer = down(target, method, b"a=b" if method == "POST" else None)
         assert answer.status == 503
-        assert answer.body.decode() == ("" if method == "HEAD" else ACCOUNT_UNAVAILABLE)
-        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
-        assert answer.headers["Retry-After"] == "5"
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert "Access-Control-Allow-Origin" not in answer.headers
+        assert answer.body == (b"" if method == "HEAD" else page)
+        check_unavailable(answer)
     assert down("/").status == 200
+
+
+def check_unavailable(answer: Answer) -> None:
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.headers["Retry-After"] == "5"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_no_condition_and_no_range_makes_less_of_that_page(down: Asker):
+    page = down("/account").body
+    asked = {"If_None_Match": "*", "If_Modified_Since": "Fri, 01 Jan 2100 00:00:00 GMT"}
+    for headers in (asked, {"Range": "bytes=0-9"}, {"If_Match": '"x"'}):
+        answer = down("/account", **headers)
+        assert (answer.status, answer.body) == (503, page)
+        check_unavailable(answer)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -351,7 +367,7 @@ def test_jobs_are_told_to_come_back(down: Asker, method: str):
 def test_what_a_tunnel_says_before_the_worker_is_no_page_of_the_service(ask: Asker, status: int):
     answer = ask(f"/account/x?status={status}")
     if ask.name == "worker":
-        assert (answer.status, answer.body.decode()) == (503, ACCOUNT_UNAVAILABLE)
+        assert answer.status == 503 and b"temporarily unavailable" in answer.body
         assert "Set-Cookie" not in answer.headers
     else:
         assert answer.status == status

@@ -1,17 +1,20 @@
 """Search as you type: by keyboard, with an address to share, on hosts that can and that cannot."""
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from builder.hosts.rules import HostedSite
 from builder.model.routes import PAGE_SIZE
+from tests.conformance.nginx import started_nginx
 from tests.site.browser import Visits
 from tests.site.catalogue import ECHOES, MARKUP, SQL_REVIEW
-from tests.site.conftest import BASE_PATH
+from tests.site.conftest import BASE_PATH, Tabs
 from tests.support.searches import CASES, LINES
-from tests.support.servers import Server
+from tests.support.servers import Server, free_port
 
 PARTLY = re.compile("titles")
 
@@ -257,6 +260,27 @@ def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
     page.locator("#more").click()
     expect(page.locator("#found > li")).to_have_count(ECHOES)
     assert len(set(titles(page))) == ECHOES
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_the_catalogue_stands_in_while_the_service_is_down(
+    hub: Server, tabs: Tabs, tmp_path: Path
+):
+    closed = f"127.0.0.1:{free_port()}"
+    site = HostedSite(
+        hub.settings.out, str(tmp_path), listen=f"127.0.0.1:{free_port()}", upstream=closed
+    )
+    with started_nginx(site, tmp_path) as url:
+        visits = tabs(url)
+        page = visits.open("/search?q=echo")
+        expect(page.locator("#told")).to_contain_text(f"{ECHOES} prompts for “echo”")
+        expect(page.locator("#told")).to_contain_text(PARTLY)
+        page.locator("#more").click()
+        expect(page.locator("#found > li")).to_have_count(ECHOES)
+        assert len(set(titles(page))) == ECHOES
+        # The host was asked for the first page alone, and only the browser complains.
+        assert len(visits.faults) == 1 and "503" in visits.faults[0]
+        visits.faults.clear()
 
 
 def test_a_site_without_searches_asks_for_none(static_visits: Visits):

@@ -22,6 +22,7 @@ const hint = told?.textContent;
 
 let catalogue = null; // a promise, once it was needed
 let hostAnswers = queries !== undefined;
+let isPartly = false; // whether what is shown came from the catalogue
 let asked = 0;
 let timer = 0;
 let selected = -1;
@@ -157,20 +158,24 @@ function say(text) {
  * the API has them. */
 async function search(q, page) {
   if (!/[\p{L}\p{N}]/u.test(q)) return { repos: [], total: 0 }; // no word to search for
-  if (hostAnswers) {
+  if (hostAnswers && (page === 1 || !isPartly)) {
     const answer = await get(`/api/v1/repos?${new URLSearchParams({ q, page })}`);
     const type = answer.headers.get("content-type") ?? "";
     if (answer.ok && type.includes("json")) {
       const { data, meta } = await answer.json();
-      if (meta.q === q) return { repos: data, ...meta };
+      if (meta.q === q) {
+        isPartly = false;
+        return { repos: data, ...meta };
+      }
       hostAnswers = false; // it did not see the query
-    } else if ([400, 429, 503].includes(answer.status)) {
+    } else if ([400, 429].includes(answer.status) || (answer.status >= 500 && page > 1)) {
       const told = await answer.json().catch(() => null);
       throw new Error(told?.error?.message ?? "Search is temporarily unavailable. Try again in a moment.");
-    } else {
+    } else if (answer.status < 500) {
       hostAnswers = false;
-    }
+    } // else the service is down: the file stands in, and the next search asks again
   }
+  isPartly = true;
   catalogue ??= fetchCatalogue().catch((error) => {
     catalogue = null;
     throw error;
