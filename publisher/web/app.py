@@ -154,7 +154,12 @@ class _Service:
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
     def health(self) -> Response:
-        return _json(200, json_bytes(self._rebuilder.health()))
+        """200 where there is a site to read, even an old one; 503 before the first is built."""
+        health = self._rebuilder.health()
+        if health["serial"] is None:
+            g.headers["Retry-After"] = str(RETRY_SECONDS)
+            return _json(503, json_bytes(health))
+        return _json(200, json_bytes(health))
 
     @cached_property
     def _verify(self) -> Callable[[str], Job]:
@@ -306,7 +311,7 @@ def _begin() -> None:
 def _end(response: Response) -> Response:
     response.headers.update(g.headers)
     level = logging.ERROR if response.status_code >= 500 else logging.INFO
-    if request.endpoint == "health" and level == logging.INFO:
+    if request.endpoint == "health" and g.failure is None:
         level = logging.DEBUG  # monitors ask all the time
     log_event(
         log,

@@ -63,9 +63,11 @@ def test_without_a_site_all_get_503_at_once(small: Settings) -> None:
             assert int(answer.headers["Retry-After"]) > 0
             if method != "HEAD":
                 assert answer.json()["error"]["code"] == "unavailable"
-        health = ask("GET", f"{url}/healthz").json()
-        assert (health["status"], health["serial"]) == ("behind", None)
+        answer = ask("GET", f"{url}/healthz")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        assert (answer.json()["status"], answer.json()["serial"]) == ("building", None)
     server = Server(process, small)
+    assert server.get("/healthz").status_code == 200
     assert server.get("/api/v1/repos").json()["meta"]["total"] == 3
     assert server.get("/api/v1/repos?q=sql").status_code == 200
     assert server.get("/bob/sql").status_code == 200
@@ -80,7 +82,8 @@ def test_a_site_is_served_as_it_is_until_it_is_up_to_date(small: Settings) -> No
         repo = ask("GET", f"{url}/api/v1/repos/bob/sql").json()["data"]
         assert repo["latest_version"] == "1.0.0"
         assert ask("GET", f"{url}/api/v1/repos?q=sql").json()["meta"]["total"] == 1
-        assert ask("GET", f"{url}/healthz").json()["status"] == "behind"
+        health = ask("GET", f"{url}/healthz")
+        assert (health.status_code, health.json()["status"]) == (200, "behind")
     server = Server(process, small)
     assert server.get("/api/v1/repos/bob/sql").json()["data"]["latest_version"] == "2.0.0"
     assert server.close() == 0

@@ -1080,6 +1080,17 @@ def test_health(hub: Hub, log: io.StringIO):
     assert lines(log) == []
 
 
+def test_health_before_the_first_site(
+    hub: Hub, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+):
+    health = {"status": "building", "serial": None}
+    monkeypatch.setattr(hub.rebuilder, "health", lambda: health)
+    answer = hub.app.test_client().get("/healthz")
+    assert (answer.status_code, answer.json) == (503, health)
+    assert answer.headers["Retry-After"] == "5"
+    assert lines(log) == []
+
+
 ORIGIN = {"Origin": "https://editor.example"}
 
 
