@@ -263,9 +263,7 @@ def test_a_host_that_has_only_files(request: pytest.FixtureRequest, host: str):
 
 
 @pytest.mark.usefixtures("installed_tools")
-def test_the_catalogue_stands_in_while_the_service_is_down(
-    hub: Server, tabs: Tabs, tmp_path: Path
-):
+def test_the_catalogue_stands_in_while_the_service_is_down(hub: Server, tabs: Tabs, tmp_path: Path):
     closed = f"127.0.0.1:{free_port()}"
     site = HostedSite(
         hub.settings.out, str(tmp_path), listen=f"127.0.0.1:{free_port()}", upstream=closed

@@ -1080,9 +1080,7 @@ def test_health(hub: Hub, log: io.StringIO):
     assert lines(log) == []
 
 
-def test_health_before_the_first_site(
-    hub: Hub, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
-):
+def test_health_before_the_first_site(hub: Hub, log: io.StringIO, monkeypatch: pytest.MonkeyPatch):
     health = {"status": "building", "serial": None}
     monkeypatch.setattr(hub.rebuilder, "health", lambda: health)
     answer = hub.app.test_client().get("/healthz")
