@@ -1,12 +1,14 @@
 """``hubctl owner``: who may have repos here."""
 
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import click
 import msgspec
 
 from builder.model.errors import OperatorError
-from builder.model.settings import DEFAULT_BASE_URL
+from builder.model.routes import HEALTH_URL
+from builder.store.state import last_base_url
 from cli.options import base_url_option, state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts, format_time
@@ -15,7 +17,10 @@ from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
-from publisher.outside.private_way import is_private_way
+from publisher.outside.private_way import is_loopback, is_private_way
+
+# How long a hub on this machine may take to say how it is.
+ANSWER_SECONDS_MAX = 5
 
 
 @click.group()
@@ -40,24 +45,25 @@ def add(state: str, handle: str) -> None:
 
 @owner.command()
 @state_option
-@base_url_option()
+@base_url_option("that of the hub that runs with this state folder")
 @click.argument("handle")
 def invite(state: str, base_url: str | None, handle: str) -> None:
-    """Make a link that lets HANDLE in once, to set a password.
+    """Create a link that lets HANDLE sign in once, to set a password.
 
-    Adds HANDLE if there is no such owner. One who has a password gets in by the link too, and
-    sets a new one. It is good for a day; a new link ends the one before.
+    Adds HANDLE if there is no such owner. An owner who has a password can use the link too, and
+    sets a new one. The link is valid for a day; a new link ends the one before.
 
-    Standard output is the link and nothing else. It is shown this once: only a hash is stored.
+    Standard output is the link and nothing else. It is shown only once: only a hash is stored.
 
     \b
+      hubctl owner invite ann
       hubctl owner invite ann --base-url https://prompts.example.org
     """
-    link_base = base_url or DEFAULT_BASE_URL
+    link_base = base_url or _address_of_hub(state)
     if not is_private_way(link_base):
         raise OperatorError(
             f"Nobody can sign in at {link_base}: without https, passwords would travel in clear "
-            "text. Serve the hub over https, and give that address with --base-url."
+            "text. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
     with Database(state) as database:
@@ -67,12 +73,44 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
     until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
     password = "a new password; the old one is good until then" if has_password else "a password"
     click.echo(
-        f"This lets {handle} in, once, until {until}, to set {password}.\n"
-        f"Whoever has it can be {handle}: send it to nobody else. It is shown this once.\n"
-        "The hub has to be served when it is opened: hubctl serve."
-        + ("" if base_url else "\nIf its address is another than that, give it with --base-url."),
+        f"This link lets {handle} sign in once, until {until}, to set {password}.\n"
+        f"Anyone who has it can act as {handle}: send it to nobody else. It is shown only once.",
         err=True,
     )
+
+
+def _address_of_hub(state: str) -> str:
+    """The base URL of the hub with this state folder. Raises OperatorError where it is not known,
+    or where nothing answers at one of this machine's own.
+    """
+    base_url = last_base_url(state)
+    if base_url is None:
+        raise OperatorError(
+            f"The address of the hub is unknown: no site was built with the state folder {state}. "
+            "Start `hubctl serve` first, name the hub's own folder with --state, or pass the "
+            "address with --base-url, for example --base-url https://prompts.example.org."
+        )
+    if is_loopback(urlsplit(base_url).hostname or "") and not _is_hub(base_url):
+        raise OperatorError(
+            f"No hub answers at {base_url}, where its last build says it is, so the link would "
+            "lead nowhere. Start `hubctl serve`, or pass another address with --base-url."
+        )
+    return base_url
+
+
+def _is_hub(base_url: str) -> bool:
+    """Whether a hub answers at an address of this machine."""
+    import requests  # which takes longer to load than the other commands do
+
+    with requests.Session() as session:
+        session.trust_env = False  # no proxy leads to this machine
+        try:
+            answer = session.get(
+                base_url + HEALTH_URL, timeout=ANSWER_SECONDS_MAX, allow_redirects=False
+            )
+            return "serial" in answer.json()
+        except (requests.RequestException, TypeError):
+            return False
 
 
 @owner.command()

@@ -3,23 +3,41 @@
 import json
 import re
 import subprocess
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import requests
+from click.testing import Result
 
 from builder.model.errors import RequestError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store.state import State
 from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.database import Database
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.passwords import Passwords
 from tests.cli.test_token import TIME, folder, run  # noqa: F401
-from tests.support.servers import HUBCTL, clean_environment
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    HUBCTL,
+    clean_environment,
+    in_thread,
+    serving,
+)
 
 GOOD = "violet otter lamp 7"
+BASE_URL = "http://127.0.0.1:8000"
 
 
-def code_of(link: str, base_url: str = "http://127.0.0.1:8000") -> str:
+def invite(*args: str) -> Result:
+    """An invitation whose address is given."""
+    return run("owner", "invite", *args, "--base-url", BASE_URL)
+
+
+def code_of(link: str, base_url: str = BASE_URL) -> str:
     found = re.fullmatch(rf"{re.escape(base_url)}/account/invitation#(\S+)\n", link)
     assert found, link
     return found[1]
@@ -31,17 +49,17 @@ def accept(code: str) -> str:
 
 
 def test_a_link_and_nothing_else_on_standard_output():
-    done = run("owner", "invite", "ann")
+    done = invite("ann")
     code = code_of(done.stdout)
     assert done.exit_code == 0 and code.startswith("ann.") and code[4:] not in done.stderr
-    for told in ("lets ann in, once", "to set a password.", "hubctl serve", "--base-url"):
+    for told in ("lets ann sign in once", "to set a password.", "send it to nobody else"):
         assert told in done.stderr
     assert re.search(f"until {TIME}", done.stderr)
     assert accept(code) == "ann"
 
 
 def test_the_time_that_is_told_is_the_end():
-    done = run("owner", "invite", "ann")
+    done = invite("ann")
     with Database("var") as database:
         ((expires_at, noted_at),) = database.execute("SELECT expires_at, at FROM invitation, event")
     assert expires_at - noted_at == 86_400
@@ -55,14 +73,59 @@ def test_the_time_that_is_told_is_the_end():
 )  # fmt: skip
 def test_where_readers_find_the_site(given: str, base_url: str, monkeypatch: pytest.MonkeyPatch):
     done = run("owner", "invite", "ann", "--base-url", given)
-    assert code_of(done.stdout, base_url) and "--base-url" not in done.stderr
+    assert code_of(done.stdout, base_url)
     monkeypatch.setenv("HUB_BASE_URL", given)
     assert code_of(run("owner", "invite", "ann").stdout, base_url)
 
 
+def test_without_an_address_it_is_that_of_the_running_hub(small: Settings):
+    args = ("owner", "invite", "ann", "--state", small.state)
+    unknown = run(*args)
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert f"no site was built with the state folder {small.state}" in unknown.stderr
+    assert "--state" in unknown.stderr and "--base-url" in unknown.stderr
+    with serving(small) as server:
+        link = run(*args).stdout
+        page = requests.get(link, timeout=DEADLINE_SECONDS)
+        assert page.status_code == 200 and 'action="/account/invitation"' in page.text
+        assert code_of(link, server.url).startswith("ann.")
+    gone = run(*args)
+    assert (gone.exit_code, gone.stdout) == (1, "")
+    assert f"No hub answers at {server.url}" in gone.stderr and "hubctl serve" in gone.stderr
+
+
+def test_what_answers_there_must_be_a_hub(small: Settings):
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1")
+            self.end_headers()
+            self.wfile.write(b"1")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    url = f"http://127.0.0.1:{server.server_port}"
+    build(small._replace(base_url=url), index=False)
+    with in_thread(server):
+        done = run("owner", "invite", "ann", "--state", small.state)
+    assert (done.exit_code, done.stdout) == (1, "") and f"No hub answers at {url}" in done.stderr
+
+
+def test_without_an_address_it_is_that_of_the_last_build(small: Settings):
+    # Only readers elsewhere may be able to reach it, so it is not asked.
+    build(small._replace(base_url="https://prompts.example.org/a"), index=False)
+    done = run("owner", "invite", "ann", "--state", small.state)
+    assert code_of(done.stdout, "https://prompts.example.org/a")
+    Path(State.path_in(small.state)).write_bytes(b"no database" * 1000)
+    unknown = run("owner", "invite", "ann", "--state", small.state)
+    assert unknown.exit_code == 1 and "address of the hub is unknown" in unknown.stderr
+
+
 def test_an_owner_who_has_a_password():
-    accept(code_of(run("owner", "invite", "ann").stdout))
-    first, second = run("owner", "invite", "ann"), run("owner", "invite", "ann")
+    accept(code_of(invite("ann").stdout))
+    first, second = invite("ann"), invite("ann")
     assert "a new password; the old one is good until then" in second.stderr
     with Database("var") as database:
         assert Passwords(database).verify("ann", GOOD)
@@ -74,8 +137,8 @@ def test_an_owner_who_has_a_password():
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["api"], 1, "choose another owner name"),
-        (["Ann"], 1, "use 'ann'"),
+        (["api", "--base-url", BASE_URL], 1, "choose another owner name"),
+        (["Ann", "--base-url", BASE_URL], 1, "use 'ann'"),
         ([], 2, "HANDLE"),
         (["ann", "--base-url", "ftp://x"], 1, "cannot be a base URL"),
     ],
@@ -88,9 +151,9 @@ def test_refusals(args: list[str], status: int, told: str):
 
 def test_how_owners_sign_in():
     run("owner", "add", "nobody")
-    run("owner", "invite", "eve")
-    accept(code_of(run("owner", "invite", "ann").stdout))
-    run("owner", "invite", "ann")
+    invite("eve")
+    accept(code_of(invite("ann").stdout))
+    invite("ann")
     with Database("var") as database:
         Accounts(database).add_owner("bob")
         Identities(database).add("bob", "https://id.example.org", "1", address="")
@@ -106,7 +169,7 @@ def test_how_owners_sign_in():
 
 def test_the_real_command(folder: Path):  # noqa: F811
     done = subprocess.run(
-        [HUBCTL, "owner", "invite", "ann", "--state", "elsewhere"],
+        [HUBCTL, "owner", "invite", "ann", "--state", "elsewhere", "--base-url", BASE_URL],
         capture_output=True, text=True, env=clean_environment(), check=True,
     )  # fmt: skip
     code = code_of(done.stdout)

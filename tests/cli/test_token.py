@@ -86,7 +86,7 @@ def test_locking():
     assert re.fullmatch(TIME, shown["locked_at"])
     with Database("var") as database, pytest.raises(RequestError, match="is locked"):
         Accounts(database).authenticate(text)
-    refused = run("owner", "invite", "ann")
+    refused = run("owner", "invite", "ann", "--base-url", "https://prompts.example.org")
     assert (refused.exit_code, refused.stdout) == (1, "") and "owner unlock ann" in refused.stderr
     assert "ann is unlocked" in run("owner", "unlock", "ann").stderr
     assert "ann was not locked" in run("owner", "unlock", "ann").stderr

@@ -11,6 +11,7 @@ build that dies leaves a list of what the next one has to look at again.
 """
 
 import contextlib
+import os
 import sqlite3
 from typing import Self
 
@@ -119,6 +120,13 @@ class State:
             keep_checksums(self._db)
         self._db.execute("COMMIT")
 
+    def note_base_url(self, base_url: str) -> None:
+        """Remember where readers find the site that this build makes."""
+        self._meta.put("base_url", base_url)
+
+    def base_url(self) -> str | None:
+        return self._meta.get("base_url")
+
     def _version(self) -> int:
         return self._db.execute("PRAGMA user_version").fetchone()[0]
 
@@ -133,6 +141,19 @@ class State:
         # Not executescript, which would commit: readers keep the old state until the end.
         for statement in SCHEMA.split(";\n"):
             self._db.execute(statement)
+
+
+def last_base_url(folder: str) -> str | None:
+    """Where readers find the site that was built last with this state folder; None where no build
+    has ended, or where what it left cannot be read.
+    """
+    if not os.path.exists(State.path_in(folder)):
+        return None
+    try:
+        with State(folder, read_only=True) as state:
+            return state.base_url() if state.has_tables() else None
+    except sqlite3.Error:
+        return None
 
 
 def _clean(stamp: str, site_mark: str) -> str:
