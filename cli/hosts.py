@@ -2,8 +2,11 @@
 
 import os
 import re
+import shlex
+import shutil
 from importlib import import_module
 from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,19 +16,27 @@ from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
 from cli.options import out_option, rate_limit_option, state_option
+from publisher.outside.private_way import is_loopback
 
-# Name of each host, and what one does with its files. {0} is their folder.
+# Name of each host, and what to do with its files. {folder} has them, {program} starts a server.
 NEXT = {
-    "nginx": "Start it with: nginx -c {0}/nginx.conf",
-    "caddy": "Start it with: caddy run --config {0}/Caddyfile",
-    "cloudflare": "Deploy the site to the bucket; then, in {0}: npx wrangler deploy",
-    "netlify": "They belong to the root of what is published: the site's folder, mostly.",
-    "github": "It belongs to the root of what is published: the site's folder, mostly.",
+    "nginx": "Start it with: {program} -c {folder}/nginx.conf\n"
+    "Reload it with: {program} -c {folder}/nginx.conf -s reload",
+    "caddy": "Start it with: {program} run --config {folder}/Caddyfile",
+    "cloudflare": "Upload the site with `hubctl deploy s3://BUCKET`, then run in {folder}: "
+    "npx wrangler deploy\nwrangler.toml there explains both.",
+    "netlify": "Put both files into the root of the published folder, usually that of the site.",
+    "github": "Put it into the root of the published folder, usually that of the site.",
 }
 # Written to be edited, so not written again.
 EDITED = ("wrangler.toml",)
 # Servers that run here, and keep logs and temporary files below the state folder.
 SERVERS = ("nginx", "caddy")
+# Where they are found for root, but seldom on another user's PATH.
+ROOT_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
+# All addresses of a machine, and the one that a browser there takes.
+ALL_ADDRESSES = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 PORT_MAX = 65_535
 _address = re.compile(r"([A-Za-z0-9._-]+|\*|\[[0-9A-Fa-f:.]+\])(?::([1-9][0-9]{0,4}))?")
@@ -129,10 +140,44 @@ def hosts(
         raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
     if host == "caddy" and (warning := caddy.warning(site)):
         click.echo(warning, err=True)
-    click.echo(NEXT[host].format(folder), err=True)
+    click.echo(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)), err=True)
     if host in SERVERS:
-        click.echo(f"Its logs are in {module.folder(site)}.", err=True)
-    click.echo(f"Links of the site lead to {site.base_url}.", err=True)
+        _say_where(host, site)
+        click.echo(f"Logs: {module.folder(site)}", err=True)
+    click.echo(f"Links on the site start with {site.base_url}.", err=True)
+
+
+def _program(host: str) -> str:
+    """How a server is started here, without a path where it is on the PATH."""
+    if shutil.which(host):
+        return host
+    return shutil.which(host, path=ROOT_FOLDERS) or host
+
+
+def _say_where(host: str, site: HostedSite) -> None:
+    name, port = _address.fullmatch(site.listen).groups()
+    is_https = caddy.is_https(site) if host == "caddy" else bool(site.certificate)
+    scheme = "https" if is_https else "http"
+    if host == "nginx":
+        port = port or DEFAULT_PORTS["http"]  # also with a certificate
+    netloc = ALL_ADDRESSES.get(name, name)
+    if port and port != DEFAULT_PORTS[scheme]:
+        netloc += f":{port}"
+    others = ", and on all other addresses of this machine" if name in ALL_ADDRESSES else ""
+    click.echo(f"It listens on {scheme}://{netloc}{site.base_path}/{others}.", err=True)
+    if site.upstream:
+        click.echo(
+            f"It passes searches, accounts, publishing and MCP on to `hubctl serve` at "
+            f"{site.upstream}.",
+            err=True,
+        )
+    base = urlsplit(site.base_url)
+    if is_loopback(base.hostname or "") and base.netloc != netloc:
+        click.echo(
+            f"Links lead to {base.netloc}, past this server. Run `hubctl serve` and this command "
+            f"with the address that readers use: --base-url {scheme}://{netloc}{site.base_path}",
+            err=True,
+        )
 
 
 def _base_url(out: str, given: str | None) -> str:

@@ -173,6 +173,14 @@ def _service(base: str) -> dict[str, object]:
     }
 
 
+def is_https(site: HostedSite) -> bool:
+    """Whether readers reach it over TLS: with a given certificate, or one that Caddy gets for a
+    name. Raises OperatorError for what Caddy cannot listen at.
+    """
+    listen = _parse_listen(site.listen)
+    return bool(site.certificate) or (listen.is_name and listen.port != "80")
+
+
 def warning(site: HostedSite) -> str | None:
     """What the Caddy of this machine cannot do of what is asked, and what to do; None if it can."""
     if not site.trusted_proxies or _logs_clients():

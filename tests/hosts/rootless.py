@@ -20,6 +20,7 @@ def start_command(host: str, file: str, settings: Settings, folder: Path, port: 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{folder}/conf/{file}\n"
+    assert f"It listens on http://127.0.0.1:{port}/." in done.stderr
     line = next(line for line in done.stderr.splitlines() if line.startswith("Start it with: "))
     command = line.removeprefix("Start it with: ").split()
     if os.geteuid() != 0:

@@ -1,0 +1,81 @@
+"""What ``hubctl hosts`` says of a server: how to start it, where it listens, where links lead.
+
+That the commands start it is for tests/hosts.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_token import folder, run  # noqa: F401
+
+PUBLIC = "https://prompts.example.org/a"
+
+
+def told(host: str, *options: str, base_url: str = PUBLIC) -> str:
+    done = run("hosts", host, "--target", "conf", "--base-url", base_url, *options)
+    assert done.exit_code == 0, done.stderr
+    return done.stderr
+
+
+def test_the_commands_for_nginx(folder: Path):  # noqa: F811
+    said = told("nginx")
+    config = f"{folder}/conf/nginx.conf"
+    assert f"nginx -c {config}\n" in said and f"nginx -c {config} -s reload\n" in said
+    assert f"Logs: {folder}/var/nginx\n" in said
+    assert f"Links on the site start with {PUBLIC}." in said
+    assert "`hubctl serve` at 127.0.0.1:8000" in said
+    assert "hubctl serve" not in told("nginx", "--no-upstream")
+
+
+@pytest.mark.parametrize("on_path", [False, True])
+def test_a_program_that_only_root_has_on_the_path(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    on_path: bool,
+):
+    program = folder / "sbin" / "nginx"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent) if on_path else "/nowhere")
+    monkeypatch.setattr("cli.hosts.ROOT_FOLDERS", str(program.parent))
+    assert f"Start it with: {'nginx' if on_path else program} -c " in told("nginx")
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "where"),
+    [
+        ("nginx", ["--listen", "127.0.0.1:8080"], "http://127.0.0.1:8080/a/."),
+        ("nginx", ["--listen", "127.0.0.1"], "http://127.0.0.1/a/."),
+        ("nginx", ["--listen", "127.0.0.1", "--certificate", "c", "k"], "https://127.0.0.1:80/a/."),
+        ("nginx", ["--listen", "[::]:443", "--certificate", "c", "k"],
+         "https://[::1]/a/, and on all other addresses of this machine."),
+        ("nginx", ["--listen", "*:80"],
+         "http://127.0.0.1/a/, and on all other addresses of this machine."),
+        ("caddy", ["--listen", "prompts.example.org"], "https://prompts.example.org/a/."),
+        ("caddy", ["--listen", "prompts.example.org:80"], "http://prompts.example.org/a/."),
+        ("caddy", ["--listen", "127.0.0.1:8443", "--certificate", "c", "k"],
+         "https://127.0.0.1:8443/a/."),
+    ],
+)  # fmt: skip
+def test_where_it_listens(host: str, options: list[str], where: str):
+    assert f"It listens on {where}\n" in told(host, *options)
+
+
+def test_links_that_lead_past_the_server():
+    base_url = "http://127.0.0.1:8000"
+    said = told("nginx", base_url=base_url)
+    assert "Links lead to 127.0.0.1:8000, past this server." in said
+    assert "--base-url http://127.0.0.1:8080\n" in said
+    assert "past this server" not in told("nginx", "--listen", "127.0.0.1:8000", base_url=base_url)
+    assert "past this server" not in told("nginx")
+
+
+@pytest.mark.parametrize(
+    ("host", "next_step"),
+    [("cloudflare", "npx wrangler deploy"), ("netlify", "root of the published folder"),
+     ("github", "root of the published folder")],
+)  # fmt: skip
+def test_what_to_do_with_the_files_of_others(host: str, next_step: str):
+    assert next_step in told(host)
