@@ -3,6 +3,8 @@
 That the commands start it is for tests/hosts.
 """
 
+# ruff: noqa: F811 - fixtures are imported, and asked for by name
+
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ def told(host: str, *options: str, base_url: str = PUBLIC) -> str:
     return done.stderr
 
 
-def test_the_commands_for_nginx(folder: Path):  # noqa: F811
+def test_the_commands_for_nginx(folder: Path):
     said = told("nginx")
     config = f"{folder}/conf/nginx.conf"
     assert f"nginx -c {config}\n" in said and f"nginx -c {config} -s reload\n" in said
