@@ -29,8 +29,8 @@ def create_app(
         Access(settings.base_url, origins),
         calls=QuickCalls(catalogue, server.server_info_stamp),
         throttle=throttle,
-        how_to_connect=f"""This is an MCP server: programs talk to it, with POST.
-To use it in Claude Code:
+        how_to_connect=f"""This is an MCP server: MCP clients send POST requests to it.
+Add it to Claude Code:
 
     {snippets(settings).claude_code}
 

@@ -46,8 +46,8 @@ def read_cursor(cursor: str, kind: Any, *asked: object) -> Any:
 def stale() -> RequestError:
     return RequestError(
         "invalid_parameter",
-        "This cursor does not lead on from here: the list has changed, or it was asked for with "
-        "other arguments. Ask again without cursor.",
+        "This cursor is not valid here: the list has changed, or the other arguments differ. Start "
+        "over without cursor.",
     )
 
 

@@ -135,7 +135,7 @@ class Endpoint:
             # The edge of the process: the log gets the cause.
             log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
             answer = _refused(
-                Refusal(500, "The server failed; try again in a moment.", types.INTERNAL_ERROR)
+                Refusal(500, "The server failed. Try again in a moment.", types.INTERNAL_ERROR)
             )
         if answer is not None:
             start = [*answer.headers, *self._headers, *cors]
@@ -146,14 +146,15 @@ class Endpoint:
         if len(headers) < len(scope["headers"]):
             lines = [name for name, _ in scope["headers"]]
             if lines.count(b"host") > 1 or lines.count(b"origin") > 1:
-                raise Refusal(400, "A request has one Host, and at most one Origin.")
+                raise Refusal(400, "Send one Host header, and at most one Origin header.")
         if not self._access.serves(headers.get(b"host")):
             raise Refusal(
-                421, "This host name is not served here. Its operator can allow it: --mcp-origin."
+                421,
+                "This host name is not served here. The operator can allow it with --mcp-origin.",
             )
         if not self._access.admits(headers.get(b"origin")):
             raise Refusal(
-                403, "Pages of this origin may not ask. The operator can allow it: --mcp-origin."
+                403, "This origin is not allowed. The operator can allow it with --mcp-origin."
             )
 
     def _not_allowed(self, method: str) -> Answer:
@@ -179,9 +180,11 @@ class Endpoint:
         except RequestError as error:
             raise Refusal(error.status, str(error)) from None
         if not _is_json(headers.get(b"content-type", b"")):
-            raise Refusal(415, "Send a JSON-RPC message as application/json.")
+            raise Refusal(415, "Send a JSON-RPC message with Content-Type: application/json.")
         if not _accepts_json(headers.get(b"accept", b"*/*")):
-            raise Refusal(406, "Answers are application/json; accept this type.")
+            raise Refusal(
+                406, "Answers are JSON. Send Accept: application/json, text/event-stream."
+            )
         body = await _read_body(headers, receive)
         if body is None:
             return None
@@ -280,7 +283,7 @@ async def _read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | N
                 event = await receive()
     except TimeoutError:
         raise Refusal(
-            408, f"The body took longer than {BODY_SECONDS_MAX} s.", headers=_CLOSE
+            408, f"The body took longer than {BODY_SECONDS_MAX} s. Send it again.", headers=_CLOSE
         ) from None
     return None
 
@@ -315,11 +318,13 @@ def _read_message(body: bytes) -> _Message:
     except msgspec.ValidationError:
         if body.lstrip()[:1] == b"[":
             raise Refusal(
-                400, "Batches are not accepted: send one message at a time.", types.INVALID_REQUEST
+                400, "Batches are not supported. Send one message at a time.", types.INVALID_REQUEST
             ) from None
         raise _no_message() from None
     except (ValueError, RecursionError):
-        raise Refusal(400, "The body is not JSON in UTF-8.", types.PARSE_ERROR) from None
+        raise Refusal(
+            400, "The body is not valid JSON in UTF-8. Send a JSON-RPC message.", types.PARSE_ERROR
+        ) from None
     if message.id is not UNSET and not _is_id(bytes(message.id)):
         raise _no_message()
     if message.params is not UNSET and bytes(message.params)[:1] != b"{":
@@ -343,13 +348,17 @@ _CLOSE: Headers = [(b"connection", b"close")]
 
 
 def _too_large() -> Refusal:
-    return Refusal(413, f"A message has at most {BODY_BYTES_MAX // 1024} KiB.", headers=_CLOSE)
+    return Refusal(
+        413,
+        f"The message is larger than {BODY_BYTES_MAX // 1024} KiB. Send a shorter one.",
+        headers=_CLOSE,
+    )
 
 
 def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
     return Refusal(
         429,
-        f"Too many requests from your address; go on in {wait_seconds} s.",
+        f"Too many requests from your address. Try again in {wait_seconds} s.",
         headers=[
             (b"retry-after", b"%d" % wait_seconds),
             (b"ratelimit", exhausted(wait_seconds).encode()),

@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 from builder.model import names
@@ -12,9 +11,9 @@ from builder.model.names import Version
 from builder.model.records import Repo, Variable
 from builder.text.prompts import fill, filled_chars, variable_names
 from mcp_app.reader import Reader, not_whole
+from mcp_app.unknown import did_you_mean, told, unknown_argument
 
 FILLED_CHARS_MAX = 1_000_000
-NAMES_TOLD = 10
 
 
 class PromptId(NamedTuple):
@@ -64,7 +63,8 @@ def parse_id(text: str) -> PromptId:
     if not slash:
         raise RequestError(
             "invalid_parameter",
-            "An id is owner/name, or owner/name@1.2.0 for one version; search_prompts gives ids.",
+            "An id is owner/name, or owner/name@1.2.0 for one version. Call search_prompts to "
+            "find ids.",
         )
     return PromptId.checked(owner, name, version if at else None)
 
@@ -74,8 +74,8 @@ async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
     repo = await reader.repo(owner, name)
     if repo is None:
         similar = await reader.similar(f"{owner}/{name}")
-        advice = f"Similar ids: {', '.join(similar)}." if similar else "search_prompts gives ids."
-        raise RequestError("repo_not_found", f"There is no prompt {owner}/{name} here. {advice}")
+        advice = did_you_mean(similar) or "Call search_prompts to find ids."
+        raise RequestError("repo_not_found", f"No prompt `{owner}/{name}` here. {advice}")
     return repo
 
 
@@ -97,8 +97,8 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             raise not_whole()
         raise RequestError(
             "version_not_found",
-            f"{wanted.repo_id} has no version {wanted.version}. It has {told(newest)}; "
-            "list_versions gives all.",
+            f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
+            "list_versions for all.",
         )
     return Prompt(
         repo, version.version, version.content, version.body, version.published_at,
@@ -127,10 +127,7 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     known = dict.fromkeys([*declared, *used])
     given = {name: value for name, value in arguments.items() if value is not None}
     if not given.keys() <= known.keys():
-        raise RequestError(
-            "invalid_parameter",
-            f"There is an unknown argument; this prompt takes {told(known) or 'none'}.",
-        )
+        raise unknown_argument("prompt", given, known)
     values = {}
     for name in known:
         variable = declared.get(name)
@@ -145,16 +142,10 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
         raise RequestError(
             "invalid_parameter",
-            f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters; give "
+            f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters. Pass "
             "shorter arguments.",
         )
     return Filled(fill(prompt.body, values), [name for name in used if name not in values])
-
-
-def told(names: Iterable[str]) -> str:
-    """Names as an error tells them: not all, where there are many."""
-    shown = list(islice(names, NAMES_TOLD + 1))
-    return ", ".join([*shown[:NAMES_TOLD], *(["…"] if len(shown) > NAMES_TOLD else [])])
 
 
 def as_text(value: Any) -> str:
@@ -170,11 +161,13 @@ def _check_value(variable: Variable, value: Any) -> None:
         # The values themselves are a contributor's text, and have no place in an error.
         raise RequestError(
             "invalid_parameter",
-            f"{variable.name} must be one of the values in its enum; get_prompt without arguments "
-            "shows them in variables.",
+            f"`{variable.name}` must be one of the values in its enum. Call get_prompt without "
+            "arguments to see them in variables.",
         )
     if not _FITS[variable.type](value, text):
-        raise RequestError("invalid_parameter", f"{variable.name} must be of type {variable.type}.")
+        raise RequestError(
+            "invalid_parameter", f"`{variable.name}` must be of type {variable.type}."
+        )
 
 
 _is_integer = re.compile(r"-?(0|[1-9][0-9]*)(\.0+)?").fullmatch

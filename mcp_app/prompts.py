@@ -7,9 +7,10 @@ from mcp.server.context import ServerRequestContext
 
 from builder.model.errors import RequestError
 from builder.model.records import Repo, Variable
-from mcp_app.prompt_text import as_text, fill_in, find_prompt, parse_id, told
+from mcp_app.prompt_text import as_text, fill_in, find_prompt, parse_id
 from mcp_app.reader import Reader
 from mcp_app.top_prompts import list_top
+from mcp_app.unknown import told
 
 
 async def list_prompts(
@@ -59,7 +60,7 @@ async def get_prompt(
     prompt = await find_prompt(reader, parse_id(params.name))
     filled = fill_in(prompt, params.arguments or {})
     if filled.missing:
-        raise RequestError("invalid_parameter", f"Arguments are missing: {told(filled.missing)}.")
+        raise RequestError("invalid_parameter", f"Missing arguments: {told(filled.missing)}.")
     return {
         "description": prompt.repo.description,
         "messages": [{"role": "user", "content": {"type": "text", "text": filled.text}}],

@@ -180,7 +180,7 @@ class Reader:
     def missing(self) -> RequestError:
         """Why a file that every site has is not there."""
         return not_whole() if is_built(self.settings.out) else RequestError(
-            "unavailable", "The catalogue is not built yet; try again in a moment."
+            "unavailable", "The catalogue is not built yet. Try again in a moment."
         )  # fmt: skip
 
     async def _query(self, function: Any, *args: Any) -> Any:
@@ -194,8 +194,8 @@ class Reader:
             if error.code == "unavailable":
                 raise RequestError(
                     "unavailable",
-                    "Searches by words, owner or several tags cannot be answered now; try again "
-                    "in a moment. Browsing, by one tag too, goes on.",
+                    "Search by words, owner or several tags is temporarily unavailable. Try again "
+                    "in a moment. Browsing all prompts or one tag still works.",
                 ) from None
             raise
 
@@ -239,6 +239,5 @@ class Reader:
 def not_whole() -> RequestError:
     return RequestError(
         "unavailable",
-        "A part of the catalogue cannot be read, as while it is being copied; try again in a "
-        "moment.",
+        "A part of the catalogue cannot be read. It may be being copied: try again in a moment.",
     )

@@ -54,7 +54,7 @@ async def list_templates(
         (LATEST, "prompt", "A prompt", "The published text of a prompt's latest version."),
         (
             ONE_VERSION, "prompt-version", "One version of a prompt",
-            "The published text of a version, for example 1.2.0. It never changes.",
+            "The published text of one version, for example 1.2.0. It never changes.",
         ),
     )  # fmt: skip
     return {
@@ -97,7 +97,9 @@ def _parse(uri: str) -> PromptId:
 
 
 def _unknown_uri() -> RequestError:
-    return RequestError("invalid_parameter", f"Resources here are {LATEST} and {ONE_VERSION}.")
+    return RequestError(
+        "invalid_parameter", f"Unknown URI. Resources are {LATEST} and {ONE_VERSION}."
+    )
 
 
 async def complete(

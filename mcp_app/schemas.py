@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from builder.model.errors import RequestError
+from mcp_app.unknown import unknown_argument
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -47,7 +48,7 @@ def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
     given = {key: value for key, value in given.items() if value is not None}
     fields = _fields(kind)
     if not given.keys() <= fields.keys():
-        raise _invalid(f"There is an unknown argument; this tool takes {', '.join(fields)}.")
+        raise unknown_argument("tool", given, fields)
     values = {}
     for name, (type_, is_required, rule) in fields.items():
         if name in given:
@@ -73,7 +74,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, tuple[Any, bool, str]]:
         field.name: (
             field.type,
             field.required,
-            f"{field.name} must be {describe(properties[field.name])}.",
+            f"`{field.name}` must be {describe(properties[field.name])}.",
         )
         for field in msgspec.structs.fields(kind)
     }

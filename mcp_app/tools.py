@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Awaitable, Callable
-from itertools import chain, islice
+from itertools import chain
 from logging import getLogger
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from builder.model.names import Version
 from builder.model.records import RepoSummary, Variable
 from builder.model.routes import BY_NAME
 from builder.search.queries import REACHED_MAX, ListQuery
-from builder.text.likeness import alike
+from builder.text.likeness import COMPARED_MAX, alike
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
 from mcp_app.prompt_text import fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Part, Reader, not_whole
@@ -34,10 +34,9 @@ from mcp_app.shapes import (
     TagsResult,
     VersionsResult,
 )
+from mcp_app.unknown import did_you_mean
 
 TEXT_BYTES_MAX = 100_000
-OWNERS_TOLD = 5
-TAGS_TOLD = 3
 
 log = getLogger("hub.mcp")
 
@@ -46,12 +45,13 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
     owner = names.check_owner(asked.owner) if asked.owner else None
     if owner and reader.selection.owner not in (None, owner):
         raise RequestError(
-            "user_not_found", f"Here are only prompts of {reader.selection.owner}; leave out owner."
+            "user_not_found",
+            f"This connection has only prompts of {reader.selection.owner}. Leave out owner.",
         )
     if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in asked.tags):
         raise RequestError(
             "invalid_parameter",
-            "A tag is a-z, 0-9 and single hyphens between them; list_tags gives those there are.",
+            "A tag has only a-z, 0-9 and single hyphens. Call list_tags to see all tags.",
         )
     tags = tuple(dict.fromkeys(asked.tags))
     sort = None if asked.sort is UNSET else asked.sort
@@ -67,7 +67,7 @@ async def search_prompts(reader: Reader, asked: SearchPrompts) -> SearchResult:
         if error.code == "invalid_parameter" and start < REACHED_MAX:
             raise RequestError(
                 "invalid_parameter",
-                "There is no word in query: it needs a letter or digit. Leave it out to browse.",
+                "The query has no letter or digit. Add a word, or leave query out to browse.",
             ) from None
         unknown = await _unknown_tag(reader, tags)
         if unknown:
@@ -98,9 +98,9 @@ def _found(row: RepoSummary) -> FoundPrompt:
 async def _unknown_owner(reader: Reader, owner: str) -> RequestError:
     if await reader.owners_beginning(owner, 1) == [owner]:
         return not_whole()
-    near = await reader.owners_beginning(owner[:2], OWNERS_TOLD)
-    advice = f" Owners like it: {', '.join(near)}." if near else ""
-    return RequestError("user_not_found", f"There is no owner {owner} here.{advice}")
+    begin_alike = await reader.owners_beginning(owner[:2], COMPARED_MAX)
+    advice = did_you_mean(alike(owner, begin_alike)) or "Leave owner out to search all prompts."
+    return RequestError("user_not_found", f"No owner `{owner}` here. {advice}")
 
 
 async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | None:
@@ -112,19 +112,19 @@ async def _unknown_tag(reader: Reader, tags: tuple[str, ...]) -> RequestError | 
     # Only the first are compared: tags with the same first letter, then the most used.
     same = (tag for tag in known if tag[0] == unknown[0])
     others = (tag for tag in known if tag[0] != unknown[0])
-    near = list(islice(alike(unknown, chain(same, others)), TAGS_TOLD))
-    advice = f"Tags like it: {', '.join(near)}." if near else "list_tags gives those there are."
-    return RequestError("tag_not_found", f"No prompt here has the tag {unknown}. {advice}")
+    near = alike(unknown, chain(same, others))
+    advice = did_you_mean(near) or "Call list_tags to see all tags."
+    return RequestError("tag_not_found", f"No prompt here has the tag `{unknown}`. {advice}")
 
 
 async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
     if bool(asked.id) == bool(asked.owner or asked.name):
-        raise RequestError("invalid_parameter", "Give id as owner/name, or owner and name.")
+        raise RequestError("invalid_parameter", "Pass id as owner/name, or pass owner and name.")
     wanted = parse_id(asked.id or f"{asked.owner}/{asked.name}")
     if asked.version:
         version = Version.parse(asked.version)
         if wanted.version not in (None, version):
-            raise RequestError("invalid_parameter", "id and version name different versions.")
+            raise RequestError("invalid_parameter", "id and version differ. Pass one version.")
         wanted = wanted._replace(version=version)
     prompt = await find_prompt(reader, wanted)
     filled = fill_in(prompt, None if asked.arguments is UNSET else asked.arguments)
@@ -170,7 +170,7 @@ def _part(text: str, offset: int) -> tuple[str, int | None]:
     if offset > len(data) or _is_inside_character(data, offset):
         raise RequestError(
             "invalid_parameter",
-            "offset is none that was given for this text with these arguments; begin without.",
+            "offset does not belong to this text with these arguments. Leave it out to start over.",
         )
     end = offset + TEXT_BYTES_MAX
     while _is_inside_character(data, end):
@@ -186,7 +186,7 @@ def _is_inside_character(data: bytes, offset: int) -> bool:
 async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
     owner, name, version = parse_id(asked.id)
     if version:
-        raise RequestError("invalid_parameter", "list_versions takes an id without version.")
+        raise RequestError("invalid_parameter", "Pass id without a version, as owner/name.")
     await find_repo(reader, owner, name)
     entries = await reader.versions(owner, name)
     if asked.cursor:
@@ -240,15 +240,14 @@ TOOLS = {
     for tool in (
         Tool(
             "Search prompts",
-            "Find prompts in this catalogue by words, tags or owner, or browse it. Gives ids, "
-            "titles and descriptions, not the texts: take an id to get_prompt.",
+            "Find prompts in this catalogue by words, tags or owner, or browse them all. Returns "
+            "ids, titles and descriptions, not the texts: pass an id to get_prompt.",
             SearchPrompts, SearchResult, search_prompts,
         ),
         Tool(
             "Get a prompt",
             "Get the text of one prompt, ready to use, with its {{variables}} filled in from "
-            "arguments. Says which version it is; give that version again to get the very same "
-            "text later.",
+            "arguments. Returns the version too: pass it next time to get the same text.",
             GetPrompt, PromptResult, get_prompt,
         ),
         Tool(
@@ -258,7 +257,7 @@ TOOLS = {
         ),
         Tool(
             "List tags",
-            "List the tags that prompts have, most used first, to narrow search_prompts.",
+            "List the tags of prompts, most used first. Use them to narrow search_prompts.",
             ListTags, TagsResult, list_tags,
         ),
     )
@@ -286,4 +285,4 @@ async def call(tool: Tool, reader: Reader, arguments: dict[str, Any]) -> Outcome
     except Exception:
         log.error("%s failed\n%s", tool.name, traceback.format_exc())
         reader.sources = None
-        return Outcome("The server failed; try again in a moment.", is_error=True)
+        return Outcome("The server failed. Try again in a moment.", is_error=True)

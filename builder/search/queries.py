@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from builder.model import names
 from builder.model.errors import OperatorError, RequestError
-from builder.model.records import Correction
+from builder.model.records import Correction, RepoSummary
 from builder.model.routes import (
     PAGE_SIZE,
     PARAMETERS,
@@ -46,6 +48,8 @@ ORDERED_STEP_MIN = 50
 REACHED_MAX = 10_000
 
 log = logging.getLogger("hub.queries")
+
+_decode_summary = msgspec.json.Decoder(RepoSummary).decode
 
 
 class ListQuery(NamedTuple):
@@ -253,7 +257,9 @@ class Queries:
         if words.query_words(repo):
             with self._open_index().reading() as reader:
                 plan = make_plan(repo[:QUERY_CHARS_MAX], reader)
-                yield reader.find(plan._replace(needed=1), Scope(), 0, count).ids
+                ids = reader.find(plan._replace(needed=1), Scope(), 0, PAGE_SIZE).ids
+            meant = " ".join([repo, *(one.nearest for one in plan.corrected)])
+            yield _named_by(meant, state.repos.summaries(ids))
 
     def _search(self, query: ListQuery, start: int, count: int, state: State) -> Found:
         parse_query(query.q)
@@ -332,6 +338,20 @@ def _in_order(
         found += reader.all_found(plan, scope, step)
         offset += number
     return found[start : start + count]
+
+
+def _named_by(text: str, summaries: Iterable[bytes]) -> list[str]:
+    """The ids of those that have a word of ``text`` in owner, name, title or tags. A word that
+    stands in the prompt alone does not make its name alike.
+    """
+    asked, _ = words.distinct_words(text)
+    repos = [_decode_summary(summary) for summary in summaries]
+    return [
+        f"{repo.owner}/{repo.name}"
+        for repo in repos
+        if asked
+        & words.distinct_words(" ".join([repo.owner, repo.name, repo.title, *repo.tags]))[0]
+    ]
 
 
 def _can_be_name(*texts: str) -> bool:

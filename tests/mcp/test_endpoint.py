@@ -140,14 +140,14 @@ def test_head_is_get_without_the_body(wire: Wire):
 # Refusals: the status, JSON-RPC's code, what it says
 
 REFUSALS: dict[str, tuple[bytes, dict[str, Any], int, int, str]] = {
-    "no json": (b"{", {}, 400, PARSE_ERROR, "not JSON"),
-    "nothing": (b"", {"Content-Length": "0"}, 400, PARSE_ERROR, "not JSON"),
+    "no json": (b"{", {}, 400, PARSE_ERROR, "not valid JSON"),
+    "nothing": (b"", {"Content-Length": "0"}, 400, PARSE_ERROR, "not valid JSON"),
     "no utf-8": (b'{"\xff": 1}', {}, 400, PARSE_ERROR, "UTF-8"),
     "utf-16": (PING.body.decode().encode("utf-16"), {}, 400, PARSE_ERROR, "UTF-8"),
-    "bom": (b"\xef\xbb\xbf" + PING.body, {}, 400, PARSE_ERROR, "not JSON"),
-    "two": (PING.body * 2, {}, 400, PARSE_ERROR, "not JSON"),
-    "a batch": (b"[%b]" % PING.body, {}, 400, INVALID_REQUEST, "Batches are not accepted"),
-    "an empty batch": (b" []", {}, 400, INVALID_REQUEST, "Batches are not accepted"),
+    "bom": (b"\xef\xbb\xbf" + PING.body, {}, 400, PARSE_ERROR, "not valid JSON"),
+    "two": (PING.body * 2, {}, 400, PARSE_ERROR, "not valid JSON"),
+    "a batch": (b"[%b]" % PING.body, {}, 400, INVALID_REQUEST, "Batches are not supported"),
+    "an empty batch": (b" []", {}, 400, INVALID_REQUEST, "Batches are not supported"),
     "a number": (b"1", {}, 400, INVALID_REQUEST, "JSON-RPC 2.0 message"),
     "an object": (b"{}", {}, 400, INVALID_REQUEST, "JSON-RPC 2.0 message"),
     "version 1": (PING.body.replace(b"2.0", b"1.0"), {}, 400, INVALID_REQUEST, "2.0 message"),

@@ -170,8 +170,8 @@ def test_list_tags(call: Callable[..., dict[str, Any]], hub: Server):
         ("get_prompt", {"id": f"{SQL_REVIEW}@9.9.9"}, "1.1.0"),
         ("get_prompt", {"id": SQL_REVIEW, "arguments": {"nope": 1}}, "dialect"),
         ("search_prompts", {"limit": 51}, "1 to 50"),
-        ("search_prompts", {"cursor": "x"}, "Ask again without cursor"),
-        ("list_versions", {}, "id must be"),
+        ("search_prompts", {"cursor": "x"}, "without cursor"),
+        ("list_versions", {}, "`id` must be"),
         ("list_tags", {"nope": 1}, "prefix, limit, cursor"),
     ],
 )
@@ -295,7 +295,7 @@ def test_a_part_of_the_catalogue(ask: Ask, call: Callable[..., dict[str, Any]]):
     listed = ask(lambda client: pages(client.list_prompts), owner)
     names = [prompt.name for page in listed for prompt in page.prompts]
     assert len(names) == MORE_PROMPTS and all(name.startswith("many/") for name in names)
-    with pytest.raises(MCPError, match="no prompt"):
+    with pytest.raises(MCPError, match="No prompt"):
         ask(lambda client: client.get_prompt(SQL_REVIEW, FILLED), owner)
     tags = call("list_tags", part="?tags=sql,review")["tags"]
     total = call("search_prompts", part="?tags=sql,review")["total"]

@@ -428,7 +428,7 @@ def test_a_prompt_that_is_gone_is_gone(fresh: Both):
     build(fresh.settings)  # what has lost its object goes one build later
     reply = fresh.ask(*valid)
     assert reply.result["isError"]
-    assert "There is no prompt ann/review here" in reply.result["content"][0]["text"]
+    assert "No prompt `ann/review` here" in reply.result["content"][0]["text"]
 
 
 def test_the_envelope_of_a_request_is_no_part_of_its_answer(pair: Both):

@@ -1,5 +1,6 @@
 """Endpoints for a part of the catalogue: ``/mcp?owner=…`` and ``/mcp?tags=…``."""
 
+import re
 from typing import Any
 
 import pytest
@@ -94,7 +95,7 @@ def test_what_is_outside_is_not_there(hostile: Hub, selection: Selection):
     ):
         hostile.get(tool, **arguments)
         error = hostile.error(tool, selection, **arguments)
-        assert f"no prompt {outside} here" in error
+        assert f"No prompt `{outside}` here" in error
         # What is like it may only be of the selection.
         assert error.count(outside) == 1
     inside = everything(hostile, selection)[0]["id"]
@@ -105,7 +106,7 @@ def test_what_is_outside_is_not_there(hostile: Hub, selection: Selection):
 def test_similar_ids_are_of_the_selection(hostile: Hub):
     rows = {row["id"] for row in everything(hostile, THIRD)}
     error = hostile.error("get_prompt", THIRD, id="many/prompt-0011")
-    similar = [word.strip(",.") for word in error.partition("Similar ids: ")[2].split()]
+    similar = re.findall("`([^`]+)`", error.partition("Did you mean ")[2])
     assert similar and set(similar) <= rows
 
 
@@ -138,7 +139,7 @@ def test_a_selection_that_has_lost_its_last_prompt_is_empty(hostile: Hub, select
     assert hostile.get("search_prompts", selection) == empty
     assert hostile.get("search_prompts", selection, query="prompt") == empty
     assert hostile.get("list_tags", selection) == {"tags": []}
-    assert "no prompt eve/often here" in hostile.error("get_prompt", selection, id="eve/often")
+    assert "No prompt `eve/often` here" in hostile.error("get_prompt", selection, id="eve/often")
     query = "&".join(
         f"{key}={value}"
         for key, value in (("owner", selection.owner), ("tags", ",".join(selection.tags)))
@@ -164,7 +165,7 @@ def test_prompts_and_resources_outside_are_not_there(hostile: Hub):
             ("resources/read", {"uri": f"prompt://{outside}/1.0.0"}),
         ):
             hostile.ask(method, params)
-            with pytest.raises(Refused, match="no prompt"):
+            with pytest.raises(Refused, match="No prompt"):
                 hostile.ask(method, params, query)
 
 

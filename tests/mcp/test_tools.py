@@ -133,8 +133,8 @@ def test_null_is_left_out(hostile: Hub):
         ({"tags": ["a"] * 11}, "10"),
         ({"tags": "bulk"}, "list"),
         ({"tags": [1]}, "list"),
-        ({"owner": "evil"}, "eve"),
-        ({"owner": "nobody-like-it"}, "no owner"),
+        ({"owner": "evee"}, "Did you mean `eve`?"),
+        ({"owner": "nobody-like-it"}, "No owner `nobody-like-it` here. Leave owner out"),
         ({"owner": "Eve"}, "lower case"),
         ({"owner": MARK}, "a-z"),
         ({"sort": "best"}, "top"),
@@ -147,7 +147,10 @@ def test_null_is_left_out(hostile: Hub):
         ({"query": "!?"}, "letter or digit"),
         ({"cursor": "made up"}, "without cursor"),
         ({"cursor": "x" * 1001}, "1000"),
-        ({MARK: 1}, "query, tags, owner, sort, limit, cursor"),
+        ({MARK: 1}, "Unknown argument. This tool takes query, tags, owner, sort, limit, cursor."),
+        ({"qeury": "x"}, "Unknown argument `qeury`. Did you mean `query`? This tool takes query, "),
+        ({"query": "x", "zzz": 1}, "Unknown argument `zzz`. This tool takes query, "),
+        ({"x" * 65: 1}, "Unknown argument. This tool takes"),
     ],
 )
 def test_a_wrong_search_says_how_to_go_on(hostile: Hub, arguments: dict[str, Any], says: str):
@@ -279,20 +282,20 @@ def test_the_latest_version(hostile: Hub, arguments: dict[str, Any]):
         ({"id": "eve/front@"}, "x.y.z"),
         ({"id": f"eve/front@{MARK}"}, "x.y.z"),
         ({"id": "eve/front", "version": "latest"}, "x.y.z"),
-        ({"id": "eve/front@1.0.0", "version": "1.0.1"}, "different"),
+        ({"id": "eve/front@1.0.0", "version": "1.0.1"}, "id and version differ"),
         ({"id": "eve/front@1.0.1"}, "1.0.0"),
         ({"id": "eve/often", "version": "7.0.0"}, "1.9.29, 1.9.28, "),
         ({"id": "eve/often", "version": "7.0.0"}, "list_versions"),
         ({"id": "eve/oftn"}, "eve/often"),
         ({"id": "ewe/often"}, "eve/often"),
-        ({"id": "nobody/unheardof"}, "search_prompts"),
+        ({"id": "nobody/unheardof"}, "No prompt `nobody/unheardof` here. Call search_prompts"),
         ({"id": "eve/front", "arguments": [MARK]}, "object"),
         ({"id": "eve/front", "arguments": MARK}, "object"),
         ({"id": "eve/front", "arguments": {MARK: MARK}}, "what"),
-        ({"id": "many/prompt-001", "arguments": {"waht": "x"}}, "what"),
-        ({"id": "eve/long", "arguments": {"x": 1}}, "takes none"),
+        ({"id": "many/prompt-001", "arguments": {"waht": "x"}}, "`waht`. Did you mean `what`?"),
+        ({"id": "eve/long", "arguments": {"x": 1}}, "takes no arguments"),
         ({"id": "eve/front", "offset": -1}, "from 0"),
-        ({"id": "eve/front", "offset": 10**30}, "without"),
+        ({"id": "eve/front", "offset": 10**30}, "Leave it out"),
         ({"id": "eve/front", "offset": True}, "whole number"),
     ],
 )
@@ -341,11 +344,11 @@ def test_a_filled_in_text_is_cut_alike(hostile: Hub, size: int):
 
 
 def test_an_offset_that_was_not_given_is_refused(hostile: Hub):
-    assert "begin without" in hostile.error(
+    assert "Leave it out" in hostile.error(
         "get_prompt", id="eve/long", offset=len(MARK.encode()) + 3
     )
     size = len(LINE_TEXT.encode())
-    assert "begin without" in hostile.error("get_prompt", id="eve/line", offset=size + 1)
+    assert "Leave it out" in hostile.error("get_prompt", id="eve/line", offset=size + 1)
 
 
 # Filling in
@@ -480,7 +483,7 @@ def test_defaults_and_what_may_be_left_out(hostile: Hub):
 )
 def test_a_value_of_another_kind_is_refused(hostile: Hub, name: str, value: Any):
     error = hostile.error("get_prompt", id="eve/typed", arguments={"text": "x", name: value})
-    assert error.startswith(f"{name} must be ")
+    assert error.startswith(f"`{name}` must be ")
 
 
 def test_amplification_is_refused_before_it_takes_memory(hostile: Hub):
@@ -534,10 +537,10 @@ def test_versions_are_newest_first_with_what_changed(hostile: Hub):
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        ({}, "id must"),
-        ({"id": None}, "id must"),
+        ({}, "`id` must"),
+        ({"id": None}, "`id` must"),
         ({"id": ""}, "owner/name"),
-        ({"id": "eve/front@1.0.0"}, "without version"),
+        ({"id": "eve/front@1.0.0"}, "without a version"),
         ({"id": "eve/oftn"}, "eve/often"),
         ({"id": MARK}, "owner"),
         ({"id": 5}, "text"),
@@ -647,7 +650,7 @@ def test_a_cursor_is_for_what_it_was_given_for(hostile: Hub):
             if whose == (tool, arguments):
                 hostile.get(tool, **asked)
             else:
-                assert "Ask again without cursor" in hostile.error(tool, **asked)
+                assert "without cursor" in hostile.error(tool, **asked)
 
 
 BROWSED = ("", (), None, None, *WHOLE)
@@ -813,5 +816,5 @@ def test_a_wrong_tag_is_compared_with_few_tags(tmp_path: Path, compared_names: l
                 assert len(compared_names) == COMPARED_MAX
                 compared_names.clear()
         # Those that begin alike come before those that are used more.
-        assert "Tags like it: zone." in hub.error("search_prompts", tags=["zones"])
-        assert "Tags like it: tone." in hub.error("search_prompts", tags=["tune"])
+        assert "Did you mean `zone`?" in hub.error("search_prompts", tags=["zones"])
+        assert "Did you mean `tone`?" in hub.error("search_prompts", tags=["tune"])

@@ -679,6 +679,16 @@ def test_names_are_similar_without_an_index(small: Settings) -> None:
     queries.close()
 
 
+def test_a_word_of_the_text_alone_makes_no_name_similar(small: Settings) -> None:
+    write_version(small.content, "ann", "poem", "1.0.0", "Sing of marmalade.\n", title="A poem")
+    build(small)
+    queries = Queries(small)
+    assert queries.find(ListQuery(q="marmalade"), 0, 3).total == 1
+    assert queries.similar("nobody/marmalade", 3) == []
+    assert queries.similar("nobody/poems", 3) == ["ann/poem"]
+    queries.close()
+
+
 def test_counts_and_owners_follow_a_rebuild(small: Settings) -> None:
     build(small)
     queries = Queries(small)
