@@ -37,9 +37,7 @@ WORDS = re.compile(r"[A-Za-z]{2,}[^\sA-Za-z]* [^\sA-Za-z]*[A-Za-z]")
 PATTERN = re.compile(r"\\[.wsdbS(]|\(\?|\[\^")
 
 # Of a template: statements, comments and what no one sees; then labels, then text.
-HIDDEN = re.compile(
-    r"\{#.*?#\}|<!--.*?-->|<(script|style)\b[^>]*>.*?</\1>|\{%.*?%\}", re.DOTALL
-)
+HIDDEN = re.compile(r"\{#.*?#\}|<!--.*?-->|<(script|style)\b[^>]*>.*?</\1>|\{%.*?%\}", re.DOTALL)
 LABEL = re.compile(r'\b(?:aria-label|title|alt|placeholder)="([^"]*[A-Za-z][^"]*)"')
 TAG = re.compile(r"<[^>]*>")
 

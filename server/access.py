@@ -90,7 +90,7 @@ def parse_origin(text: str) -> str:
         is_origin = False
     if text != ANY and not is_origin:
         raise OperatorError(
-            f"{text!r} is not an origin. Give scheme and host, as https://app.example.org, or * "
+            f"Invalid origin {text!r}. Give scheme and host, like https://app.example.org, or * "
             "for any."
         )
     return text

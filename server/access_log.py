@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.model.routes import is_account_url
 from server.app import Receive, Scope, Send
 
@@ -57,8 +58,8 @@ class AccessLog:
             self._file = os.open(self._path, _FLAGS, _MODE)
         except OSError as error:
             raise OperatorError(
-                f"Cannot write {self._path}: {error.strerror}. Choose another file with "
-                "--access-log, or let the user who runs this write to it."
+                f"Cannot write the access log {self._path}: {error.strerror}. Choose another file "
+                "with --access-log, or let the user who runs hubctl write to it."
             ) from error
         self._thread.start()
         return self
@@ -95,12 +96,15 @@ class AccessLog:
                 self._done_bytes += done
         except OSError as error:
             if not self._is_failing:
-                self._tell(f"{error.strerror}. Requests are answered; make room, or mend it.")
+                self._tell(
+                    f"cannot write: {error.strerror}. Requests are still answered. Fix that soon, "
+                    "or lines are lost."
+                )
             self._is_failing = True
             return
         lost = self._lost_lines - self._told_lines
         if self._is_failing or lost:
-            self._tell(f"it is written again; {lost:,} lines are lost.")
+            self._tell(f"writing works again. {counted(lost, 'line')} lost.")
             self._is_failing = False
             self._told_lines += lost
 
@@ -108,7 +112,7 @@ class AccessLog:
         waiting = len(self._lines) + self._chunk.count(b"\n")
         lost = waiting + self._lost_lines - self._told_lines
         if lost:
-            self._tell(f"{lost:,} lines are lost.")
+            self._tell(f"{counted(lost, 'line')} lost.")
 
     def _reopen_if_moved(self) -> None:
         try:

@@ -22,6 +22,7 @@ from builder.model.answer_headers import (
     Headers,
 )
 from builder.model.errors import RequestError
+from builder.model.plural import counted
 from builder.model.records import ErrorBody, ErrorDetail
 from builder.model.routes import CACHE_CONTROL, HTML, JSON, TEXT
 from builder.render import envelopes
@@ -165,7 +166,8 @@ class Body:
             part = conditions.parse_range(range_header, len(whole))
         except conditions.RangeNotSatisfiable:
             error = RequestError(
-                "range_not_satisfiable", f"The text has {len(whole)} bytes; ask for less."
+                "range_not_satisfiable",
+                f"The text has only {counted(len(whole), 'byte')}. Ask for a range within it.",
             )
             answer = error_answer(error)
             answer.headers.append((b"content-range", b"bytes */%d" % len(whole)))

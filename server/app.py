@@ -17,6 +17,7 @@ from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import RequestError
 from builder.model.missing import reasons
 from builder.model.names import Version
+from builder.model.plural import counted
 from builder.model.routes import BY_NAME, HTML, JSON, Match, is_publish_url, match_url
 from builder.model.settings import Settings
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
@@ -113,7 +114,7 @@ class ReadApp:
             return error_answer(error)
         except Exception:
             # The edge of the process: the log gets the cause, the client the envelope.
-            log.error("cannot answer %s\n%s", scope["method"], traceback.format_exc())
+            log.error("Cannot answer a %s request\n%s", scope["method"], traceback.format_exc())
             return error_answer(RequestError("internal_error", MESSAGES["internal_error"]))
 
     async def _find_body(self, path: str, query: bytes) -> Body:
@@ -137,7 +138,9 @@ class ReadApp:
         """What a URL asks for, by its grammar alone. Raises RequestError."""
         below = self.below_base(path)
         if below is None:
-            raise RequestError("not_found", f"The site is at {self.settings.base_url}.")
+            raise RequestError(
+                "not_found", f"Nothing at this address. The site is at {self.settings.base_url}."
+            )
         path = below
         found = match_url(path)
         if found is None:
@@ -160,7 +163,7 @@ class ReadApp:
         """Why there is no file for a URL that the table knows."""
         route, params = found
         if not is_built(self.settings.out):
-            return RequestError("unavailable", "The site is not built yet; try again in a moment.")
+            return RequestError("unavailable", "The site is being built. Try again in a moment.")
         reason = next(
             one
             for one in reasons(route)
@@ -187,7 +190,8 @@ class ReadApp:
     def _not_allowed(self, path: str) -> Answer:
         if is_publish_url(self.below_base(path) or ""):
             error = RequestError(
-                "method_not_allowed", "Read this address (GET, HEAD), or publish to it (POST)."
+                "method_not_allowed",
+                "This address takes GET and HEAD to read, and POST to publish.",
             )
             return error_answer(error, allow=f"{READ_METHODS}, POST")
         return error_answer(RequestError("method_not_allowed", MESSAGES["method_not_allowed"]))
@@ -195,8 +199,8 @@ class ReadApp:
     def _rate_limited(self, wait_seconds: int) -> Answer:
         error = RequestError(
             "rate_limited",
-            f"Too many reads from your address; go on in {wait_seconds} s, and keep answers as "
-            "long as Cache-Control says.",
+            f"Too many reads from your address. Try again in {counted(wait_seconds, 'second')}, "
+            "and cache answers as long as Cache-Control says.",
         )
         answer = error_answer(error, wait_seconds)
         answer.headers.append((b"ratelimit", self._throttle.exhausted(wait_seconds).encode()))
@@ -214,7 +218,7 @@ def _unmatched(path: str) -> RequestError:
                 Version.parse(segments[6])
         elif segments[:3] == ["api", "v1", "users"] and len(segments) == 4:
             owner = names.check_owner(segments[3])
-            return RequestError("user_not_found", f"There is no user {owner!r}.")
+            return RequestError("user_not_found", f"No user {owner!r}.")
     except RequestError as error:
         return error
     return RequestError("not_found", MESSAGES["not_found"])

@@ -36,7 +36,7 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
     async def receive_again() -> dict:
         if read:
             return read.pop()
-        raise TimeoutError("the body did not come in time")
+        raise TimeoutError("the request body took too long")
 
     return receive_again
 
@@ -54,7 +54,7 @@ def in_time(receive: Receive, seconds: float) -> Receive:
         async with asyncio.timeout_at(end):
             message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionResetError("the client is gone")
+            raise ConnectionResetError("the client closed the connection")
         return message
 
     return receive_in_time

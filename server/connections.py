@@ -59,14 +59,14 @@ class Connections:
         """Count a connection; with an error it is refused, and does not count."""
         if self.total >= self._total_max:
             return RequestError(
-                "unavailable", "The server has too many connections; try again in a moment."
+                "unavailable", "The server has too many connections. Try again in a moment."
             )
         client = network(address)
         if self.by_network[client] >= self.limits.per_network and not self._is_proxy(address):
             return RequestError(
                 "rate_limited",
-                f"Your address has {self.limits.per_network} connections open. Close some, or use "
-                "one for several requests.",
+                f"Your address already has {self.limits.per_network} open connections. Close some, "
+                "or reuse one for several requests.",
             )
         self.total += 1
         self.by_network[client] += 1
@@ -179,8 +179,8 @@ class _LimitedProtocol(HttpToolsProtocol):
                 error_answer(
                     RequestError(
                         "headers_too_large",
-                        f"The address and the headers of a request may have {limits.head_bytes:,} "
-                        f"bytes, and there may be {limits.headers} headers. Send fewer.",
+                        "The address or the headers of the request are too large. The limits are "
+                        f"{limits.head_bytes:,} bytes and {limits.headers} headers.",
                     )
                 )
             )

@@ -106,5 +106,5 @@ class Hub:
 
 
 async def _say_not_ready(scope: Scope, receive: Receive, send: Send) -> None:
-    error = RequestError("unavailable", "The site is being built; try again in a moment.")
+    error = RequestError("unavailable", "The site is being built. Try again in a moment.")
     await send_answer(error_answer(error), scope, send)

@@ -23,7 +23,8 @@ except ImportError as error:
     from builder.model.errors import OperatorError
 
     raise OperatorError(
-        f"Deploying to s3:// needs the library boto3 ({error}). Install it with: pip install boto3."
+        f"Deploying to s3:// needs the boto3 library ({error}). Install it with `pip install "
+        "boto3`."
     ) from None
 
 from builder.deploy.order import Put, cache_control
@@ -39,22 +40,22 @@ _MD5 = re.compile("[0-9a-f]{32}")
 _ETAG_IS_MD5 = (None, "AES256")
 
 _ADVICE = {
-    "NoSuchBucket": "There is no such bucket; make it first, or mend its name or --endpoint-url.",
+    "NoSuchBucket": "The bucket does not exist. Create it, or correct its name or --endpoint-url.",
     "AccessDenied": "Allow these credentials to list the bucket and to get, put and delete its "
     "objects.",
-    "InvalidAccessKeyId": "The service does not know this access key; check the credentials and "
+    "InvalidAccessKeyId": "The service does not know this access key. Check the credentials and "
     "--endpoint-url.",
-    "SignatureDoesNotMatch": "The secret key does not belong to the access key; check the "
-    "credentials.",
-    "ExpiredToken": "Get new credentials.",
-    "RequestTimeTooSkewed": "Set this machine's clock.",
-    "PermanentRedirect": "The bucket is in another region; set AWS_REGION to it.",
-    "AuthorizationHeaderMalformed": "The bucket is in another region; set AWS_REGION to it.",
-    "BadDigest": "It arrived damaged; deploy again.",
-    "SlowDown": "The service is busy; deploy again later, or with fewer --jobs.",
-    "ServiceUnavailable": "The service is busy; deploy again later, or with fewer --jobs.",
-    "XMinioParentIsObject": "This service has no object whose key begins with another's; deploy "
-    "with --files-only.",
+    "SignatureDoesNotMatch": "The secret key does not match the access key. Check the credentials.",
+    "ExpiredToken": "The credentials have expired. Get new ones.",
+    "RequestTimeTooSkewed": "Set the clock of this machine.",
+    "PermanentRedirect": "The bucket is in another region. Set AWS_REGION to that region.",
+    "AuthorizationHeaderMalformed": "The bucket is in another region. Set AWS_REGION to that "
+    "region.",
+    "BadDigest": "The upload was damaged on the way. Deploy again.",
+    "SlowDown": "The service is busy. Deploy again later, or use fewer --jobs.",
+    "ServiceUnavailable": "The service is busy. Deploy again later, or use fewer --jobs.",
+    "XMinioParentIsObject": "This service cannot store both `a` and `a/b`. Deploy with "
+    "--files-only.",
 }
 # What services answer to a HEAD, which has no room for a code, or call it themselves.
 _ADVICE |= {"403": _ADVICE["AccessDenied"], "InvalidSecurity": _ADVICE["InvalidAccessKeyId"]}
@@ -68,13 +69,13 @@ class Bucket:
     def __init__(self, name: str, *, jobs: int, endpoint_url: str | None) -> None:
         self.name = name
         self.bucket, self.prefix = _parse(name)
-        with self._explained("use it"):
+        with self._explained("use the bucket"):
             self._client = _client(jobs, endpoint_url)
         self.identity = f"{self._client.meta.endpoint_url} {self.bucket} {self.prefix}"
 
     def list(self) -> Iterator[tuple[str, str]]:
         pages = self._client.get_paginator("list_objects_v2")
-        with self._explained("list it"):
+        with self._explained("list the bucket"):
             for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix):
                 for found in page.get("Contents", ()):
                     yield found["Key"].removeprefix(self.prefix), _etag(found)
@@ -82,7 +83,7 @@ class Bucket:
     def holds(self, put: Put) -> bool:
         if put.old != put.md5.hex():
             return False
-        with self._explained(f"look at {put.key}"):
+        with self._explained(f"inspect {put.key}"):
             # The listing says nothing of headers: somebody may have put it there without any.
             head = self._client.head_object(Bucket=self.bucket, Key=self.prefix + put.key)
         headers = head.get("ContentType"), head.get("CacheControl"), head.get("ContentEncoding")
@@ -103,8 +104,9 @@ class Bucket:
         is_md5 = answer.get("ServerSideEncryption") in _ETAG_IS_MD5 and _MD5.fullmatch(etag)
         if is_md5 and etag != put.md5.hex():
             raise OperatorError(
-                f"{put.key} did not reach {self.name} as it is here: its ETag is {etag}, not "
-                f"{put.md5.hex()}. Deploy again; if that does not help, look at what is between."
+                f"{put.key} was changed on its way to {self.name}: its ETag is {etag}, not "
+                f"{put.md5.hex()}. Deploy again. If that fails too, check for a proxy that "
+                "rewrites uploads."
             )
         return etag
 
@@ -127,20 +129,20 @@ class Bucket:
             answer = error.response.get("Error", {})
             code = str(answer.get("Code", ""))
             said = f"{code} {answer.get('Message', '')}".strip().rstrip(".")
-            advice = _ADVICE.get(code, "Deploy again once that is mended.")
-            raise OperatorError(f"{self.name}: cannot {what}: {said}. {advice}") from error
+            advice = _ADVICE.get(code, "Fix that and deploy again.")
+            raise OperatorError(f"Cannot {what}: {said} ({self.name}). {advice}") from error
         except NoCredentialsError as error:
             raise OperatorError(
-                f"{self.name}: there are no credentials. Set AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or use a role of the machine."
+                f"No credentials for {self.name}. Set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, set AWS_PROFILE, or give this machine a role."
             ) from error
         except HTTPClientError as error:
             raise OperatorError(
-                f"{self.name}: cannot {what}: {error}. Deploy again once the service answers; "
-                "is --endpoint-url right?"
+                f"Cannot {what}: {error} ({self.name}). Check --endpoint-url, and deploy again "
+                "when the service answers."
             ) from error
         except (BotoCoreError, ValueError) as error:
-            raise OperatorError(f"{self.name}: cannot {what}: {error}.") from error
+            raise OperatorError(f"Cannot {what}: {error} ({self.name}).") from error
 
 
 def _parse(name: str) -> tuple[str, str]:
@@ -149,8 +151,8 @@ def _parse(name: str) -> tuple[str, str]:
     prefix = (found[2] or "").rstrip("/") if found else ""
     if not found or {"", ".", ".."} & set(prefix.split("/") if prefix else ()):
         raise OperatorError(
-            f"{name} is no destination. It is s3://bucket, or s3://bucket/prefix without empty "
-            "parts."
+            f"Invalid destination {name!r}. Use s3://BUCKET or s3://BUCKET/PREFIX, without empty "
+            "parts in PREFIX."
         )
     return found[1], prefix and f"{prefix}/"
 

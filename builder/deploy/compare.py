@@ -165,8 +165,8 @@ def _examine(task: _Task, destination: Destination, options: Options) -> list[tu
             size = file.tell()
     except OSError as error:
         raise OperatorError(
-            f"Cannot read {task.match.file} of the site: {error.strerror}. Deploy as the user who "
-            "builds it."
+            f"Cannot read the site's file {task.match.file}: {error.strerror}. Deploy as the user "
+            "who builds the site."
         ) from error
     results = []
     for key, row, old in task.objects:

@@ -71,12 +71,12 @@ def open_destination(
         return Bucket(name, jobs=jobs, endpoint_url=endpoint_url)
     if not name.strip():
         raise OperatorError(
-            "The destination is empty; if it comes from a variable, set that. Give a folder "
-            "(/var/www/prompts) or s3://bucket/prefix."
+            "The destination is empty. If it comes from a variable, set the variable. Pass a "
+            "folder (/var/www/prompts) or s3://BUCKET/PREFIX."
         )
     if _has_scheme(name):
         raise OperatorError(
-            f"{name} is no destination. Give a folder (/var/www/prompts) or s3://bucket/prefix, "
-            "with --endpoint-url for a service other than AWS."
+            f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
+            "s3://BUCKET/PREFIX; add --endpoint-url for a service other than AWS."
         )
     return Folder(name, apart_from)

@@ -30,8 +30,8 @@ class Folder:
         for folder in map(os.path.realpath, apart_from):
             if os.path.commonpath([folder, self.root]) in (folder, self.root):
                 raise OperatorError(
-                    f"{name} and {folder} lie in each other: site, state and destination must be "
-                    "three separate folders."
+                    f"The destination {name} and the folder {folder} overlap. Use three separate "
+                    "folders for site, state and destination."
                 )
         self.identity = f"folder {self.root}"
         self._touched: set[str] = set()
@@ -46,7 +46,7 @@ class Folder:
         except OSError as error:
             raise OperatorError(
                 f"Cannot read {error.filename or self.root}: {error.strerror}. Nothing was "
-                "changed; deploy as a user who can, or to another folder."
+                "changed. Deploy as a user who may read it, or to another folder."
             ) from None
 
     def _list(self, folder: str, prefix: str) -> Iterator[tuple[str, str]]:
@@ -93,8 +93,8 @@ class Folder:
                     status = os.fstat(file.fileno())
                 if hasher.digest() != put.md5 or status.st_size != put.size:
                     raise OperatorError(
-                        f"{put.file} is not what it was a moment ago. Nobody but `hubctl` may "
-                        "write to the site and the state; deploy again."
+                        f"{put.file} changed during the deployment. Let only `hubctl` write to "
+                        "the site and the state, and deploy again."
                     )
                 os.rename(temporary, target)
             except BaseException:
@@ -138,8 +138,8 @@ class Folder:
         if os.path.isdir(folder):
             if os.path.realpath(folder) != folder:
                 raise OperatorError(
-                    f"{folder} leads elsewhere by a symbolic link. Make it a folder, or deploy "
-                    "to where it leads."
+                    f"{folder} is below a symbolic link. Replace the link by a folder, or deploy "
+                    "to the folder that it points to."
                 )
             return
         parent = os.path.dirname(folder)
@@ -148,7 +148,8 @@ class Folder:
             os.mkdir(folder)
         if not os.path.isdir(folder):
             raise OperatorError(
-                f"{folder} is a file of somebody else's; move it away and deploy again."
+                f"Cannot create the folder {folder}: a file of that name exists, which is not part "
+                "of the site. Move the file away and deploy again."
             )
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -181,4 +182,6 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OperatorError(f"Cannot write {path}: {error.strerror}.") from error
+        raise OperatorError(
+            f"Cannot write {path}: {error.strerror}. Fix that and deploy again."
+        ) from error

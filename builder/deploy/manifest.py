@@ -80,7 +80,8 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
             file = stack.enter_context(open(f"{path}.lock", "w"))
         except OSError as error:
             raise OperatorError(
-                f"Cannot use {os.path.dirname(path)} for the state: {error.strerror}."
+                f"Cannot use {os.path.dirname(path)} as state folder: {error.strerror}. Fix that, "
+                "or pass another folder with --state."
             ) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,7 +101,9 @@ class Manifest:
         with _explained(path):
             damage = database.find_damage(path, _VERSION)
             if damage:
-                log.warning("%s is damaged (%s); everything is compared anew.", path, damage)
+                log.warning(
+                    "%s is damaged (%s). Comparing every file with the destination.", path, damage
+                )
                 database.remove(path)
             self._db = _open(path)
         self._path = path
@@ -165,5 +168,5 @@ def _explained(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise OperatorError(
-            f"Cannot use {path}: {error}. Mend the cause, or remove the file: it is a cache."
+            f"Cannot use {path}: {error}. Fix that, or remove the file: it is only a cache."
         ) from error

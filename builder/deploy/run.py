@@ -15,6 +15,7 @@ from builder.deploy.manifest import Manifest, lock, path_for, row_for
 from builder.deploy.order import Delete, Put
 from builder.deploy.parallel import in_parallel
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.model.progress import Progress
 
 SHOWN_KEYS = 10
@@ -115,8 +116,8 @@ def _carry_out(
             destination.end_group()
     except OperatorError as error:
         raise OperatorError(
-            f"{error}\n{done:,} of {total:,} objects were brought up to date before that; the next "
-            "`hubctl deploy` goes on there. Readers miss nothing meanwhile."
+            f"{error}\n{done:,} of {counted(total, 'object')} were updated before that. Readers "
+            "see no broken links. Run `hubctl deploy` again to continue."
         ) from error
 
 
@@ -136,20 +137,20 @@ def _check(
         if key in gone:
             wrong.append(f"{key} is still there")
         elif key in plan.keys and remote[key] != mark:
-            wrong.append(f"{key} is another")
-    wrong += [f"{key} is not there" for key in missing]
+            wrong.append(f"{key} has other content")
+    wrong += [f"{key} is missing" for key in missing]
     if not wrong:
         return
     shown = "\n".join(f"  {line}" for line in sorted(wrong)[:SHOWN_KEYS])
     more = f"\n  … and {len(wrong) - SHOWN_KEYS:,} more" if len(wrong) > SHOWN_KEYS else ""
-    hint = "Deploy again, and see to it that nobody else writes there."
+    hint = "Make sure that nothing else writes to the destination, and deploy again."
     if missing and not options.files_only:
         hint += (
-            " If the service shows no object whose key begins with another's, as MinIO does, "
-            "deploy with --files-only."
+            " If the service cannot store both `a` and `a/b` (MinIO, for example), deploy with "
+            "--files-only."
         )
     raise OperatorError(
-        f"{len(wrong):,} objects are not at the destination as they were put:\n"
+        f"The destination does not have what was uploaded ({counted(len(wrong), 'object')}):\n"
         f"{shown}{more}\n{hint}"
     )
 

@@ -49,13 +49,13 @@ def take(
         with build_lock(state, on_wait):
             if not is_built(site):
                 raise OperatorError(
-                    f"There is no site in {site}. Run `hubctl build` with your --base-url first."
+                    f"No site in {site}. Build it first: `hubctl build --base-url URL`."
                 )
             return _keep_all(site, paths, known, early, forgiven=())
     except OSError as error:
         raise OperatorError(
-            f"Cannot keep the site's files in {folder}: {error.filename or site}: "
-            f"{error.strerror}. Mend that and deploy again."
+            f"Cannot take a snapshot of the site in {folder}: {error.filename or site}: "
+            f"{error.strerror}. Fix that and deploy again."
         ) from error
 
 

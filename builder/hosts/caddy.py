@@ -186,9 +186,9 @@ def warning(site: HostedSite) -> str | None:
     if not site.trusted_proxies or _logs_clients():
         return None
     return (
-        f"This machine's Caddy is older than {_shown(_LOGS_CLIENTS_FROM)}, and logs the address of "
-        "a proxy, not those of its readers: pulls count as if all of them were one. Install a "
-        "newer one, and run this again."
+        f"Caddy on this machine is older than {_shown(_LOGS_CLIENTS_FROM)}. It logs the address of "
+        "the proxy instead of the reader's, so all readers count as one. Install a newer Caddy and "
+        "run this command again."
     )
 
 
@@ -275,8 +275,8 @@ def _ranges(site: HostedSite) -> str:
     socket = f"{folder(site)}/ranges.sock"
     if len(socket.encode()) > _SOCKET_BYTES_MAX:
         raise OperatorError(
-            f"Caddy needs a socket, and {socket!r} is too long for its path. Choose a state folder "
-            "with a shorter one."
+            f"The path of Caddy's socket is too long: {socket!r}. Choose a state folder with a "
+            "shorter path (--state)."
         )
     return _quoted(f"unix/{socket}")
 
@@ -298,8 +298,8 @@ def _parse_listen(text: str) -> _Listen:
         if 1 <= int(listen.port or 1) <= 65535 and (listen.port or listen.is_name):
             return listen
     raise OperatorError(
-        f"Caddy cannot listen at {text!r}. Give an address and a port, as 127.0.0.1:8080, or the "
-        "name of this machine, as prompts.example.org."
+        f"Caddy cannot listen on {text!r}. Give an address and a port, like 127.0.0.1:8080, or the "
+        "name of this machine, like prompts.example.org."
     )
 
 
@@ -307,7 +307,7 @@ def _check_upstream(text: str) -> None:
     found = re.fullmatch(r"(?:\[([^\[\]]*)\]|[A-Za-z0-9._-]+):[0-9]{1,5}", text)
     if not found or (found[1] is not None and not _is_address(found[1])):
         raise OperatorError(
-            f"{text!r} is not where `hubctl serve` answers. Give HOST:PORT, as 127.0.0.1:8000."
+            f"Invalid upstream {text!r}. Give the HOST:PORT of `hubctl serve`, like 127.0.0.1:8000."
         )
 
 
@@ -316,7 +316,7 @@ def _check_network(text: str) -> None:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise OperatorError(
-            f"{text!r} is not the address of a proxy. Give an address or a network, as 10.0.0.0/8."
+            f"Invalid trusted proxy {text!r}. Give an address or a network, like 10.0.0.0/8."
         ) from None
 
 
@@ -325,8 +325,9 @@ def _check_path(path: str) -> None:
     # for other files; after | come the permissions of a socket.
     if re.search(r'["`{}\\|*?\[\]\x00-\x1f\x7f\ud800-\udfff]', path):
         raise OperatorError(
-            f"Caddy's configuration cannot hold the path {path!r}. Choose one in UTF-8, without "
-            "double quotes, backticks, backslashes, braces, brackets, |, *, ?, control characters."
+            f"Caddy's configuration cannot contain the path {path!r}. Choose a path in UTF-8 "
+            "without double quotes, backticks, backslashes, braces, brackets, |, *, ? or control "
+            "characters."
         )
 
 

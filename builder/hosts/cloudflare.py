@@ -115,8 +115,8 @@ def _upstream_url(upstream: str) -> str:
         is_origin = False
     if not is_origin or parts.scheme not in ("http", "https") or not parts.hostname:
         raise OperatorError(
-            f"{upstream!r} cannot be an upstream. Give the address that Cloudflare reaches "
-            "`hubctl serve` at, without a path: https://hub-origin.example.org."
+            f"Invalid upstream {upstream!r}. Give the address at which Cloudflare reaches "
+            "`hubctl serve`, without a path: https://hub-origin.example.org."
         )
     return url.rstrip("/") if _is_public(parts.hostname) else ""
 
@@ -146,6 +146,6 @@ def _toml(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise OperatorError(
-            f"{text!r} is not UTF-8, which wrangler.toml has to be; give the folder another name."
+            f"Cannot write {text!r} to wrangler.toml: it is not UTF-8. Rename the folder."
         ) from None
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,20 +12,20 @@ from builder.model.routes import BY_NAME, CACHE_CONTROL, ROUTES, Route
 _KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")
 
 _PLACE = """\
-# Put it into the folder that is published{where}; write it
-# again after each release of the hub.
+# Put this file into the folder that you publish{where}.
+# Write it again after each update of hub.
 """
 
 _REDIRECTS = """\
-# Which URL is which file, for Netlify. Written by `hubctl hosts netlify` for
+# Maps URLs to files, for Netlify. Written by `hubctl hosts netlify` for
 # {base_url}
 {place}#
-# The first rule that fits is right; none takes the place of a file that is there. A value that
-# names no file, such as sort=best, gives the page 404.html, as do all errors, below /api too.
-# Searches and several tags at once are not answered here; catalogue.jsonl lists all repos.
+# The first matching rule applies; a file that exists wins over all rules. All errors get the page
+# 404.html, also below /api and for values that name no file, such as sort=best. Netlify cannot
+# answer searches or filter by several tags; catalogue.jsonl lists all prompts.
 #
-# {count} rules; Netlify takes thousands. Cloudflare Pages reads this syntax, but no queries, and it
-# follows a rule where there is a file, too: for Cloudflare there is `hubctl hosts cloudflare`.
+# {count} rules; Netlify accepts thousands. Do not use this file on Cloudflare Pages, which ignores
+# queries and applies rules before files: run `hubctl hosts cloudflare` instead.
 
 # Lists by query, with any of these parameters, in any order.
 {lists}
@@ -33,15 +33,15 @@ _REDIRECTS = """\
 # The text of one version.
 {raw}
 
-# What has the same URL, but for the extension.
+# URLs that are a file without its extension.
 {rest}
 """
 
 _HEADERS = """\
-# The headers of all answers, for Netlify. Written by `hubctl hosts netlify` for
+# Sets the headers of all answers, for Netlify. Written by `hubctl hosts netlify` for
 # {base_url}
 {place}#
-# All rules that fit hold, a later one before an earlier one. Netlify adds ETags, answers 304, and
+# All matching rules apply; later rules override earlier ones. Netlify adds ETags, answers 304 and
 # compresses.
 
 {blocks}

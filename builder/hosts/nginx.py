@@ -289,6 +289,6 @@ def _text(text: str) -> str:
 def _check(path: str) -> None:
     if re.search(r"""["'$\\{};#\x00-\x1f\x7f]""", path):
         raise OperatorError(
-            f"nginx's configuration cannot hold the path {path!r}. Choose one without quotes, $, "
-            "braces, semicolons, #, backslashes and control characters."
+            f"nginx's configuration cannot contain the path {path!r}. Choose a path without "
+            "quotes, $, braces, semicolons, #, backslashes or control characters."
         )

@@ -33,32 +33,33 @@ LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
 
 # What a host says itself where it cannot go into details; why a file is missing is in `missing`.
 MESSAGES = {
-    "invalid_name": "Names of owners and repos are lower case: a-z, 0-9 and single hyphens "
-    "between them.",
-    "invalid_parameter": f"page is a whole number from 1 on, sort one of {', '.join(SORTS)}, tag "
-    f"a tag or several with commas between them, q at most {QUERY_CHARS_MAX} characters; each at "
-    "most once.",
-    "invalid_version": "A version is x.y.z: three whole numbers without leading zeros.",
-    "not_found": f"There is nothing at this address; {API}/openapi.json lists the endpoints.",
-    "method_not_allowed": "This address can be read (GET, HEAD), not written.",
-    "content_too_large": "The request is too long.",
-    "range_not_satisfiable": "The text is shorter than that; ask for less.",
-    "rate_limited": "Too many reads from your address; wait as Retry-After says, and keep answers "
-    "as long as Cache-Control says.",
-    "internal_error": "The server failed; try again in a moment.",
-    "unavailable": "Searches and publishing are not answered just now; the rest is. Try again in "
-    "a moment.",
+    "invalid_name": "Invalid name. Owners and prompts have lower-case names: a-z, 0-9 and single "
+    "hyphens between them.",
+    "invalid_parameter": "Invalid parameter. page is a whole number from 1, sort is one of "
+    f"{', '.join(SORTS)}, tag is one tag or several separated by commas, and q has at most "
+    f"{QUERY_CHARS_MAX} characters. Give each parameter once.",
+    "invalid_version": "Invalid version. A version is x.y.z: three whole numbers without leading "
+    "zeros.",
+    "not_found": f"Nothing at this address. {API}/openapi.json lists the endpoints.",
+    "method_not_allowed": "This address is read-only. Use GET or HEAD.",
+    "content_too_large": "The request is too large. Send less.",
+    "range_not_satisfiable": "The range begins after the end of the text. Request an earlier one.",
+    "rate_limited": "Too many reads from your address. Wait as many seconds as Retry-After says, "
+    "and cache answers as Cache-Control says.",
+    "internal_error": "The server failed. Try again in a moment.",
+    "unavailable": "Search and publishing are temporarily unavailable. Reading still works. Try "
+    "again in a moment.",
 }
 
 
 # To people, as plain text.
 ACCOUNT_TOO_LARGE = "The form is too large. Go back and send less."
 # Of what cannot be read as a request at all.
-BAD_REQUEST = "This is no valid HTTP, or its address or headers are too long."
+BAD_REQUEST = "The request is not valid HTTP, or its address or headers are too long."
 # Asking again would give the same answer, so this is no 503.
 NO_QUERIES = (
-    "This host answers neither q nor several tags at once. Take one tag, or look through "
-    f"{BY_NAME['catalogue'].url}, which lists every repo."
+    "This host cannot search (q) or filter by several tags. Use one tag, or search "
+    f"{BY_NAME['catalogue'].url}, which lists every prompt."
 )
 
 

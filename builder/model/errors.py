@@ -1,16 +1,19 @@
 """The one tree of errors.
 
     HubError
-    ├── RequestError    what a caller asked cannot be done; has a code of the public contract
-    └── OperatorError   what only the operator can mend; stops a command with exit status 1
-        ├── ContentError    the content tree has faults; lists each with its file
-        └── PullsError      the counts of pulls cannot be used
+    ├── RequestError    the request cannot be answered; has a code of the public contract
+    └── OperatorError   only the operator can fix this; ends a command with exit status 1
+        ├── ContentError    the content folder has faults; lists each with its file
+        └── PullsError      the pull counts cannot be read
 
-A message says what to do. ``STATUS`` is the only place where a code becomes an HTTP status.
+A message says what happened and what to do next. ``STATUS`` is the only place that maps codes to
+HTTP statuses.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from builder.model.plural import counted
 
 STATUS = {
     "invalid_json": 400,
@@ -46,7 +49,7 @@ STATUS = {
 }
 
 
-# The most that an answer says of what is wrong, and the most characters of each.
+# The most messages in an answer, and the most characters of each.
 MESSAGES_MAX = 20
 MESSAGE_CHARS_MAX = 500
 FIELD_CHARS_MAX = 80
@@ -57,7 +60,7 @@ class HubError(Exception):
 
 
 class Detail(NamedTuple):
-    """One field of a request that is not as it should be."""
+    """What is wrong with one field of a request."""
 
     field: str
     message: str
@@ -84,33 +87,33 @@ def bounded(messages: Sequence[str]) -> list[str]:
 
 
 def validation_failed(*details: Detail) -> RequestError:
-    """The error for the fields that are not as they should be; as many as ``bounded`` shows."""
+    """The error for fields with wrong values; shows as many as ``bounded`` does."""
     messages = bounded([message for _, message in details])
     shown = [
         Detail(cut(detail.field, FIELD_CHARS_MAX), message)
         for detail, message in zip(details, messages, strict=False)
     ]
     told = "; ".join(f"{field}: {message}" for field, message in shown)
-    return RequestError("validation_failed", f"Mend what is wrong: {told}.", shown)
+    return RequestError("validation_failed", f"Correct the request: {told}.", shown)
 
 
 def cut(text: str, chars_max: int) -> str:
-    """``text``, with an ellipsis in the place of what is too much."""
+    """``text``, shortened to ``chars_max`` characters with an ellipsis at the end."""
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 class OperatorError(HubError):
-    """A folder, file or setting of this installation is not usable as it is."""
+    """The operator has to change a folder, file or setting first."""
 
 
 class PullsError(OperatorError):
-    """The database of pulls cannot be used as it is."""
+    """The operator has to repair the database of pulls first."""
 
 
 class Fault(NamedTuple):
     """One thing wrong in the content tree; ``path`` is relative to the content folder.
 
-    ``is_warning``: the site shows the version all the same.
+    ``is_warning``: the site shows the version nevertheless.
     """
 
     path: str
@@ -123,13 +126,13 @@ class Fault(NamedTuple):
 
 
 class ContentError(OperatorError):
-    """The content tree cannot be built from. ``faults`` has at least one entry."""
+    """The content folder cannot be built. ``faults`` has at least one entry."""
 
     def __init__(self, faults: list[Fault]) -> None:
         shown = "\n".join(f"  {fault}" for fault in faults[:20])
-        more = f"\n  … and {len(faults) - 20} more" if len(faults) > 20 else ""
+        more = f"\n  … and {len(faults) - 20:,} more" if len(faults) > 20 else ""
         super().__init__(
-            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the content tree:\n"
-            f"{shown}{more}\nMend or remove these files; `hubctl check` lists every fault."
+            f"{counted(len(faults), 'fault')} in the content folder:\n"
+            f"{shown}{more}\nFix or remove these files. `hubctl check` lists every fault."
         )
         self.faults = faults

@@ -1,6 +1,6 @@
-"""Why there is no file for a URL that the table of routes knows, and what a reader is told.
+"""Why a URL of the table of routes has no file, and the message for the reader.
 
-The same on the embedded server and on every host that can look whether a file is there.
+The same on the embedded server and on every host that can check whether a file exists.
 """
 
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from builder.model.routes import BY_NAME, SORTS, Route
 
 # By code; with the parameters of the URL in braces.
 MESSAGES = {
-    "not_found": "There is nothing at this address; the first version of a repo has no diff.",
-    "page_not_found": "The list ends before this page; meta.pages tells where.",
-    "repo_not_found": "There is no repo '{owner}/{name}'.",
-    "tag_not_found": "No repo has the tag '{tag}'.",
-    "user_not_found": "There is no user '{owner}'.",
-    "version_not_found": "{owner}/{name} has no version {version}; "
-    f"{BY_NAME['versions'].url} lists those that it has.",
+    "not_found": "Nothing at this address. The first version of a prompt has no diff.",
+    "page_not_found": "The list has fewer pages. meta.pages in page 1 has their number.",
+    "repo_not_found": "No prompt '{owner}/{name}'.",
+    "tag_not_found": "No prompt has the tag '{tag}'.",
+    "user_not_found": "No user '{owner}'.",
+    "version_not_found": "{owner}/{name} has no version {version}. "
+    f"{BY_NAME['versions'].url} lists its versions.",
 }
 
 

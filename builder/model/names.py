@@ -6,7 +6,7 @@ Owns the rules for owners, repo names, tags and versions. Knows nothing of files
 import re
 from typing import NamedTuple, Self
 
-from builder.model.errors import RequestError
+from builder.model.errors import FIELD_CHARS_MAX, RequestError, cut
 
 OWNER_CHARS_MAX = 39
 REPO_CHARS_MAX = 64
@@ -56,7 +56,8 @@ class Version(NamedTuple):
         if not _version.fullmatch(text):
             raise RequestError(
                 "invalid_version",
-                "A version is x.y.z: three whole numbers without leading zeros, for example 1.2.0.",
+                f"Invalid version {cut(text, FIELD_CHARS_MAX)!r}. A version is x.y.z: three whole "
+                "numbers without leading zeros, like 1.2.0.",
             )
         return cls(*map(int, text.split(".")))
 
@@ -74,7 +75,8 @@ class Version(NamedTuple):
         if max(successor) > VERSION_PART_MAX:
             raise RequestError(
                 "version_conflict",
-                f"A {kind} bump of {self} passes {VERSION_PART_MAX}; use a larger bump.",
+                f"Cannot bump the {kind} number of {self}: the limit is {VERSION_PART_MAX:,}. Bump "
+                "a higher number.",
             )
         return successor
 
@@ -89,19 +91,20 @@ def is_name(text: str, chars_max: int) -> bool:
 
 def check_owner(text: str) -> str:
     """Return ``text`` if it can be an owner's handle; raises RequestError ``invalid_name``."""
-    return _check(text, "An owner", OWNER_CHARS_MAX)
+    return _check(text, "owner", OWNER_CHARS_MAX)
 
 
 def check_repo(text: str) -> str:
     """Return ``text`` if it can be a repo's name; raises RequestError ``invalid_name``."""
-    return _check(text, "A repo name", REPO_CHARS_MAX)
+    return _check(text, "prompt name", REPO_CHARS_MAX)
 
 
 def check_new_owner(text: str) -> str:
     """As ``check_owner``, and not reserved: raises RequestError ``name_reserved``."""
     if check_owner(text) in RESERVED_OWNERS:
         raise RequestError(
-            "name_reserved", f"The site uses {text!r} itself; choose another owner name."
+            "name_reserved",
+            f"The owner name {text!r} is reserved for the site. Choose another name.",
         )
     return text
 
@@ -111,8 +114,11 @@ def _check(text: str, what: str, chars_max: int) -> str:
         return text
     lowered = text.lower()
     if is_name(lowered, chars_max):
-        raise RequestError("invalid_name", f"Names are lower case: use {lowered!r}.")
+        raise RequestError(
+            "invalid_name", f"Invalid {what} {text!r}: names are lower case. Use {lowered!r}."
+        )
     raise RequestError(
         "invalid_name",
-        f"{what} has 1 to {chars_max} characters: a-z, 0-9 and single hyphens between them.",
+        f"Invalid {what} {cut(text, FIELD_CHARS_MAX)!r}. Use 1 to {chars_max} characters: a-z, 0-9 "
+        "and single hyphens between them.",
     )

@@ -22,7 +22,7 @@ Time = Annotated[
     str,
     Meta(
         pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$",
-        description="RFC 3339 UTC, to the second",
+        description="RFC 3339, in UTC, to the second",
         examples=["2026-01-31T09:30:00Z"],
     ),
 ]
@@ -37,7 +37,7 @@ RepoPattern = Annotated[
     Meta(
         pattern=f"^{names.NAME_PATTERN}/(?:{names.NAME_PATTERN}|\\*)$",
         max_length=names.OWNER_CHARS_MAX + 1 + names.REPO_CHARS_MAX,
-        description="OWNER/NAME, or OWNER/*",
+        description="`OWNER/NAME`, or `OWNER/*` for all",
         examples=["ada/code-review"],
     ),
 ]
@@ -45,7 +45,9 @@ TagName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.TAG_CHARS_MAX)
 ]
 VersionName = Annotated[str, Meta(pattern=f"^{names.VERSION_PATTERN}$", examples=["1.2.0"])]
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="of the prompt's bytes")]
+Sha256 = Annotated[
+    str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
+]
 Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Description = Annotated[str, Meta(max_length=2000)]
@@ -69,7 +71,7 @@ class Variable(Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.name.endswith("\n"):  # which a pattern's "$" admits
-            raise ValueError("a variable's name is letters, digits and underscores")
+            raise ValueError("a variable name has only letters, digits and underscores")
         check_nesting([self.default, self.example, self.enum])
         if self.required is UNSET:
             self.required = self.default is None
@@ -85,7 +87,7 @@ def check_nesting(value: Any, levels: int = NESTING_MAX) -> None:
     """Raises ValueError where data is so deep that writing it as JSON could fail."""
     if isinstance(value, dict | list):
         if not levels:
-            raise ValueError(f"data is nested in more than {NESTING_MAX} levels")
+            raise ValueError(f"lists and objects are nested deeper than {NESTING_MAX} levels")
         for item in value.values() if isinstance(value, dict) else value:
             check_nesting(item, levels - 1)
 
@@ -93,7 +95,7 @@ def check_nesting(value: Any, levels: int = NESTING_MAX) -> None:
 def check_time(text: str) -> str:
     """Return ``text`` if it is a real moment in the form of Time; raises ValueError."""
     if datetime.fromisoformat(text).isoformat() != text.removesuffix("Z") + "+00:00":
-        raise ValueError("a time is RFC 3339 UTC to the second: 2026-01-31T09:30:00Z")
+        raise ValueError(f"{text!r} is not a time; write it in UTC, like 2026-01-31T09:30:00Z")
     return text
 
 
@@ -141,26 +143,28 @@ class VersionFile(Struct, forbid_unknown_fields=True):
         # A pattern's "$" admits a final newline, and lists have no pattern of their own.
         check_time(self.published_at)
         if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in self.tags):
-            raise ValueError("a tag is a-z, 0-9 and single hyphens between them")
+            raise ValueError("a tag has only a-z, 0-9 and single hyphens between them")
         if not names.is_name(self.publisher, names.OWNER_CHARS_MAX):
-            raise ValueError("publisher is an owner's handle")
+            raise ValueError(
+                "`publisher` must be an owner: a-z, 0-9 and single hyphens between them"
+            )
         if len(self.sha256) != 64:
-            raise ValueError("sha256 is 64 hexadecimal digits")
+            raise ValueError("`sha256` must have 64 hexadecimal digits")
         check_nesting(self.parameters)
         if len(set(self.tags)) < len(self.tags):
-            raise ValueError("tags has the same tag twice")
+            raise ValueError("a tag appears twice")
         if len({variable.name for variable in self.variables}) < len(self.variables):
-            raise ValueError("variables has the same name twice")
+            raise ValueError("a variable name appears twice")
         if not self.title.isprintable() or not self.title.strip():
-            raise ValueError("title is one line of printable text")
+            raise ValueError("the title must be one line of printable text")
 
 
 # Sent ----------------------------------------------------------------------------------------
 
 
 class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a client sends to publish. Left out: front matter or the previous version decides.
-    A license of null is: none.
+    """The body of a request to publish. Fields that you leave out come from the front matter, or
+    else from the previous version. A `license` of null removes the license.
     """
 
     content: Annotated[
@@ -178,12 +182,12 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class TrustedExchange(Struct, forbid_unknown_fields=True):
-    """What a job of a CI sends to get a token: for a repo, or for all of an owner's that trust the
-    job (``OWNER/*``).
+    """The body of a CI job's request for a token: for one repo, or for all repos of an owner that
+    trust the job (`OWNER/*`).
     """
 
     token: Annotated[
-        str, Meta(min_length=1, description="the ID token (a JWT) that the job's CI made for it")
+        str, Meta(min_length=1, description="the ID token (a JWT) that the CI issued to this job")
     ]
     repo: RepoPattern
 
@@ -208,7 +212,7 @@ class RepoSummary(Struct):
 
 
 class Repo(RepoSummary):
-    """A repo on its own: the summary, and its latest version's content and metadata."""
+    """A repo: its summary, with the content and metadata of the latest version."""
 
     content: str
     body: Annotated[str, Meta(description="the content after its front matter")]
@@ -223,7 +227,7 @@ class Repo(RepoSummary):
 
 
 class VersionEntry(Struct):
-    """A version in its repo's list."""
+    """A version in the list of a repo's versions."""
 
     version: VersionName
     previous: VersionName | None
@@ -237,7 +241,7 @@ class VersionEntry(Struct):
 
 
 class Version(VersionEntry):
-    """A version on its own."""
+    """A version with its content."""
 
     owner: Owner
     name: RepoName
@@ -248,8 +252,8 @@ class Version(VersionEntry):
 
 
 class Publication(Struct):
-    """What a publication came to. ``unchanged``: it is the latest version already. Lists have
-    it once ``serial`` in hub.json is as high as this one.
+    """The result of a publication. `unchanged`: the latest version is identical, so no version
+    was created. Lists show the version once `serial` in hub.json is at least this `serial`.
     """
 
     owner: Owner
@@ -269,18 +273,18 @@ class Publication(Struct):
 
 
 class TrustedToken(Struct):
-    """A token for one job of a CI. ``repos`` are all that it is good for; none: all of the
-    owner's.
+    """A token for one CI job. It publishes to `repos`; an empty list means all repos of the
+    owner.
     """
 
-    token: Annotated[str, Meta(description="shown this once; `hub_` and 38 letters and digits")]
+    token: Annotated[str, Meta(description="shown only once: `hub_` and 38 letters and digits")]
     owner: Owner
     repos: list[RepoName]
     expires_at: Time
 
 
 class Tag(Struct):
-    """A label and how many repos bear it."""
+    """A tag, with the number of repos that have it."""
 
     name: TagName
     count: int
@@ -300,7 +304,9 @@ class User(Struct):
 
 
 class Paths(Struct):
-    """Where things are below the base URL on any host, also one that ignores queries."""
+    """The paths of the endpoints below the base URL. They work on any host, even on one that
+    ignores queries.
+    """
 
     list: str
     tag_list: str
@@ -317,8 +323,8 @@ class Paths(Struct):
 
 
 class Hub(Struct):
-    """What this service is. ``queries``: whether ``q`` and several tags at once are answered;
-    ``search``: the engine that answers ``q``.
+    """This service. `queries`: whether it answers `q` and several tags at once. `search`: the
+    search engine.
     """
 
     name: str
@@ -345,17 +351,17 @@ class CatalogueLine(Struct):
 
 
 class Correction(Struct, rename={"word": "from", "nearest": "to"}):
-    """A word that no prompt has, and the one that was looked for instead."""
+    """A word that no prompt has, and the word that was searched for instead."""
 
     word: str
     nearest: str
 
 
 class ListMeta(Struct):
-    """Which page this is, and the filters that were really applied (null: not applied).
+    """The page of the list, and the filters that were applied (null: not applied).
 
-    ``match`` and ``corrected`` are there where ``q`` is: whether the first result has ``all`` words
-    that say something or only ``some``, and the words that were corrected (null: none).
+    With `q` only: `match` is `all` if the first result has every significant word of the query,
+    else `some`; `corrected` lists the corrected words (null: none).
     """
 
     page: int
@@ -370,14 +376,14 @@ class ListMeta(Struct):
 
 
 class ErrorDetail(Struct):
-    """One field that is not as it should be."""
+    """What is wrong with one field of the request."""
 
     field: str
     message: str
 
 
 class ErrorBody(Struct, omit_defaults=True):
-    """What went wrong and what to do."""
+    """What went wrong, and what to do next."""
 
     code: str
     message: str
@@ -385,6 +391,6 @@ class ErrorBody(Struct, omit_defaults=True):
 
 
 class ErrorEnvelope(Struct):
-    """Every answer of the API with a status of 400 or more."""
+    """The body of every API answer with a status of 400 or higher."""
 
     error: ErrorBody

@@ -117,7 +117,7 @@ _ROWS = (
     # The API of the spec
     Route(
         "repos", f"{API}/repos", "api/v1/repos.json", JSON, "list", "list",
-        summary="Repos, a page at a time",
+        summary="Repos, one page at a time",
     ),
     Route(
         "list", f"{API}/repos/_/{{sort}}/{{page}}", "api/v1/repos/_/{sort}/{page}.json",
@@ -131,12 +131,12 @@ _ROWS = (
     ),
     Route(
         "repo", f"{API}/repos/{{owner}}/{{name}}", "api/v1/repos/{owner}/{name}.json",
-        JSON, "repo", "repo", summary="A repo with its latest content, variables and parameters",
+        JSON, "repo", "repo", summary="One repo with its latest content, variables and parameters",
     ),
     Route(
         "versions", f"{API}/repos/{{owner}}/{{name}}/versions",
         "api/v1/repos/{owner}/{name}/versions.json", JSON, "repo", "repo",
-        summary="All versions of a repo, newest version first",
+        summary="All versions of a repo, newest first",
     ),
     Route(
         "version", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}",
@@ -156,23 +156,23 @@ _ROWS = (
     Route(
         "diff", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/diff",
         "api/v1/repos/{owner}/{name}/versions/{version}.diff", TEXT, "version", "version",
-        summary="Unified diff from the version before",
+        summary="Unified diff from the previous version",
     ),
     Route(
         "tags", f"{API}/tags", "api/v1/tags.json", JSON, "list", "tag",
-        summary="All tags with counts",
+        summary="All tags, with the number of repos",
     ),
     Route(
         "user", f"{API}/users/{{owner}}", "api/v1/users/{owner}.json", JSON, "list", "owner",
-        summary="A profile with the user's repos",
+        summary="A user's profile, with their repos",
     ),
     Route(
         "hub", f"{API}/hub.json", "api/v1/hub.json", JSON, "list", "site",
-        summary="What this service is and how far it has got",
+        summary="This service: its name, features, serial and URLs",
     ),
     Route(
         "catalogue", f"{API}/catalogue.jsonl", "api/v1/catalogue.jsonl", JSON_LINES, "list", "site",
-        summary="Every repo, a short line of JSON each",
+        summary="All repos, one line of JSON each",
     ),
     Route(
         "openapi", f"{API}/openapi.json", "api/v1/openapi.json", JSON, "list", "site",

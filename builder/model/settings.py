@@ -55,7 +55,7 @@ def parse_base_url(text: str) -> str:
         or "//" in parts.path
     ):
         raise OperatorError(
-            f"{text!r} cannot be a base URL. Give the address of the site without query: "
+            f"Invalid base URL {text!r}. Give the address of the site without a query, like "
             "https://prompts.example.org or https://example.org/prompts."
         )
     return url
@@ -71,6 +71,6 @@ def check_folders(settings: Settings) -> None:
         for other, inside in real.items():
             if option != other and os.path.commonpath([path, inside]) == path:
                 raise OperatorError(
-                    f"{other} {folders[other]} lies in {option} {folders[option]}: "
-                    "content, site and state must be three separate folders."
+                    f"{other} {folders[other]} is inside {option} {folders[option]}. Use three "
+                    "separate folders for content, site and state."
                 )

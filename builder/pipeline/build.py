@@ -102,8 +102,8 @@ def build(
             report = _build_despite_damage(request)
         except sqlite3.Error as error:
             raise OperatorError(
-                f"Cannot use the state {State.path_in(settings.state)}: {error}. Check that the "
-                "disk has space, that you may write there and that no other program has the file "
+                f"Cannot use the build state {State.path_in(settings.state)}: {error}. Check that "
+                "the disk has space, that you may write the file and that no other program has it "
                 "open. Then build again."
             ) from error
     return report._replace(seconds=time.perf_counter() - started)
@@ -132,11 +132,11 @@ def _drop_damaged(settings: Settings) -> bool:
     path = State.path_in(settings.state)
     state_damage = database.find_damage(path, SCHEMA_VERSION)
     if state_damage:
-        log.warning("The build state %s is damaged (%s). Building it anew.", path, state_damage)
+        log.warning("The build state %s is damaged (%s). Rebuilding it.", path, state_damage)
         database.remove(path)
     index_damage = search_index.find_damage(settings)
     if index_damage:
-        log.warning("The search index is damaged (%s). Building it anew.", index_damage)
+        log.warning("The search index is damaged (%s). Rebuilding it.", index_damage)
         search_index.forget(settings)
     return bool(state_damage or index_damage)
 
@@ -152,7 +152,7 @@ def _build_with_caches(request: Request) -> Report:
             if request.changed is None:
                 raise
             # Publishers do not wait until the counts are mended.
-            log.error("The site goes on showing the pulls that it shows. %s", error)
+            log.error("Cannot update the pull counts; the site keeps the old ones. %s", error)
             shown = ShownPulls(state, error)
             return _run(Context(request, state, shown, Site(settings.out)))
 
@@ -222,7 +222,12 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
                 if state.has_tables():
                     orphaned -= state.orphans.files().keys()
         except sqlite3.Error as error:
-            log.warning("Cannot read which files the last build left in %s: %s.", path, error)
+            log.warning(
+                "Cannot read from %s which files the next build removes: %s. They count as "
+                "differences.",
+                path,
+                error,
+            )
     tally = site.tally
     return Difference(sorted(tally.missing), sorted(tally.differing), sorted(orphaned))
 

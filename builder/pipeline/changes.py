@@ -42,7 +42,7 @@ def find_changes(context: Context) -> Changes:
     found = Changes(_find_home(context, faults), [], [], set(), faults)
     seen = set()
     for done, owner in enumerate(owners):
-        context.request.progress("Looking", done, len(owners))
+        context.request.progress("Checking owners", done, len(owners))
         try:
             repos = content.list_repos(root, owner) if named is None else named[owner]
         except ContentError as error:

@@ -19,6 +19,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
 from builder.model.errors import ContentError, Fault, OperatorError
+from builder.model.plural import counted
 from builder.model.settings import Settings
 from builder.store.locks import workers_lock
 from builder.store.site import Site, Tally
@@ -109,10 +110,10 @@ def _note_lost(worker: BaseProcess, batch: list[Task]) -> None:
     worker.kill()  # whatever it was, it must not write beside this process
     worker.join()
     log.warning(
-        "A worker process ended with exit code %s; -9 means killed, often for lack of memory. "
-        "The build renders its %d repos itself.",
+        "A worker process ended with exit code %s (-9 means killed, often for lack of memory). "
+        "The main process renders its %s.",
         worker.exitcode,
-        len(batch),
+        counted(len(batch), "prompt"),
     )
 
 
@@ -135,7 +136,9 @@ def _workers(settings: Settings, site: Site, count: int) -> Iterator[Workers]:
                     connection, worker = _start(context, lock, settings, site)
                 except OSError as error:
                     log.warning(
-                        "Cannot start more than %d worker processes: %s.", len(workers), error
+                        "Cannot start more than %s: %s.",
+                        counted(len(workers), "worker process", "worker processes"),
+                        error,
                     )
                     break
                 workers[connection] = worker

@@ -126,13 +126,13 @@ class Rebuilder:
         future: Future[int] = Future()
         with self._changed:
             if self._is_stopping:
-                raise _unavailable("the service is being stopped")
+                raise _unavailable("the service is stopping")
             self._next.repos.setdefault((owner, name), []).append(future)
             self._note_request()
         try:
             return future.result(PATIENCE_SECONDS)
         except TimeoutError:
-            raise _unavailable("the site takes long to build") from None
+            raise _unavailable("the build is taking too long") from None
 
     def _note_request(self) -> None:
         now = time.monotonic()
@@ -203,7 +203,9 @@ class Rebuilder:
                 is_faulty = f"{owner}/{name}" in visible.faulty
                 while futures:
                     if is_faulty:
-                        told = _unavailable("there is a fault in the repo's files")
+                        told = _unavailable(
+                            "a file of this prompt has a fault, which the operator's log names"
+                        )
                         futures.pop().set_exception(told)
                     else:
                         futures.pop().set_result(visible.serial)
@@ -254,7 +256,9 @@ class Rebuilder:
     def _note_failure(self, batch: _Batch, error: Exception) -> None:
         for futures in batch.repos.values():
             while futures:
-                futures.pop().set_exception(_unavailable("the site could not be built"))
+                futures.pop().set_exception(
+                    _unavailable("the build failed; the operator's log has the cause")
+                )
         with self._changed:
             # What this build was to take in, a later one finds by looking at everything.
             self._failures += 1
@@ -280,9 +284,9 @@ def _public_message(error: Exception) -> str:
     if isinstance(error, ContentError):
         return str(error)  # its paths are those of the content tree, which readers know
     if isinstance(error, HubError):
-        return "The site or the state cannot be used; the log has the cause."
-    return "The build failed; the log has the cause."
+        return "The build cannot use the site or state folder. The log has the cause."
+    return "The build failed. The log has the cause."
 
 
 def _unavailable(reason: str) -> RequestError:
-    return RequestError("unavailable", f"It cannot be seen on the site yet: {reason}.")
+    return RequestError("unavailable", f"It is not on the site yet: {reason}.")

@@ -74,7 +74,7 @@ def _renew(context: Context, batch: list[str], start: int, total: int) -> None:
     tasks = [task_as_remembered(row, context.pulls.of(row.id)) for row in old.values()]
     try:
         for done, row in enumerate(render_repos(tasks, context.settings, context.site), start):
-            context.request.progress("Writing pulls", done, total)
+            context.request.progress("Updating pulls", done, total)
             context.rendered += 1
             _put(state, row, old[row.id])
     except ContentError as error:

@@ -62,7 +62,7 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
     state = context.state
     try:
         for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
-            context.request.progress("Writing repos", done, len(tasks))
+            context.request.progress("Writing prompts", done, len(tasks))
             context.rendered += 1
             old = None if context.is_fresh else state.repos.get(row.id)
             state.repos.put(row, old)

@@ -53,7 +53,9 @@ class Watch:
                     self._rebuilder.request(changed_repos(self._root, paths))
                 is_first = False
         except (OSError, RuntimeError) as error:
-            log.error("cannot watch %s any more (%s); restart to go on", self._root, error)
+            log.error(
+                "Cannot watch %s any longer (%s). Restart to watch it again.", self._root, error
+            )
 
 
 def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:

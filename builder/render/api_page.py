@@ -1,7 +1,6 @@
 """What the page about the API shows, read out of the API document. Pure.
 
-The document is the one source: what it does not say is not on the page, but for the codes of
-errors.
+The document is the only source, except for the error codes.
 """
 
 import json
@@ -21,8 +20,8 @@ _QUERY_EXAMPLES = ("sort", "tag", "version")
 _RULES = {
     "minimum": "at least {}",
     "maximum": "at most {}",
-    "minLength": "length at least {}",
-    "maxLength": "length at most {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
     "maxItems": "at most {} items",
     "pattern": "matches `{}`",
 }
@@ -203,7 +202,7 @@ def _rules(schema: dict[str, Any]) -> list[str]:
         rules += _rules(one)
     if "default" in schema:
         rules.append(f"default `{json.dumps(schema['default'])}`")
-    rules += [f"as `{example}`" for example in schema.get("examples", ())]
+    rules += [f"like `{example}`" for example in schema.get("examples", ())]
     return rules
 
 

@@ -23,7 +23,7 @@ NAME_CHARS_MAX = 32
 REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 REGISTRY_NAME_CHARS_MAX = 200
 TITLE_CHARS_MAX = 100
-DESCRIPTION = "Search and read the prompts of this hub, with all their versions. Read-only, no key."
+DESCRIPTION = "Search and read the prompts of this hub, in all versions. Read-only, no key needed."
 
 
 class Snippets(NamedTuple):

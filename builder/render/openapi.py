@@ -35,13 +35,13 @@ _QUERY = {
     "tag": {
         "type": "string",
         "pattern": f"^{names.NAME_PATTERN}(?:,{names.NAME_PATTERN})*$",
-        "description": "One tag, or several with commas between them: repos with all of them.",
+        "description": "One tag, or several separated by commas. Finds repos with all of them.",
     },
     "q": {
         "type": "string",
         "maxLength": QUERY_CHARS_MAX,
-        "description": "Words that must all be found; the last also as the beginning of one. "
-        "Sorted by relevance unless sort is given.",
+        "description": "Words to search for. The last word also matches as a prefix. Results are "
+        "sorted by relevance unless `sort` is given.",
     },
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},
 }
@@ -49,12 +49,13 @@ _PUBLISH_HEADERS = {
     "Idempotency-Key": {
         "type": "string",
         "pattern": "^[!-~]([ -~]{0,253}[!-~])?$",
-        "description": "A request sent again with the key of the first gets the first answer.",
+        "description": "Makes retries safe: a repeated request with the same key gets the first "
+        "answer again.",
     },
     "If-Match": {
         "type": "string",
         "pattern": f'^"{names.VERSION_PATTERN}"$',
-        "description": "Publish only if this is still the latest version, as base_version.",
+        "description": "Publish only if this is still the latest version. Same as `base_version`.",
     },
 }
 _PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version",)}
@@ -78,11 +79,11 @@ def document(settings: Settings) -> bytes:
             "info": {
                 "title": settings.site_name,
                 "version": "1",
-                "summary": "The API of a hub: prompts with their versions, as plain files.",
-                "description": "Reading needs no key. Every answer has an ETag and may be kept as "
-                "long as Cache-Control says. A host that has only the files ignores queries: "
-                "meta tells which filters were applied, and the paths with an extension, "
-                "listed in hub.json, hold everywhere.",
+                "summary": "The API of a hub: prompts and their versions, as plain files.",
+                "description": "A `repo` is one prompt with all its versions. Reading needs no "
+                "key. Every answer has an `ETag` and may be cached as long as `Cache-Control` "
+                "says. A plain file host ignores queries: check `meta` for the filters that were "
+                "applied, or use the paths in `hub.json`, which work on every host.",
             },
             "servers": [{"url": settings.base_url}],
             "paths": paths,
@@ -93,9 +94,9 @@ def document(settings: Settings) -> bytes:
                     "token": {
                         "type": "http",
                         "scheme": "bearer",
-                        "description": "A token: `hub_` and 38 letters and digits. A personal one "
-                        "is made in the account settings; a job of a CI that the owner trusts gets "
-                        f"one at `{TRUSTED_URL}`.",
+                        "description": "A token: `hub_` and 38 letters and digits. Create one in "
+                        "the account settings. A CI job that is a trusted publisher gets one at "
+                        f"`{TRUSTED_URL}`.",
                     }
                 },
             },
@@ -112,10 +113,10 @@ def _operation(route: Route) -> dict[str, Any]:
         },
         "content": {route.media: {"schema": _schema(route)}},
     }
-    responses = {"200": ok, "304": {"description": "Not changed since the ETag given"}}
+    responses = {"200": ok, "304": {"description": "Unchanged since the given ETag"}}
     if route.media.startswith("text/"):
         responses["206"] = {
-            "description": "The bytes of a Range",
+            "description": "The requested range of bytes",
             "content": {route.media: {"schema": {"type": "string"}}},
         }
     operation: dict[str, Any] = {
@@ -125,7 +126,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": responses | {"default": {"$ref": "#/components/responses/Error"}},
     }
     if route.query:
-        operation["description"] = f"With a query: `{route.query}`."
+        operation["description"] = f"The same with a query: `{route.query}`."
     return operation
 
 
@@ -138,9 +139,9 @@ def _publish_operation() -> dict[str, Any]:
     return {
         "operationId": "publish",
         "summary": "Publish a new version of a repo",
-        "description": "The first publication makes the repo, as 1.0.0. Answered when the "
-        "version is on the disk and can be read. The same text and metadata again make no new "
-        "version.",
+        "description": "The first publication creates the repo, as version 1.0.0. The "
+        "answer is sent when the version is stored and readers can get it. Text and metadata "
+        "identical to the latest version create no new version.",
         "security": [{"token": []}],
         "parameters": [
             *_path_parameters(PUBLISH_URL),
@@ -154,7 +155,7 @@ def _publish_operation() -> dict[str, Any]:
                 "description": "Published",
                 "headers": done["headers"] | location,
             },
-            "200": {**done, "description": "The latest version is the same; nothing is published"},
+            "200": {**done, "description": "Identical to the latest version; nothing published"},
             "default": {"$ref": "#/components/responses/Error"},
         },
     }  # fmt: skip
@@ -163,17 +164,17 @@ def _publish_operation() -> dict[str, Any]:
 def _trusted_operation() -> dict[str, Any]:
     return {
         "operationId": "trusted_publishing",
-        "summary": "Get a token for a job of a CI",
-        "description": "For a job of GitHub Actions or GitLab that an owner has named under "
-        "Trusted publishers in the account settings; no secret is stored anywhere. The job sends "
-        "the ID token that its CI made for it, whose audience (`aud`) must be the hub's base URL. "
-        "An ID token counts once, and what it is exchanged for publishes for a quarter of an hour. "
-        "For `OWNER/*` the token is good for all repos of the owner that trust the job.",
+        "summary": "Get a token for a CI job",
+        "description": "For a GitHub Actions or GitLab job that an owner has added as a trusted "
+        "publisher in the account settings. No secret is stored. The job sends the ID token that "
+        "its CI issued, with the hub's base URL as audience (`aud`). Each ID token can be "
+        "exchanged once. The token that you get expires after 15 minutes. For `OWNER/*`, it "
+        "publishes to all repos of the owner that trust the job.",
         "parameters": [],
         "requestBody": _body(records.TrustedExchange),
         "responses": {
             "200": {
-                "description": "A token, which nothing can tell again",
+                "description": "A token, shown only once",
                 "headers": {"Cache-Control": {"schema": {"type": "string"}}},
                 "content": {JSON: {"schema": _object(data=_reference(records.TrustedToken))}},
             },
@@ -228,6 +229,6 @@ def _reference(kind: type) -> dict[str, str]:
 
 def _error() -> dict[str, Any]:
     return {
-        "description": "What went wrong, and what to do",
+        "description": "What went wrong, and what to do next",
         "content": {JSON: {"schema": _reference(records.ErrorEnvelope)}},
     }

@@ -101,8 +101,8 @@ def _engine(settings: Settings) -> Engine:
         return engine_named(settings.search)
     except ImportError as error:
         raise OperatorError(
-            f"The search engine {settings.search} is not installed ({error}). Install it, or "
-            "choose another one with HUB_SEARCH."
+            f"The search engine {settings.search!r} is not installed ({error}). Install it, or "
+            "choose another with --search or HUB_SEARCH."
         ) from None
 
 
@@ -145,7 +145,9 @@ def _create(folder: str, engine: Engine) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
     except OSError as error:
-        raise OperatorError(f"Cannot write the search index {folder}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot write the search index {folder}: {error.strerror}. Fix that and build again."
+        ) from None
     engine.create(folder)
 
 
@@ -171,7 +173,9 @@ def _put(path: str, data: bytes) -> None:
             file.write(data)
         os.replace(new, path)
     except OSError as error:
-        raise OperatorError(f"Cannot write the search index {path}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot write the search index {path}: {error.strerror}. Fix that and build again."
+        ) from None
 
 
 def _read_checksums(folder: str) -> dict[str, int] | None:
@@ -203,13 +207,15 @@ def find_damage(settings: Settings) -> str | None:
         return None
     known = _read_checksums(folder)
     if known is None:
-        return f"{folder}/checksums cannot be read"
+        return f"cannot read {folder}/checksums"
     try:
         for name in sorted(known.keys() & os.listdir(folder)):
             if _file_checksum(f"{folder}/{name}") != known[name]:
-                return f"{folder}/{name} is not what was written"
+                return f"{folder}/{name} has a wrong checksum"
     except OSError as error:
-        raise OperatorError(f"Cannot read the search index {folder}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot read the search index {folder}: {error.strerror}. Fix that and build again."
+        ) from None
     return None
 
 
@@ -249,7 +255,7 @@ class OpenIndex:
     def _open(self) -> None:
         self._mark = _stamp_mark(self._folder)
         if not _is_ours(self._settings):
-            raise OperatorError("There is no search index yet; `hubctl build` makes it.")
+            raise OperatorError("No search index yet. Create it with `hubctl build`.")
         self._state = self._engine.state(self._folder)
         self._reader = self._engine.open(self._folder)
 
@@ -269,7 +275,9 @@ class OpenIndex:
         except (HubError, GeneratorExit):
             raise
         except Exception as error:
-            raise OperatorError(f"The search index is damaged ({error!r}).") from error
+            raise OperatorError(
+                f"The search index is damaged ({error!r}). The next full build replaces it."
+            ) from error
 
     def _follow(self) -> None:
         mark = _stamp_mark(self._folder)

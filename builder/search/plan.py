@@ -98,9 +98,7 @@ def parse_query(text: str) -> list[Word]:
     """The words to look for, at least one. Raises RequestError ``invalid_parameter``."""
     found = words.query_words(text)
     if not found:
-        raise RequestError(
-            "invalid_parameter", "q has no word in it; give at least one letter or digit."
-        )
+        raise RequestError("invalid_parameter", "q has no word. Give at least one letter or digit.")
     return found
 
 

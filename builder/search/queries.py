@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from builder.model import names
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import FIELD_CHARS_MAX, OperatorError, RequestError, cut
 from builder.model.records import Correction, RepoSummary
 from builder.model.routes import (
     PAGE_SIZE,
@@ -91,13 +91,13 @@ def parse_parameters(query: bytes, known: tuple[str, ...] = PARAMETERS) -> dict[
             query.decode(), keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
         )
     except UnicodeDecodeError:
-        raise _invalid("The query is not UTF-8.") from None
+        raise _invalid("The query is not UTF-8. Percent-encode its values as UTF-8.") from None
     except ValueError:
-        raise _invalid(f"A query has at most {PARAMETERS_MAX} parameters.") from None
+        raise _invalid(f"Too many parameters. Give at most {PARAMETERS_MAX}.") from None
     keys = [key for key, _ in pairs]
     for key in known:
         if keys.count(key) > 1:
-            raise _invalid(f"{key} is given more than once.")
+            raise _invalid(f"{key} appears more than once. Give it once.")
     return dict(pairs)
 
 
@@ -117,13 +117,16 @@ def parse_list_query(query: bytes) -> ListQuery:
 
 def _parse_page(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or text.startswith("0") or len(text) > 9:
-        raise _invalid(f"page is a whole number from 1 to {PAGE_MAX}, without leading zeros.")
+        raise _invalid(
+            f"Invalid page {_shown(text)}. Give a whole number from 1 to {PAGE_MAX}, without "
+            "leading zeros."
+        )
     return int(text)
 
 
 def _parse_sort(text: str) -> str:
     if text not in SORTS:
-        raise _invalid(f"sort is one of {', '.join(SORTS)}.")
+        raise _invalid(f"Invalid sort {_shown(text)}. Use {', '.join(SORTS[:-1])} or {SORTS[-1]}.")
     return text
 
 
@@ -134,16 +137,22 @@ def parse_tags(text: str, parameter: str = "tag") -> tuple[str, ...]:
         names.is_name(tag, names.TAG_CHARS_MAX) for tag in tags
     ):
         raise _invalid(
-            f"{parameter} is up to {names.TAGS_PER_REPO_MAX} tags with commas between them; a tag "
-            "is lower case: a-z, 0-9 and single hyphens between them."
+            f"Invalid {parameter} {_shown(text)}. Give at most {names.TAGS_PER_REPO_MAX} tags, "
+            "separated by commas. A tag has a-z, 0-9 and single hyphens between them."
         )
     return tags
 
 
 def _parse_q(text: str) -> str:
     if len(text) > QUERY_CHARS_MAX:
-        raise _invalid(f"q has at most {QUERY_CHARS_MAX} characters.")
+        raise _invalid(
+            f"q has {len(text):,} characters; the limit is {QUERY_CHARS_MAX}. Shorten it."
+        )
     return text
+
+
+def _shown(value: str) -> str:
+    return repr(cut(value, FIELD_CHARS_MAX))
 
 
 def _invalid(message: str) -> RequestError:
@@ -177,7 +186,9 @@ class Queries:
         found = self.find(query, (query.page - 1) * PAGE_SIZE, PAGE_SIZE)
         pages = page_count(found.total)
         if query.page > pages:
-            raise RequestError("page_not_found", f"The last page of this list is {pages}.")
+            raise RequestError(
+                "page_not_found", f"No page {query.page}. The last page of this list is {pages}."
+            )
         sort = query.sort or (None if query.q is not None else SORTS[0])
         tags = ",".join(query.tags) or None
         meta = list_meta(query.page, found.total, sort, tags, query.q)
@@ -195,7 +206,7 @@ class Queries:
         with self._reading() as state:
             for tag in query.tags:
                 if not (_can_be_name(tag) and state.tags.has(tag)):
-                    raise RequestError("tag_not_found", f"No repo has the tag {tag!r}.")
+                    raise RequestError("tag_not_found", f"No prompt has the tag {tag!r}.")
             if query.q is not None:
                 return self._search(query, start, count, state)
             sort = query.sort or SORTS[0]
@@ -270,8 +281,8 @@ class Queries:
                 total = reader.total(plan, scope)
                 if start < total:
                     raise _invalid(
-                        f"A search lists the first {REACHED_MAX:,} of what it finds. Add words or "
-                        "a tag."
+                        f"A search lists only the first {REACHED_MAX:,} results. Add words or a "
+                        "tag."
                     )
                 ids = []
             elif query.sort:
@@ -297,10 +308,10 @@ class Queries:
         except Exception as error:
             # Not built yet, or damaged, which shows as an error of any kind: a build makes it anew.
             is_known = isinstance(error, sqlite3.DatabaseError | OperatorError)
-            log.warning("no searches: %s", error, exc_info=not is_known)
+            log.warning("Searches are unavailable: %s", error, exc_info=not is_known)
             self.close()
             raise RequestError(
-                "unavailable", "The catalogue is being built; try again in a moment."
+                "unavailable", "The search index is being built. Try again in a moment."
             ) from None
 
     def _open_state(self) -> State:

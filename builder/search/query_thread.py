@@ -61,7 +61,7 @@ class QueryThread:
 
     async def _run(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         if not self._places.acquire(blocking=False):
-            raise RequestError("unavailable", "Too many searches at once; try again in a moment.")
+            raise RequestError("unavailable", "Too many searches at once. Try again in a moment.")
         is_abandoned = threading.Event()
         job = self._thread.submit(self._work, is_abandoned, function, args)
         answer = asyncio.wrap_future(job)
@@ -102,10 +102,10 @@ class QueryThread:
         except RequestError:
             raise
         except Exception as error:
-            log.exception("a query failed")
+            log.exception("A query failed")
             self._queries.close()
             raise RequestError(
-                "unavailable", "This cannot be answered now; try again in a moment."
+                "unavailable", "This query failed. Try again in a moment."
             ) from error
 
     def close(self) -> None:

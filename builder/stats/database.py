@@ -49,8 +49,8 @@ CREATE TABLE seen (
 def pulls_file(folder: str) -> DatabaseFile:
     """The database of a state folder."""
     return DatabaseFile(
-        os.path.join(folder, PULLS_FILE), "pulls", "the counts of pulls",
-        "count anew the logs that there still are", PullsError,
+        os.path.join(folder, PULLS_FILE), "pulls", "the pull counts",
+        "count the logs that you still have again", PullsError,
     )  # fmt: skip
 
 

@@ -77,8 +77,8 @@ class LogFile:
         start = file.peek(8)
         if start.startswith(_ZSTANDARD):
             raise OperatorError(
-                f"{self.name} is compressed by zstd, which cannot be read here: "
-                "`zstd -dc FILE | hubctl stats ingest -`. Nothing of this run is counted."
+                f"Cannot read {self.name}: zstd is not supported. Nothing was counted. Unpack it "
+                "first: `zstd -dc FILE | hubctl stats ingest -`."
             )
         for magic, reader in _READERS.items():
             if start.startswith(magic):
@@ -92,8 +92,8 @@ class LogFile:
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise OperatorError(
-                f"Cannot read {self.name}: {reason}. Nothing of this run is counted; "
-                "mend the file or leave it out, and run it again."
+                f"Cannot read {self.name}: {reason}. Nothing was counted. Repair the file or leave "
+                "it out, and run the command again."
             ) from error
 
 

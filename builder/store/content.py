@@ -5,9 +5,9 @@
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
 
-An ``.md`` without its ``.json`` is what a crash left, and no version. Names that start with a
-dot, and other plain files beside the owners' folders, are nobody's business here. Everything else
-that is out of place is a fault: a build refuses rather than drop what somebody meant to show.
+An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a
+dot, and plain files beside the owners' folders, are ignored. Everything else that is out of place
+is a fault: a build fails rather than silently leave out a prompt.
 """
 
 import errno
@@ -89,18 +89,28 @@ def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
                     continue
                 inside = entry.name if where == "." else f"{where}/{entry.name}"
                 if entry.is_symlink():
-                    faults.append(Fault(inside, "a link; the tree holds plain files and folders"))
+                    faults.append(
+                        Fault(inside, "symbolic link; replace it with a plain file or folder")
+                    )
                 elif entry.is_dir(follow_symlinks=False):
                     if not names.is_name(entry.name, chars_max):
-                        faults.append(Fault(inside, "not a name: a-z, 0-9 and single hyphens"))
+                        faults.append(
+                            Fault(
+                                inside, "invalid name; use a-z, 0-9 and single hyphens between them"
+                            )
+                        )
                     elif where == "." and entry.name in names.RESERVED_OWNERS:
-                        faults.append(Fault(inside, "an owner's name that the site uses itself"))
+                        faults.append(
+                            Fault(inside, "reserved name; choose another name for the owner")
+                        )
                     else:
                         folders.append(entry.name)
     except FileNotFoundError:
         raise _no_folder(path) from None
     except OSError as error:
-        raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot read {path}: {error.strerror}. Let the user who runs hubctl read it."
+        ) from None
     if faults:
         raise ContentError(sorted(faults))
     return sorted(folders)
@@ -119,7 +129,9 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     except FileNotFoundError:
         return RepoListing([], [])
     except OSError as error:
-        raise OperatorError(f"Cannot read {error.filename}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot read {error.filename}: {error.strerror}. Let the user who runs hubctl read it."
+        ) from None
     with entries:
         for entry in entries:
             found = _version_file.fullmatch(entry.name)
@@ -131,11 +143,13 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
             into = texts if found[2] == "md" else records
             into[found[1]] = entry.stat(follow_symlinks=False)
     faults += [
-        Fault(f"{owner}/{name}/{text}.json", f"a record without its text {text}.md")
+        Fault(f"{owner}/{name}/{text}.json", f"record without text; restore {text}.md")
         for text in records.keys() - texts.keys()
     ]
     if len(records) > names.VERSIONS_PER_REPO_MAX:
-        faults.append(Fault(f"{owner}/{name}", f"more than {names.VERSIONS_PER_REPO_MAX} versions"))
+        faults.append(
+            Fault(f"{owner}/{name}", f"more than {names.VERSIONS_PER_REPO_MAX:,} versions")
+        )
     if faults:
         raise ContentError(sorted(faults))
     versions = sorted(Version(*map(int, text.split("."))) for text in records)
@@ -212,17 +226,22 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
         raise ContentError([Fault(f"{stem}.json", str(error))]) from None
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
         raise ContentError(
-            [Fault(f"{stem}.md", "its bytes are not those of the record's sha256; "
-                   "publish a new version instead of editing one")]
+            [Fault(f"{stem}.md", "changed after publication: its hash differs from the record; "
+                   "restore it, and publish the change as a new version")]
         )  # fmt: skip
     try:
         text = raw_text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start}")]) from None
+        raise ContentError([Fault(f"{stem}.md", f"not UTF-8 at byte {error.start:,}")]) from None
     end = record.front_matter_bytes or 0
     if end > len(raw_text) or (end < len(raw_text) and raw_text[end] & 0xC0 == 0x80):
         raise ContentError(
-            [Fault(f"{stem}.json", f"front_matter_bytes is {end}, where no character begins")]
+            [
+                Fault(
+                    f"{stem}.json",
+                    f"front_matter_bytes is {end:,}, which is not the start of a character",
+                )
+            ]
         )
     return record, text
 
@@ -236,7 +255,7 @@ def _read(path: str, bytes_max: int) -> bytes:
             raise OSError(errno.EINVAL, "not a plain file", path)
         size = status.st_size
         if size > bytes_max:
-            raise OSError(errno.EFBIG, f"larger than {bytes_max} bytes", path)
+            raise OSError(errno.EFBIG, f"larger than {bytes_max:,} bytes", path)
         data = os.read(descriptor, size + 1)
         while len(data) < size:
             more = os.read(descriptor, size - len(data))
@@ -276,7 +295,7 @@ def read_home(root: str) -> str:
 
 
 def check(root: str) -> Iterator[Fault]:
-    """Every fault of the tree, in order of path; more than a build refuses for, and warnings."""
+    """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
     yield from _faults_of(read_home, root)
     try:
         owners = list_owners(root)
@@ -323,20 +342,20 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
             continue
         file = f"{where}/{version}.json"
         if record.published_at < before:
-            yield Fault(file, "published before the version below it")
+            yield Fault(file, "published_at is earlier than that of the version before")
         before = record.published_at
         if not text.strip():
             yield Fault(f"{where}/{version}.md", "no text")
         if "\0" in text:
-            yield Fault(f"{where}/{version}.md", "a NUL character")
+            yield Fault(f"{where}/{version}.md", "contains a NUL character")
         over_limit = parse_document(text).over_limit
         if over_limit:
-            told = f"the front matter is shown as text: {over_limit}"
+            told = f"the front matter is too large, so the site shows it as text: {over_limit}"
             yield Fault(f"{where}/{version}.md", told, is_warning=True)
         declared = {variable.name for variable in record.variables}
         missing = [found for found in variable_names(text) if found not in declared]
         if missing:
-            yield Fault(file, f"variables of the text not declared: {', '.join(missing)}")
+            yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
 
 
 def _faults_of(read, *args: str) -> Iterable[Fault]:
@@ -356,10 +375,10 @@ def _strays(path: str, where: str, known: set[str]) -> Iterator[Fault]:
             if found and found[2] == "md":
                 yield Fault(
                     f"{where}/{entry.name}",
-                    f"text without its record {found[1]}.json: no version; "
+                    f"text without record {found[1]}.json, so not a version; "
                     "publish it again, or remove it",
                 )
             elif not entry.is_dir(follow_symlinks=False):
-                yield Fault(f"{where}/{entry.name}", "a file that does not belong here")
+                yield Fault(f"{where}/{entry.name}", "unexpected file; move it away")
             elif where.count("/") == 1:
-                yield Fault(f"{where}/{entry.name}", "a folder that does not belong here")
+                yield Fault(f"{where}/{entry.name}", "unexpected folder; move it away")

@@ -50,7 +50,13 @@ def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
     except sqlite3.Error as error:
         if is_damaged(error):
             raise
-        raise OperatorError(f"Cannot open the state {path}: {error}.") from None
+        raise _unusable("open", path, str(error)) from None
+
+
+def _unusable(action: str, path: str, cause: str) -> OperatorError:
+    return OperatorError(
+        f"Cannot {action} {path}: {cause}. Fix that, or remove the file: it is only a cache."
+    )
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
@@ -105,18 +111,18 @@ def find_damage(path: str, version: int) -> str | None:
             formats = file.read(20)[18:]
         if formats not in (b"", b"\1\1", b"\2\2"):
             # SQLite would say that nobody may write to it.
-            return "its header has an unknown format"
+            return "unknown format of its header"
         with contextlib.closing(connect(path, read_only=False)) as db:
             return _find_damage(db, version)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise OperatorError(f"Cannot read the state {path}: {error.strerror}.") from None
+        raise _unusable("read", path, error.strerror) from None
     except (sqlite3.Error, UnicodeError) as error:
         # The name of a table, too, can be no UTF-8 any more.
         if isinstance(error, UnicodeError) or is_damaged(error):
             return str(error)
-        raise OperatorError(f"Cannot read the state {path}: {error}.") from None
+        raise _unusable("read", path, str(error)) from None
 
 
 def _find_damage(db: sqlite3.Connection, version: int) -> str | None:
@@ -127,10 +133,10 @@ def _find_damage(db: sqlite3.Connection, version: int) -> str | None:
         return None
     known = dict(db.execute("SELECT name, value FROM checksum"))
     if known.get("sqlite_master") != _sum_schema(db):
-        return "the tables are not those that were made"
+        return "wrong checksum of the schema"
     for table, columns in _tables(db).items():
         if known.get(table) != _sum(db, table, columns):
-            return f"the rows of the table {table} are not those that were written"
+            return f"wrong checksum of the table {table}"
     return None
 
 

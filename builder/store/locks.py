@@ -69,7 +69,7 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
         while not _try_lock(file):
             if time.monotonic() > deadline:
                 raise OperatorError(
-                    f"Worker processes of a killed build still hold {file.name}. "
+                    f"Worker processes of a killed build still lock {file.name}. "
                     f"List them with `lsof {file.name}`, end them with `kill -9`, and build again."
                 )
             file.seek(0)
@@ -86,7 +86,10 @@ def _lock_file(folder: str, name: str) -> TextIO:
         os.makedirs(folder, exist_ok=True)
         return open(f"{folder}/{name}", "a+")
     except OSError as error:
-        raise OperatorError(f"Cannot use {folder} for the state: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot use {folder} as state folder: {error.strerror}. Fix that, or pass another "
+            "folder with --state."
+        ) from None
 
 
 def _try_lock(file: TextIO) -> bool:

@@ -95,8 +95,8 @@ class Site:
             _replace(path, data, old_ns)
         except OSError as error:
             raise OperatorError(
-                f"Cannot write {path}: {error.strerror}. The site keeps what it had; "
-                "mend the cause and build again."
+                f"Cannot write {path}: {error.strerror}. The old file is still there. "
+                "Fix that and build again."
             ) from error
         self.tally.written += 1
 

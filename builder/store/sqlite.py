@@ -31,7 +31,7 @@ class DatabaseFile(NamedTuple):
 
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
-        """Raise what the system and SQLite complain of as ``error``."""
+        """Turn the errors of the system and of SQLite into ``error``."""
         try:
             yield
         except OSError as error:
@@ -44,25 +44,27 @@ class DatabaseFile(NamedTuple):
     def damaged(self, reason: str) -> OperatorError:
         """The ``error`` for a damaged file."""
         return self.error(
-            f"{self.path} is damaged ({reason}). It holds {self.holds}, and nothing else does: put "
-            f"a backup in its place, or save what `sqlite3 {self.path} .recover` finds. Or move it "
-            f"away with its -wal file, and {self.start_over}."
+            f"{self.path} is damaged ({reason}). It holds the only copy of {self.holds}. Restore a "
+            f"backup, or rescue what `sqlite3 {self.path} .recover` prints. To start over, move it "
+            f"and its -wal file away, and {self.start_over}."
         )
 
     def check_version(self, version: int, newest: int, *, is_ours: bool) -> None:
         """Raise ``error`` for a database that is not ours, or of a newer release."""
         if not is_ours:
             raise self.error(
-                f"{self.path} is a database, but not of hub's {self.subject}; move it elsewhere, "
-                "or choose another state folder (--state)."
+                f"{self.path} is not hub's database of {self.subject}. Move it elsewhere, or "
+                "choose another state folder with --state."
             )
         if version > newest:
-            raise self.error(f"{self.path} was made by a newer release of hub; use that release.")
+            raise self.error(
+                f"{self.path} was created by a newer release of hub. Upgrade to that release."
+            )
 
     def _unusable(self, reason: str) -> OperatorError:
         return self.error(
-            f"Cannot use {self.path}: {reason}. Let the user who runs this read and write it and "
-            "its folder, see that its disk has space, or choose another folder (--state)."
+            f"Cannot use {self.path}: {reason}. Check that the user who runs hubctl may write it "
+            "and its folder, and that the disk has space. Or choose another folder with --state."
         )
 
 

@@ -90,10 +90,17 @@ def parse_document(text: str) -> Document:
         front = load_yaml(text[opening.end() : closing.start()])
     except ValueError as error:
         reason = str(error) if isinstance(error, _OverLimit) else ""
-        return Document(None, text, [f"The front matter is kept as text: {error}."], reason)
+        return Document(
+            None, text, [f"The front matter was not read and is part of the text: {error}."], reason
+        )
     if not isinstance(front, dict):
         return Document(
-            None, text, ["The block between the --- lines is kept as text: it is not a mapping."]
+            None,
+            text,
+            [
+                "The block between the --- lines was not read and is part of the text: it is not a "
+                "mapping."
+            ],
         )
     return Document(front, text[closing.end() :], [])
 
@@ -122,9 +129,11 @@ def load_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
-        raise ValueError(f"YAML: {getattr(error, 'problem', None) or 'malformed'}{where}") from None
+        raise ValueError(
+            f"invalid YAML{where}: {getattr(error, 'problem', None) or 'malformed'}"
+        ) from None
     except (AttributeError, IndexError, KeyError):  # what PyYAML makes of "!!bool maybe"
-        raise ValueError("YAML: a tag (!!type) that its value does not fit") from None
+        raise ValueError("invalid YAML: a value does not match its tag (!!type)") from None
 
 
 def _check_tokens(text: str) -> None:
@@ -134,10 +143,10 @@ def _check_tokens(text: str) -> None:
             raise _OverLimit(f"it has more than {YAML_TOKENS_MAX:,} YAML tokens")
         # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
         if isinstance(token, yaml.AliasToken):
-            raise ValueError("YAML aliases (*name) are not read")
+            raise ValueError("YAML aliases (*name) are not supported; repeat the value")
         depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
         if depth > YAML_DEPTH_MAX:
-            raise ValueError("YAML: nested too deeply")
+            raise ValueError(f"its YAML is nested deeper than {YAML_DEPTH_MAX} levels")
 
 
 def _as_json(value: Any) -> Any:
@@ -148,10 +157,10 @@ def _as_json(value: Any) -> Any:
     if (isinstance(value, float) and not math.isfinite(value)) or (
         isinstance(value, int) and value.bit_length() > NUMBER_BITS_MAX
     ):
-        raise ValueError("YAML: not a number that JSON can hold")
+        raise ValueError("JSON has no such number; use a smaller, finite one")
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    raise ValueError(f"YAML: a {type(value).__name__} is not data that JSON can hold")
+    raise ValueError(f"JSON has no value of type {type(value).__name__}")
 
 
 def variable_names(text: str) -> list[str]:

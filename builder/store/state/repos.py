@@ -68,7 +68,7 @@ class Repos:
             return None
         *row, expected = found
         if checksum(*row) != expected:
-            raise DamageError(f"the row of {repo_id} is not what was written")
+            raise DamageError(f"wrong checksum of the row of {repo_id}")
         return RepoRow(*row)
 
     def put(self, row: RepoRow, old: RepoRow | None) -> None:
@@ -145,7 +145,7 @@ class Repos:
             f"SELECT {column}, digest, summary, card FROM repo WHERE {where}", values
         ):
             if digest_of(summary, card) != digest:
-                raise DamageError(f"summary or card of repo {key} is not what was written")
+                raise DamageError(f"wrong checksum of summary or card of repo {key}")
             found[key] = (summary, card)
         return found
 
