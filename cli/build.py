@@ -2,6 +2,7 @@
 
 import click
 
+from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from builder.pipeline.build import Difference, Report, compare
 from builder.pipeline.build import build as build_site
@@ -18,25 +19,28 @@ SHOWN_FILES = 20
 @click.option(
     "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
     show_envvar=True,
-    help="Say that the host answers searches (q), several tags at once and MCP: it passes them "
-    "on to `hubctl serve`. Plain file hosts do not.",
+    help="Announce that the host answers searches (q), several tags at once and MCP, because "
+    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
 )  # fmt: skip
 @search_option
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."
 )
-@click.option("--full", is_flag=True, help="Compare every file, whatever the state remembers.")
+@click.option("--full", is_flag=True, help="Render every prompt, not only what changed.")
 @click.option(
     "--check", "is_check", is_flag=True,
-    help="Build nothing; tell whether the site is what the content says. Exit status 1 if not.",
+    help="Build nothing; exit 1 if the site differs from the content, and list the files.",
 )  # fmt: skip
 def build(
     content: str, out: str, state: str, base_url: str | None, site_name: str, queries: bool,
     search: str, index: bool, full: bool, is_check: bool,
 ) -> None:  # fmt: skip
-    """Make the site's files from the content.
+    """Build the site from the content.
 
-    Writes only what has changed since the last build, and only files whose bytes differ.
+    Renders only what changed since the last build, and writes only files whose bytes differ.
+
+    \b
+      hubctl build --base-url https://prompts.example.org
     """
     settings = Settings(
         content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search
@@ -54,28 +58,28 @@ def build(
     click.echo(describe(report, search))
     if not base_url:
         click.echo(
-            f"Links lead to {DEFAULT_BASE_URL}; give --base-url (or HUB_BASE_URL) before you "
-            "put the site elsewhere.",
+            f"Links on the site point to {DEFAULT_BASE_URL}. Pass --base-url (or set "
+            "HUB_BASE_URL) before you put the site elsewhere.",
             err=True,
         )
 
 
 def say_waiting() -> None:
-    click.echo("Another build is running; waiting for it to end.", err=True)
+    click.echo("Waiting for another build to end.", err=True)
 
 
 def describe(report: Report, search: str) -> str:
-    """A line for people about what a build did. ``search``: the engine of the index."""
+    """What a build did, on one line. ``search``: the engine of the index."""
     return (
-        f"{report.repos:,} repos, {report.versions:,} versions: "
-        f"{report.written:,} files written, {report.unchanged:,} unchanged, "
-        f"{report.removed:,} removed, {report.indexed:,} repos indexed "
+        f"{counted(report.repos, 'prompt')}, {counted(report.versions, 'version')}: "
+        f"{counted(report.written, 'file')} written, {report.unchanged:,} unchanged, "
+        f"{report.removed:,} removed, {counted(report.indexed, 'prompt')} indexed "
         f"with {search} in {report.seconds:.2f} seconds"
     )
 
 
 def tell_difference(difference: Difference, settings: Settings) -> None:
-    """Name the files that are not as they should be. Raises ClickException if there are any."""
+    """List the files that differ. Raises ClickException if there are any."""
     for what, files in difference._asdict().items():
         for file in files[:SHOWN_FILES]:
             click.echo(f"{what}: {file}")
@@ -84,7 +88,7 @@ def tell_difference(difference: Difference, settings: Settings) -> None:
     wrong = sum(map(len, difference))
     if wrong:
         raise click.ClickException(
-            f"{wrong:,} files of {settings.out} are not what {settings.content} says; "
-            "run `hubctl build` with the same options, and `--full` if that changes nothing."
+            f"{settings.out} differs from {settings.content} in {counted(wrong, 'file')}. Run "
+            "`hubctl build` with the same options. If that changes nothing, add --full."
         )
-    click.echo(f"{settings.out} is what {settings.content} says.")
+    click.echo(f"{settings.out} is up to date with {settings.content}.")

@@ -2,6 +2,7 @@
 
 import click
 
+from builder.model.plural import counted
 from builder.store import content as tree
 from cli.options import content_option
 
@@ -9,18 +10,25 @@ from cli.options import content_option
 @click.command()
 @content_option
 def check(content: str) -> None:
-    """Verify the content tree and name each fault with its file.
+    """Check the content folder, and list each fault with its file.
 
-    Looks at names, records, hashes, the order of versions, variables, and files that do not
-    belong. Warns of front matter over the limits. Changes nothing. Exit status 1 if there is a
-    fault.
+    Checks names, records, hashes, the order of versions, variables, and files that do not belong
+    there. Warns about front matter over the limits. Changes nothing. Exits 1 if there is a fault.
+
+    \b
+      hubctl check --content my-prompts
     """
     faults = 0
     for fault in tree.check(content):
         click.echo(f"Warning: {fault}" if fault.is_warning else str(fault))
         faults += not fault.is_warning
     if faults:
-        raise click.ClickException(f"{faults} fault{'s' if faults > 1 else ''} in {content}.")
+        raise click.ClickException(
+            f"{counted(faults, 'fault')} in {content}. Fix or remove these files."
+        )
     owners = tree.list_owners(content)
     repos = sum(len(tree.list_repos(content, owner)) for owner in owners)
-    click.echo(f"{content} is sound: {repos} repos of {len(owners)} owners.", err=True)
+    click.echo(
+        f"No faults in {content}: {counted(repos, 'prompt')}, {counted(len(owners), 'owner')}.",
+        err=True,
+    )

@@ -11,6 +11,7 @@ from builder.deploy.destination import open_destination
 from builder.deploy.order import Delete, Put, cache_control
 from builder.deploy.run import Report
 from builder.deploy.run import deploy as deploy_site
+from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
@@ -24,26 +25,28 @@ from cli.progress import Progress
 @state_option
 @click.option(
     "--endpoint-url", metavar="URL",
-    help="Where S3 is spoken, for R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
+    help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
 )  # fmt: skip
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
-    show_default=True, help="How many uploads at once.",
+    show_default=True, help="Number of uploads at a time.",
 )  # fmt: skip
 @click.option(
     "--dry-run", is_flag=True,
-    help="Change nothing there; tell what would go, in order. Without DESTINATION: the whole site.",
+    help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
+    "site.",
 )  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Upload every file, also what is there.")
-@click.option("--no-delete", is_flag=True, help="Leave there what the site has no more.")
+@click.option("--all", "everything", is_flag=True, help="Upload every file, also unchanged ones.")
+@click.option("--no-delete", is_flag=True, help="Keep remote files that are no longer on the site.")
 @click.option(
     "--files-only", is_flag=True,
-    help="Put no second copy under the URLs of a bucket: a CDN finds the files by rules, or the "
-    "service (MinIO) has no object whose key begins with another's.",
+    help="Upload each file once, under its name, and not also under its URL without extension. "
+    "For a CDN that maps URLs to files, and for services that cannot store both `a` and `a/b` "
+    "(MinIO).",
 )  # fmt: skip
 @click.option(
     "--json", "is_json", is_flag=True,
-    help="Print the counts as JSON; with --dry-run a line of JSON for each object instead.",
+    help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
 )  # fmt: skip
 def deploy(
     destination: str | None, out: str, state: str, endpoint_url: str | None, jobs: int,
@@ -51,18 +54,20 @@ def deploy(
 ) -> None:  # fmt: skip
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
-    Uploads only what has changed, in an order in which readers never follow a link to what is not
-    there, deletes last what the site has no more, and leaves alone what is not the site's. One
-    that was stopped goes on where it was. The site may be built meanwhile: what goes is as it was
-    at one moment.
+    Uploads only what changed, in an order that gives readers no broken links, and deletes last.
+    Leaves files alone that are not part of the site. To continue after an interruption, run the
+    command again. A build may run at the same time: the deployment uploads a snapshot.
 
-    S3 needs boto3 (pip install boto3); credentials come from AWS_ACCESS_KEY_ID and
-    AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or a role of the machine.
+    S3 needs boto3 (`pip install boto3`). Credentials come from AWS_ACCESS_KEY_ID and
+    AWS_SECRET_ACCESS_KEY, from AWS_PROFILE, or from the role of the machine.
+
+    \b
+      hubctl deploy /var/www/prompts
+      hubctl deploy s3://my-bucket/prompts --dry-run
     """
     if destination is None and not dry_run:
         raise click.UsageError(
-            "Missing argument 'DESTINATION'. Give a folder or s3://BUCKET/PREFIX; only --dry-run "
-            "does without."
+            "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
     options = Options(jobs, everything, not no_delete, files_only, dry_run)
 
@@ -86,14 +91,14 @@ def deploy(
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         click.echo(
-            f"Links of the site lead to {DEFAULT_BASE_URL}; build it with --base-url and deploy "
+            f"Links on the site point to {DEFAULT_BASE_URL}. Build it with --base-url, and deploy "
             "again.",
             err=True,
         )
 
 
 def say_waiting(what: str) -> None:
-    click.echo(f"Another {what} is running; waiting for it to end.", err=True)
+    click.echo(f"Waiting for another {what} to end.", err=True)
 
 
 def plan_lines(plan: Plan) -> Iterator[bytes]:
@@ -113,7 +118,7 @@ def plan_lines(plan: Plan) -> Iterator[bytes]:
 
 
 def described_steps(plan: Plan) -> Iterator[str]:
-    """A line for people for each step."""
+    """A line of text for each step."""
     for group in plan.groups:
         for step in group:
             if isinstance(step, Delete):
@@ -123,18 +128,18 @@ def described_steps(plan: Plan) -> Iterator[str]:
 
 
 def describe(report: Report, dry_run: bool) -> str:
-    """A line for people about what a deployment did."""
+    """What a deployment did, on one line."""
     added, changed, deleted = (
         ("to add", "to change", "to delete") if dry_run else ("added", "changed", "deleted")
     )
     parts = [
-        f"{report.new:,} objects {added}, {report.changed:,} {changed}, "
-        f"{report.deleted:,} {deleted}, {report.current:,} current"
+        f"{counted(report.new, 'object')} {added}, {report.changed:,} {changed}, "
+        f"{report.deleted:,} {deleted}, {report.current:,} unchanged"
     ]
     if report.kept:
-        parts.append(f"{report.kept:,} that the site has no more were left there")
+        parts.append(f"{report.kept:,} no longer on the site kept")
     if report.foreign:
-        parts.append(f"{report.foreign:,} that are not the site's were left alone")
+        parts.append(f"{report.foreign:,} not part of the site left alone")
     if report.unknown:
-        parts.append(f"{report.unknown:,} files of the site's folder are not hub's, left out")
-    return f"{'; '.join(parts)}; {report.bytes:,} bytes in {report.seconds:.2f} seconds"
+        parts.append(f"{counted(report.unknown, 'unknown file')} of the site folder left out")
+    return f"{'; '.join(parts)}; {counted(report.bytes, 'byte')} in {report.seconds:.2f} seconds"

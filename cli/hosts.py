@@ -25,10 +25,10 @@ NEXT = {
     "caddy": "Start it with: {program} run --config {folder}/Caddyfile",
     "cloudflare": "Upload the site with `hubctl deploy s3://BUCKET`, then run in {folder}: "
     "npx wrangler deploy\nwrangler.toml there explains both.",
-    "netlify": "Put both files into the root of the published folder, usually that of the site.",
-    "github": "Put it into the root of the published folder, usually that of the site.",
+    "netlify": "Put both files in the root of the published folder, usually the site folder.",
+    "github": "Put the file in the root of the published folder, usually the site folder.",
 }
-# Written to be edited, so not written again.
+# For the operator to edit, so not overwritten.
 EDITED = ("wrangler.toml",)
 # Servers that run here, and keep logs and temporary files below the state folder.
 SERVERS = ("nginx", "caddy")
@@ -50,7 +50,9 @@ def _parse_address(context: click.Context, option: click.Option, value: str) -> 
         or int(found[2] or 1) > PORT_MAX
         or (is_upstream and (found[1] == "*" or not found[2]))
     ):
-        raise click.BadParameter(f"{value!r} is not HOST:PORT, as {option.default}.")
+        raise click.BadParameter(
+            f"{value!r} is not HOST:PORT. Give an address like {option.default}."
+        )
     return value
 
 
@@ -60,64 +62,70 @@ def _parse_networks(
     try:
         return tuple(str(ip_network(value, strict=False)) for value in values)
     except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
+        raise click.BadParameter(
+            f"{error}. Give an address or a network, like 10.0.0.0/8."
+        ) from None
 
 
 @click.command()
 @click.argument("host", type=click.Choice(list(NEXT)))
 @click.option(
     "--target", metavar="DIR", required=True,
-    help="Folder for the files. For netlify and github it is the site's own.",
+    help="Folder for the files. For netlify and github, use the site folder.",
 )  # fmt: skip
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
     callback=_parse_address,
-    help="Where nginx or Caddy listens. Caddy takes a name, too, and gets a certificate for it.",
+    help="Address for nginx or Caddy to listen on. Caddy also takes a host name, and gets a "
+    "certificate for it.",
 )  # fmt: skip
 @click.option(
     "--upstream", metavar="HOST:PORT", default="127.0.0.1:8000", show_default=True,
     callback=_parse_address,
-    help="Where `hubctl serve` answers searches, publishing and MCP, in an address that the host "
-    "can reach.",
+    help="Address of `hubctl serve` as seen from the host. It answers searches, publishing and "
+    "MCP.",
 )  # fmt: skip
-@click.option("--no-upstream", is_flag=True, help="There is no `hubctl serve` behind nginx.")
+@click.option("--no-upstream", is_flag=True, help="Run nginx without a `hubctl serve` behind it.")
 @rate_limit_option
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
     callback=_parse_networks,
-    help="Address or network of a proxy before the host, whose X-Forwarded-For tells the client's "
-    "address. May be given several times.",
+    help="Address or network of a proxy in front of the host. Its X-Forwarded-For gives the "
+    "client's address. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "--certificate",
     nargs=2,
     metavar="FILE KEY",
-    help="Certificate and key, for TLS with nginx or Caddy.",
+    help="Certificate and key for TLS with nginx or Caddy.",
 )
 @out_option
 @state_option
 @click.option(
     "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
-    help="Where readers find the site. [default: what the site says]",
+    help="Address of the site. [default: the one it was built with]",
 )  # fmt: skip
 def hosts(
     host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
     trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None, out: str, state: str,
     base_url: str | None,
 ) -> None:  # fmt: skip
-    """Write what a host needs to serve the site.
+    """Write the configuration that a host needs to serve the site.
 
     \b
-    nginx       nginx.conf, a whole configuration that runs without root
+    nginx       nginx.conf, a complete configuration that runs without root
     caddy       Caddyfile, the same for Caddy
     cloudflare  a Worker and its wrangler.toml
     netlify     _redirects and _headers
     github      .nojekyll, for GitHub Pages
 
-    The files follow from the same table of routes as the site. See docs/operate/hosting.md.
+    See docs/operate/hosting.md.
+
+    \b
+      hubctl hosts nginx --target var/conf --base-url http://127.0.0.1:8080
     """
     if no_upstream and host == "caddy":
-        raise click.UsageError("--no-upstream is for nginx; Caddy's configuration needs one.")
+        raise click.UsageError("--no-upstream works only with nginx. For caddy, give --upstream.")
     site = HostedSite(
         out=os.path.abspath(out),
         state=os.path.abspath(state),
@@ -137,7 +145,9 @@ def hosts(
         for name, text in module.files(site).items():
             _write(f"{folder}/{name}", text)
     except OSError as error:
-        raise OperatorError(f"Cannot write {error.filename}: {error.strerror}.") from None
+        raise OperatorError(
+            f"Cannot write {error.filename}: {error.strerror}. Choose another folder with --target."
+        ) from None
     if host == "caddy" and (warning := caddy.warning(site)):
         click.echo(warning, err=True)
     click.echo(NEXT[host].format(folder=shlex.quote(folder), program=_program(host)), err=True)
@@ -187,16 +197,18 @@ def _base_url(out: str, given: str | None) -> str:
     hub = read_hub(out)
     if not hub:
         raise OperatorError(
-            f"There is no site in {out} to ask for its base URL. Build it first, or give "
+            f"No site in {out}, so its base URL is unknown. Build the site first, or pass "
             "--base-url."
         )
     return hub.base_url
 
 
 def _write(path: str, text: str) -> None:
-    """Write a file, unless it is one of EDITED and there, and say which."""
+    """Write a file and print its path. Files of EDITED are not overwritten."""
     if os.path.basename(path) in EDITED and os.path.exists(path):
-        click.echo(f"Kept {path}; remove it to have it written anew.", err=True)
+        click.echo(
+            f"Kept your {path}. To replace it, remove it and run this command again.", err=True
+        )
         return
     # A server that reads its configuration meanwhile gets the old one or the new one.
     with open(f"{path}.new", "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""``hubctl``: builds, serves and looks after a hub."""
+"""``hubctl``: builds, serves and manages a hub."""
 
 from importlib import import_module
 
@@ -45,9 +45,13 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="prompt-hub", prog_name="hubctl")
 def main() -> None:
-    """Build, serve and look after a hub: a catalogue of prompts that is plain files.
+    """Build, serve and manage a hub: a catalogue of prompts in plain files.
 
-    Exit status: 0 done, 1 it could not be done or there are faults, 2 wrong use.
+    Exit status: 0 success, 1 failure or faults found, 2 wrong usage.
+
+    \b
+      hubctl publish ann/story story.md
+      hubctl serve
     """
 
 

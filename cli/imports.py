@@ -1,4 +1,4 @@
-"""``hubctl import``: another collection's prompts become repos."""
+"""``hubctl import``: publishes the prompts of another collection."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from builder.model.errors import RequestError
+from builder.model.plural import counted
 from cli.options import content_option
 from cli.progress import Progress
 from cli.publish import HINT
@@ -26,7 +27,7 @@ SHOWN_OWNERS = 20
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
     return click.option(
         option, metavar="COLUMN", **settings,
-        help=f"Column (or key) of {what}. [default: {' or '.join(usual)}]",
+        help=f"Column or key with {what}. [default: {' or '.join(usual)}]",
     )  # fmt: skip
 
 
@@ -42,29 +43,29 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
 @click.argument("source", metavar="FILE_OR_DIR", type=click.Path(exists=True))
 @click.option(
     "--owner", metavar="HANDLE", default="imported", show_default=True,
-    help="Owner of the prompts for which the source names none.",
+    help="Owner of prompts for which the source names no owner.",
 )  # fmt: skip
-@column_option("--title-column", "the titles, of which names are made", TITLE_COLUMNS)
+@column_option("--title-column", "the titles, which become names", TITLE_COLUMNS)
 @column_option("--prompt-column", "the texts", PROMPT_COLUMNS)
-@column_option("--tags-column", "tags; may be given several times", TAGS_COLUMNS, multiple=True)
-@column_option(
-    "--contributor-column", "the owners ('' ignores it: all go to --owner)", CONTRIBUTOR_COLUMNS
-)
-@click.option("--license", metavar="ID", help="License of the prompts that name none: CC0-1.0.")
+@column_option("--tags-column", "tags. Can be repeated", TAGS_COLUMNS, multiple=True)
+@column_option("--contributor-column", "the owners; '' uses --owner for all", CONTRIBUTOR_COLUMNS)
+@click.option("--license", metavar="ID", help="License of prompts that name none, like CC0-1.0.")
 @click.option(
     "--tag", "tags", metavar="TAG", multiple=True, callback=check_tags,
-    help="Tag for every prompt; may be given several times.",
+    help="Tag to add to every prompt. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "-m", "--changelog", metavar="TEXT",
-    help="[default: Imported from FILE, or Changed in FILE for a new version]",
+    help="Changelog of each version. [default: Imported from FILE, or Changed in FILE]",
 )  # fmt: skip
 @click.option(
     "--allow-owner", "allowed_owners", metavar="NAME", multiple=True,
-    help="Update repos of this owner, too. Repos of other owners than --owner are only created, "
-    "never updated. May be given several times.",
+    help="Also update existing prompts of this owner. By default, only those of --owner are "
+    "updated. Can be repeated.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Write nothing; tell what would happen.")
+@click.option(
+    "--dry-run", is_flag=True, help="Write nothing; list what would be created and updated."
+)
 def imports(
     content: str, source: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
@@ -74,19 +75,19 @@ def imports(
     """Publish every prompt of a file or folder.
 
     \b
-    .csv .tsv            a table: a prompt a row
-    .jsonl .ndjson       an object a line
+    .csv .tsv            a table, one prompt per row
+    .jsonl .ndjson       one JSON object per line
     .md                  a prompt, with or without front matter
     .prompt              dotprompt
     .prompty             prompty
     .prompt.yml          the prompt format of GitHub Models
     SKILL.md             a skill
-    a folder             all such prompt files below it; no tables
+    a folder             all such files below it, except tables
 
-    Can be repeated: a prompt that has not changed is left alone, one that has becomes a new
-    version of its repo. A source may name owners, but updates only the repos of --owner and
-    --allow-owner. What cannot be imported is named with its place, and the rest goes on. Exits 1
-    if any prompt is rejected, or is a change to a repo of another owner.
+    You can import the same source again: unchanged prompts are skipped, changed ones get a new
+    version. A source can create prompts of any owner, but updates only those of --owner and
+    --allow-owner. Prompts that cannot be imported are listed and skipped. Exits 1 if any prompt is
+    rejected or refused.
 
     \b
       hubctl import prompts.csv --owner ann --allow-owner bob
@@ -98,15 +99,17 @@ def imports(
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
-        raise click.ClickException(f"{failed:,} could not be imported.")
+        raise click.ClickException(f"{counted(failed, 'prompt')} not imported.")
 
 
 def tell(outcome: Outcome, options: Options) -> None:
-    """What happened, or would: the sum on standard output, the rest on standard error."""
+    """Print what happened, or would: the totals on standard output, the rest on standard error."""
     for warning in outcome.warnings[:SHOWN_WARNINGS]:
         click.echo(f"Warning: {warning}", err=True)
     if len(outcome.warnings) > SHOWN_WARNINGS:
-        click.echo(f"… and {len(outcome.warnings) - SHOWN_WARNINGS:,} more warnings", err=True)
+        click.echo(
+            f"… and {counted(len(outcome.warnings) - SHOWN_WARNINGS, 'more warning')}", err=True
+        )
     for where, reason in outcome.rejected:
         click.echo(f"Rejected: {where}: {reason}", err=True)
     if options.dry_run:
@@ -115,10 +118,10 @@ def tell(outcome: Outcome, options: Options) -> None:
                 click.echo(f"would {what} {repo}")
     _tell_of_others(outcome, options)
     click.echo(
-        f"{len(outcome.created):,} repos {'to create' if options.dry_run else 'created'}, "
-        f"{len(outcome.updated):,} {'to update' if options.dry_run else 'updated'}, "
-        f"{len(outcome.unchanged):,} unchanged, {len(outcome.rejected):,} rejected, "
-        f"{len(outcome.refused):,} refused"
+        f"{counted(len(outcome.created), 'prompt')} "
+        f"{'to create' if options.dry_run else 'created'}, {len(outcome.updated):,} "
+        f"{'to update' if options.dry_run else 'updated'}, {len(outcome.unchanged):,} unchanged, "
+        f"{len(outcome.rejected):,} rejected, {len(outcome.refused):,} refused"
     )
     if (outcome.created or outcome.updated) and not options.dry_run:
         click.echo(HINT, err=True)
@@ -127,20 +130,20 @@ def tell(outcome: Outcome, options: Options) -> None:
 def _tell_of_others(outcome: Outcome, options: Options) -> None:
     created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
     if created:
-        click.echo(f"New repos of other owners: {_by_owner(created)}", err=True)
+        click.echo(f"New prompts of other owners: {_by_owner(created)}", err=True)
     if outcome.refused:
         owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
         allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
         click.echo(
-            f"Refused: {len(outcome.refused):,} changes to repos of other owners: "
-            f"{_by_owner(outcome.refused)}. To update these repos, add {allow}",
+            f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners: "
+            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}",
             err=True,
         )
 
 
 def _by_owner(repos: Sequence[str]) -> str:
-    """``ann 2, bob 1``: how many of the repos each owner has, most first."""
+    """``ann 2, bob 1``: how many of the repos each owner has, highest first."""
     counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
     told = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
     more = len(counts) - SHOWN_OWNERS
-    return f"{told} and {more:,} owners more" if more > 0 else told
+    return f"{told} and {counted(more, 'more owner')}" if more > 0 else told

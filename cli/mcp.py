@@ -28,17 +28,20 @@ from server.throttle import Throttle
 @click.command()
 @out_option
 @state_option
-@base_url_option("as the site says")
+@base_url_option("the one the site was built with")
 @listening_options(8001)
 @mcp_origin_option
 def mcp(
     out: str, state: str, base_url: str | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Serve only MCP, at /mcp, over a site that is built elsewhere.
+    """Serve only MCP, at /mcp, for a site that another process builds.
 
-    Reads the site's folder, and for searches what `hubctl build` left in the state folder;
-    writes nothing. A new build is noticed by itself. `hubctl serve` has MCP too.
+    Reads the site folder, and the search index in the state folder. Writes nothing, and notices
+    new builds. You do not need it beside `hubctl serve`, which also serves MCP.
+
+    \b
+      hubctl mcp --out site_out --state var
     """
     with listen(host, port) as listener:
         address = address_of(listener, host)
@@ -50,8 +53,8 @@ def mcp(
             )
         else:
             click.echo(
-                f"There is no site in {out} yet; calls fail until there is one. Give --base-url "
-                "if its address will be another.",
+                f"No site in {out} yet, so calls fail until it is built. Pass --base-url if its "
+                f"address is not {address}.",
                 err=True,
             )
         with contextlib.closing(QueryThread(settings)) as queries:
@@ -59,7 +62,7 @@ def mcp(
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
             app = _Alone(endpoint, settings)
-            click.echo(f"MCP at {where} (stop with Ctrl-C)", err=True)
+            click.echo(f"Serving MCP at {where} (stop with Ctrl-C)", err=True)
             run(app, listener, trusted_proxies, access_log)
 
 
@@ -77,6 +80,6 @@ class _Alone:
             await self._endpoint(scope, receive, send)
         elif scope["type"] == "http":
             answer = error_answer(
-                RequestError("not_found", f"Here is only MCP, at {min(self._paths)}.")
+                RequestError("not_found", f"Nothing at this address. MCP is at {min(self._paths)}.")
             )
             await send_answer(answer, scope, send)

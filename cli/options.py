@@ -23,7 +23,7 @@ _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISS
 
 content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
-    show_envvar=True, help="Folder of the prompts, the source of truth.",
+    show_envvar=True, help="Folder of the prompts.",
 )  # fmt: skip
 out_option = click.option(
     "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
@@ -31,37 +31,35 @@ out_option = click.option(
 )  # fmt: skip
 state_option = click.option(
     "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
-    show_envvar=True, help="Folder of owners and tokens, and of what the builder remembers.",
+    show_envvar=True, help="State folder: accounts, pull counts, build cache, search index.",
 )  # fmt: skip
 name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
-    show_envvar=True, help="Name of the service, on its pages and in hub.json.",
+    show_envvar=True, help="Name of the hub, shown on its pages and in hub.json.",
 )  # fmt: skip
 rate_limit_option = click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
-    help="Reads a minute for each client address (of IPv6, its /64); 0 for no limit.",
+    help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
 )  # fmt: skip
 search_option = click.option(
     "--search", type=click.Choice(SEARCH_ENGINES), default=DEFAULT_SEARCH, envvar="HUB_SEARCH",
     show_envvar=True,
-    help="Search engine. Whoosh is slower, needs no compiled code and suits small hubs. "
-    "[default: the first that is installed]",
+    help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. [default: "
+    "tantivy if installed, else whoosh]",
 )  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
-    help="Another address under which /mcp and /account may be asked, and whose pages may ask "
-    "/mcp: https://app.example.org, or * for any, which leaves /account as it is. May be given "
-    "several times.",
+    help="Additional address at which /mcp and /account answer, and whose web pages may call "
+    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated.",
 )  # fmt: skip
 trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
     envvar="HUB_TRUSTED_ISSUERS", show_envvar=True,
     default=_DEFAULT_ISSUERS, show_default=" ".join(_DEFAULT_ISSUERS),
     callback=lambda context, option, values: parse_issuers(values),
-    help="Whose word on CI jobs is believed, for publishing without a stored token; KIND is "
-    "github or gitlab. May be given several times (in the variable: with spaces between, not "
-    "commas), and replaces what is there by default.",
+    help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
+    "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
 
 
@@ -75,12 +73,12 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
     return click.option(
         "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
         callback=lambda context, option, value: parse_base_url(value) if value else None,
-        help=f"Where readers find the site; may carry a path. [default: {default}]",
+        help=f"Address of the site for readers; may include a path. [default: {default}]",
     )  # fmt: skip
 
 
 def listening_options(port: int) -> Callable:
-    """Where to listen, whom to limit and where to log it, as ``host``, ``port``, ``rate_limit``,
+    """Where to listen, whom to limit and where to log, as ``host``, ``port``, ``rate_limit``,
     ``trusted_proxies`` and ``access_log``.
     """
     options = (
@@ -90,17 +88,17 @@ def listening_options(port: int) -> Callable:
         click.option(
             "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
             envvar="HUB_PORT", show_envvar=True,
-            help="Port to listen on; 0 takes a free one.",
+            help="Port to listen on; 0 picks a free one.",
         ),
         rate_limit_option,
         click.option(
             "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-            help="Address or network of a reverse proxy whose X-Forwarded-For tells the client's "
-            "address. May be given several times.",
+            help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
+            "address. Can be repeated.",
         ),
         click.option(
-            "--access-log", metavar="FILE", help="Write a line for each request, in the combined "
-            "format. A file that is moved away is made anew. [default: none]",
+            "--access-log", metavar="FILE", help="Log each request to FILE, in the combined format. To "
+            "rotate the log, move the file away. [default: none]",
         ),
     )  # fmt: skip
 
@@ -113,17 +111,17 @@ def listening_options(port: int) -> Callable:
 
 
 def signup_options(command: Callable) -> Callable:
-    """Whether people may make accounts, and the most that an owner may have, as parameters
+    """Whether anyone may create an account, and the quotas of owners, as parameters
     ``open_signup`` and ``quotas``.
     """
 
     @click.option(
         "--open-signup", is_flag=True, envvar="HUB_OPEN_SIGNUP", show_envvar=True,
-        help="Let people make accounts themselves. [default: by `hubctl owner invite` alone]",
+        help="Let anyone create an account. [default: only with `hubctl owner invite`]",
     )  # fmt: skip
-    @_quota_option("repos", "Repos that an owner may have")
-    @_quota_option("versions", "Versions that an owner may have, in all repos")
-    @_quota_option("bytes", "Bytes that an owner's texts and records may have")
+    @_quota_option("repos", "Prompts per owner")
+    @_quota_option("versions", "Versions per owner, in all prompts")
+    @_quota_option("bytes", "Bytes of texts and records per owner")
     @functools.wraps(command)
     def with_quotas(*args: Any, open_signup: bool, **params: Any) -> Any:
         quotas = default_quotas(open_signup)
@@ -140,7 +138,7 @@ def _quota_option(what: str, help_text: str) -> Callable:
     return click.option(
         f"--quota-{what}", type=click.IntRange(0), metavar="N", envvar=f"HUB_QUOTA_{what.upper()}",
         show_envvar=True,
-        help=f"{help_text}; 0 for any number. [default: 0; with --open-signup {default:,}]",
+        help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
     )  # fmt: skip
 
 
@@ -149,18 +147,17 @@ def openid_options(command: Callable) -> Callable:
 
     @click.option(
         "--openid-issuer", metavar="URL", envvar="HUB_OPENID_ISSUER", show_envvar=True,
-        help="Let people sign in with this OpenID Connect provider, too. Register there the "
-        "callback URL BASE_URL/account/openid/callback.",
+        help="Also let people sign in with this OpenID Connect provider. Register the callback "
+        "URL BASE_URL/account/openid/callback there.",
     )  # fmt: skip
     @click.option(
         "--openid-client-id", metavar="ID", envvar="HUB_OPENID_CLIENT_ID", show_envvar=True,
-        help="What the provider calls this hub. The secret that it gives with it is read from "
-        f"the environment variable {SECRET_VARIABLE}, or from a file that {SECRET_VARIABLE}_FILE "
-        "names.",
+        help="Client ID that the provider gave this hub. Put the client secret into the "
+        f"environment variable {SECRET_VARIABLE}, or into a file named by {SECRET_VARIABLE}_FILE.",
     )  # fmt: skip
     @click.option(
         "--openid-name", metavar="TEXT", envvar="HUB_OPENID_NAME", show_envvar=True,
-        help="What people call the provider, on the button. [default: its host]",
+        help="Name of the provider on the sign-in button. [default: its host]",
     )  # fmt: skip
     @functools.wraps(command)
     def with_provider(

@@ -1,4 +1,4 @@
-"""``hubctl owner``: who may have repos here."""
+"""``hubctl owner``: manages the owners who publish over HTTP."""
 
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -32,14 +32,18 @@ def owner() -> None:
 @state_option
 @click.argument("handle")
 def add(state: str, handle: str) -> None:
-    """Let HANDLE have tokens, to publish to HANDLE/NAME with.
+    """Add the owner HANDLE, who can then have tokens.
 
-    A handle has 1 to 39 characters: a-z, 0-9 and single hyphens between them.
+    A handle has 1 to 39 characters: a-z, 0-9 and single hyphens between them. To let a person
+    sign in as well, use `hubctl owner invite` instead.
+
+    \b
+      hubctl owner add ann
     """
     with Database(state) as database:
         Accounts(database).add_owner(handle)
     click.echo(
-        f"Added {handle}. Make it a token: hubctl token create {handle} --name NAME", err=True
+        f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
     )
 
 
@@ -48,12 +52,12 @@ def add(state: str, handle: str) -> None:
 @base_url_option("that of the hub that runs with this state folder")
 @click.argument("handle")
 def invite(state: str, base_url: str | None, handle: str) -> None:
-    """Create a link that lets HANDLE sign in once, to set a password.
+    """Create a link with which HANDLE sets a password and signs in.
 
-    Adds HANDLE if there is no such owner. An owner who has a password can use the link too, and
-    sets a new one. The link is valid for a day; a new link ends the one before.
+    Adds the owner if HANDLE is new. Also resets a lost password. The link works once, for 24 hours;
+    a new link replaces the previous one.
 
-    Standard output is the link and nothing else. It is shown only once: only a hash is stored.
+    Prints only the link on standard output. It is shown once: the hub stores only its hash.
 
     \b
       hubctl owner invite ann
@@ -62,8 +66,8 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
     link_base = base_url or _address_of_hub(state)
     if not is_private_way(link_base):
         raise OperatorError(
-            f"Nobody can sign in at {link_base}: without https, passwords would travel in clear "
-            "text. Serve the hub over https, and pass that address with --base-url."
+            f"Nobody can sign in at {link_base}: without https, passwords would be sent "
+            "unencrypted. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
     with Database(state) as database:
@@ -71,10 +75,11 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
         has_password = Passwords(database).has(handle)
     click.echo(invitation_link(link_base, code))
     until = format_time(int(now.timestamp()) + INVITATION_SECONDS)
-    password = "a new password; the old one is good until then" if has_password else "a password"
+    password = "a new password (the old one works until then)" if has_password else "a password"
     click.echo(
-        f"This link lets {handle} sign in once, until {until}, to set {password}.\n"
-        f"Anyone who has it can act as {handle}: send it to nobody else. It is shown only once.",
+        f"With this link, {handle} can set {password}. It works once, until {until}.\n"
+        f"Anyone who has the link can sign in as {handle}: send it only to them. It is shown only "
+        "once.",
         err=True,
     )
 
@@ -117,26 +122,31 @@ def _is_hub(base_url: str) -> bool:
 @state_option
 @click.argument("handle")
 def lock(state: str, handle: str) -> None:
-    """Shut HANDLE out, at once: nobody signs in or publishes in this name.
+    """Lock HANDLE at once: no one can sign in or publish as this owner.
 
-    Sessions end, and an open invitation; tokens and the jobs of trusted publishers are refused.
-    What is published stays. `hubctl owner unlock` lets HANDLE in again, with the password and the
-    tokens of before.
+    Ends sessions and open invitations; rejects tokens and CI jobs. Published prompts stay.
+    `hubctl owner unlock` reverses it: password and tokens work again.
+
+    \b
+      hubctl owner lock ann
     """
     with Database(state) as database:
         is_new = locks.lock(database, handle)
-    was = "is locked" if is_new else "was locked already"
-    click.echo(f"{handle} {was}. To let {handle} in again: hubctl owner unlock {handle}", err=True)
+    was = "is locked" if is_new else "was already locked"
+    click.echo(f"{handle} {was}. To unlock: hubctl owner unlock {handle}", err=True)
 
 
 @owner.command()
 @state_option
 @click.argument("handle")
 def unlock(state: str, handle: str) -> None:
-    """Let HANDLE in again who was locked out, with the password and the tokens of before.
+    """Unlock HANDLE: password and tokens work again.
 
-    Where somebody else may know these, revoke the tokens first (`hubctl token revoke`) and send a
-    new invitation (`hubctl owner invite`), which sets a new password.
+    If someone else may know them, first revoke the tokens (`hubctl token revoke`) and send a new
+    invitation (`hubctl owner invite`), which sets a new password.
+
+    \b
+      hubctl owner unlock ann
     """
     with Database(state) as database:
         is_new = locks.unlock(database, handle)
@@ -147,10 +157,13 @@ def unlock(state: str, handle: str) -> None:
 @state_option
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
 def list_owners(state: str, is_json: bool) -> None:
-    """List the owners, with the number of their active tokens and how they sign in.
+    """List the owners, their number of active tokens, and how they sign in.
 
-    Columns, separated by tabs in a pipe: handle, time of creation, active tokens, ways to sign in
-    (password, openid, invited; none), or that one is locked.
+    Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
+    (password, openid, invited, none) or "locked".
+
+    \b
+      hubctl owner list
     """
     with Database(state) as database:
         owners = Accounts(database).owners()
@@ -168,7 +181,7 @@ def list_owners(state: str, is_json: bool) -> None:
         click.echo(msgspec.json.encode(shown))
         return
     if not owners:
-        click.echo("There are no owners; `hubctl owner add HANDLE` adds one.", err=True)
+        click.echo("No owners yet. Invite one with `hubctl owner invite HANDLE`.", err=True)
         return
     echo_table(
         ("handle", "created", "active tokens", "signs in with"),

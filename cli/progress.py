@@ -1,4 +1,4 @@
-"""Tells on standard error how far long work is, once it has taken a second."""
+"""Shows on standard error how far long work is, once it has taken a second."""
 
 import sys
 import time
@@ -25,7 +25,7 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """Take away what is shown."""
+        """Clear the progress line."""
         if self._is_line_open:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""``hubctl publish``: a file becomes the next version of a repo."""
+"""``hubctl publish``: publishes a file as the next version of a prompt."""
 
 from typing import Any, BinaryIO
 
@@ -10,49 +10,56 @@ from cli.options import content_option
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
-HINT = "Run `hubctl build` to show it on the site; `hubctl serve --watch` does so by itself."
+HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` builds by itself."
 
 
 @click.command()
 @content_option
 @click.argument("repo", metavar="OWNER/NAME")
 @click.argument("file", type=click.File("rb"))
-@click.option("-m", "--changelog", metavar="TEXT", default="", help="What has changed, and why.")
+@click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
     "--bump", type=click.Choice(BUMPS), default="patch", show_default=True,
-    help="Which number of the version goes up. A repo's first version is 1.0.0 in any case.",
+    help="Number of the version to raise. The first version is always 1.0.0.",
 )  # fmt: skip
-@click.option("--title", metavar="TEXT", help="One line for people. [default: as before, or NAME]")
+@click.option("--title", metavar="TEXT", help="Title, on one line. [default: as before, or NAME]")
 @click.option(
-    "--description", metavar="TEXT", help="[default: as before, or the first sentence of the text]"
+    "--description",
+    metavar="TEXT",
+    help="Description. [default: as before, or the first sentence of the text]",
 )
 @click.option(
     "--tag", "tags", metavar="TAG", multiple=True,
-    help="May be given several times; replaces the tags of before.",
+    help="Replaces the previous tags. Can be repeated.",
 )  # fmt: skip
 @click.option(
-    "--license", metavar="ID", help="As SPDX names it: CC0-1.0, MIT. [default: as before]"
+    "--license", metavar="ID", help="SPDX identifier, like CC0-1.0 or MIT. [default: as before]"
 )
 @click.option(
     "--base-version", metavar="X.Y.Z",
-    help="Publish only if this is still the latest version: nobody's change gets lost.",
+    help="Publish only if this is still the latest version, so that no change is overwritten.",
 )  # fmt: skip
-@click.option("--publisher", metavar="HANDLE", help="Who publishes. [default: OWNER]")
+@click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fields: Any) -> None:
-    """Store FILE (- is standard input) as the next version of OWNER/NAME.
+    """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
-    The first publication makes the repo, and the owner. Title, description, tags, license,
-    variables and parameters can stand in the file's front matter too; options win over it.
-    Text and metadata that are the latest version's already make no new version.
+    The first publication creates the prompt, and the owner. Title, description, tags, license,
+    variables and parameters can also come from the file's front matter; options override it. If
+    text and metadata equal the latest version, no version is created.
+
+    \b
+      hubctl publish ann/story story.md -m "First version"
     """
     owner, slash, name = repo.partition("/")
     if not slash:
-        raise click.BadParameter("give OWNER/NAME, with a slash", param_hint="OWNER/NAME")
+        raise click.BadParameter(
+            f"{repo!r} has no slash. Give OWNER/NAME, like ann/story.", param_hint="OWNER/NAME"
+        )
     try:
         text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise OperatorError(
-            f"The text is not UTF-8 at byte {error.start}; save it in this encoding."
+            f"{file.name} is not UTF-8 at byte {error.start:,}. Save the file as UTF-8."
         ) from None
     fields["tags"] = [*fields["tags"]] or None
     given = {field: value for field, value in fields.items() if value is not None}

@@ -48,13 +48,13 @@ from server.throttle import Throttle
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
-    show_default=True, help="Publications a minute for each owner; 0 for no limit.",
+    show_default=True, help="Publications per minute and owner; 0: no limit.",
 )  # fmt: skip
 @signup_options
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
-@click.option("--watch", is_flag=True, help="Build again whenever the content changes.")
+@click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
     host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
@@ -62,14 +62,15 @@ def serve(
     openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
     watch: bool,
 ) -> None:  # fmt: skip
-    """Build the site, and serve everything on one port.
+    """Build the site and serve everything on one port.
 
-    Requests get 503 until there is a site; one that was built before is served meanwhile.
+    Serves pages, the API, search, publishing over HTTP, and MCP at /mcp. Shows the previous site
+    until the new one is built; without a previous site, answers 503. /healthz reports the state of
+    the builds. Logs publications and builds as JSON lines on standard error. Ctrl-C or SIGTERM
+    stops it, after the open requests are answered.
 
-    Pages for people, the API, searches, MCP for programs that use language models at /mcp, and
-    publishing over HTTP with the tokens that `hubctl token` makes. /healthz tells how the builds
-    are doing. Logs publications and builds as lines of JSON on standard error. Stops at Ctrl-C or
-    SIGTERM, after the requests that are under way.
+    \b
+      hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
     with listen(host, port) as listener:
         address = address_of(listener, host)
@@ -125,10 +126,10 @@ class _FirstBuild:
         self._is_over = False
         self._progress = Progress()
         if self._has_site:
-            click.echo(f"{self._told} as it was built before, until it is up to date.", err=True)
+            click.echo(f"{self._told}. The previous site is shown until the build ends.", err=True)
         else:
             click.echo(
-                f"Building {settings.out}; until that is done {where} answers 503.", err=True
+                f"Building {settings.out}. {where} answers 503 until the build ends.", err=True
             )
 
     def is_ready(self) -> bool:
@@ -155,7 +156,7 @@ class _FirstBuild:
         if isinstance(outcome, Report):
             click.echo(describe(outcome, self._search), err=True)
         elif self._has_site and isinstance(outcome, ContentError | PullsError):
-            click.echo(f"{outcome}\nServing the site as it was built before.", err=True)
+            click.echo(f"{outcome}\nServing the previous site.", err=True)
         else:
             self.error = outcome
             return
@@ -169,9 +170,9 @@ def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
     elif base_url.startswith("https:") or is_loopback(host):
         return
     else:
-        who = "people can sign in on this machine alone"
+        who = "people can sign in only on this machine"
     click.echo(
-        f"The address is {base_url}, so {who}: passwords would travel in clear text. For "
-        "accounts serve it over https, and give that address with --base-url.",
+        f"The address is {base_url}, so {who}: without https, passwords would be sent unencrypted. "
+        "For accounts, serve the hub over https and pass that address with --base-url.",
         err=True,
     )

@@ -11,6 +11,7 @@ import msgspec
 
 from builder.model import names
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.model.records import DAY_SECONDS
 from builder.stats.ingest import Outcome, ingest
 from builder.stats.pulls import PULLS_FILE, Pulls
@@ -21,24 +22,24 @@ from cli.table import echo_table
 
 SHOWN_DAYS = 30
 SHOWN_REPOS = 20
-HINT = "`hubctl serve` shows the counts in some seconds; without one, run `hubctl build`."
+HINT = "`hubctl serve` shows the counts within seconds. If it is not running, run `hubctl build`."
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 
 
 @click.group()
 def stats() -> None:
-    """Count the pulls of repos from access logs, and show the counts.
+    """Count pulls of prompts in access logs, and show the counts.
 
-    A pull is a successful GET of a repo's text, its record or one of its versions: one for each
-    client address, repo and UTC day, without bots.
+    A pull is a successful GET of a prompt's text, its record or one of its versions. Each client
+    address counts once per prompt and day (UTC). Bots do not count.
     """
 
 
 @stats.command("ingest")
 @state_option
 @out_option
-@base_url_option("as the site says")
+@base_url_option("the one the site was built with")
 @json_option
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 def ingest_logs(
@@ -51,15 +52,16 @@ def ingest_logs(
     Caddy                lines of JSON
     hubctl serve         what --access-log writes
 
-    Plain, or compressed by gzip, bzip2 or xz, whatever the name. A pull is counted once, so logs
-    may overlap, be given again, and in any order. All of them are counted or, if one cannot be
-    read, none.
+    Logs can be compressed with gzip, bzip2 or xz. A pull is counted once, so logs may overlap,
+    repeat, and come in any order. If one log cannot be read, nothing is counted.
 
-    Addresses are not stored, only hashes that tell none, and those for 35 days. Then a day is
-    closed: lines that come later are refused. So give old logs all at once.
+    The hub stores no addresses, only keyed hashes, for 35 days. Then the day is closed, and later
+    lines of that day are not counted. So pass all old logs in one run.
 
-    A `hubctl serve` that runs shows the counts in some seconds; without one, the next
-    `hubctl build` does.
+    A running `hubctl serve` shows the counts within seconds; otherwise run `hubctl build`.
+
+    \b
+      hubctl stats ingest /var/log/nginx/access.log*
     """
     base_path = urlsplit(base_url or _site_url(out)).path
     with Progress() as progress:
@@ -78,26 +80,30 @@ def ingest_logs(
 @state_option
 @click.option(
     "--days", type=click.IntRange(1), metavar="N", default=SHOWN_DAYS, show_default=True,
-    help="Show the last N days, with today (UTC).",
+    help="Show the last N days, including today (UTC).",
 )  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(1), metavar="N", default=SHOWN_REPOS, show_default=True,
-    help="Show so many repos.",
+    help="Show the first N prompts.",
 )  # fmt: skip
 @json_option
 @click.argument("repo", metavar="[OWNER/NAME]", required=False)
 def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> None:
-    """Show the repos with most pulls in the last days, or the days of OWNER/NAME.
+    """Show the most pulled prompts, or the pulls of OWNER/NAME by day.
 
-    Columns, separated by tabs in a pipe: repo, pulls in the last days, pulls ever; of one repo:
-    day, pulls. The sums are on standard error.
+    Columns, separated by tabs in a pipe: prompt, pulls in the last days, pulls in total; for one
+    prompt: day, pulls. The totals go to standard error.
+
+    \b
+      hubctl stats show --days 7
+      hubctl stats show ann/story
     """
     first_day = int(time.time() // DAY_SECONDS) - days + 1
     with Pulls(state) as pulls:
         if not pulls.serial():
             raise OperatorError(
-                f"Nothing was counted in {state} yet; `hubctl stats ingest LOG` counts the pulls "
-                "in an access log."
+                f"No pulls counted in {state} yet. Count those of an access log with `hubctl stats "
+                "ingest LOG`."
             )
         if repo is None:
             _show_all(pulls, first_day, days, top, is_json)
@@ -106,24 +112,25 @@ def show(state: str, days: int, top: int, is_json: bool, repo: str | None) -> No
 
 
 def say_waiting() -> None:
-    click.echo("Another ingestion is running; waiting for it to end.", err=True)
+    click.echo("Waiting for another ingestion to end.", err=True)
 
 
 def describe(outcome: Outcome) -> str:
-    """A line for people about what an ingestion did."""
+    """What an ingestion did, on one line."""
     return (
-        f"{outcome.lines:,} lines: {outcome.counted:,} pulls counted in {outcome.repos:,} repos, "
-        f"{outcome.repeated:,} repeated, {outcome.bots:,} of bots, {outcome.other:,} other "
-        f"requests, {outcome.malformed:,} malformed, {outcome.closed:,} of closed days, "
+        f"{counted(outcome.lines, 'line')}: {counted(outcome.counted, 'pull')} counted in "
+        f"{counted(outcome.repos, 'prompt')}, {outcome.repeated:,} repeated, "
+        f"{outcome.bots:,} by bots, {counted(outcome.other, 'other request')}, "
+        f"{outcome.malformed:,} malformed, {outcome.closed:,} of closed days, "
         f"{outcome.future:,} from the future"
     )
 
 
 def tell_undone(outcome: Outcome) -> None:
-    """Say on standard error what to do about lines that were not taken, and what was not done."""
+    """Say on standard error what to do about lines that were not counted."""
     if outcome.malformed:
         click.echo(
-            f"Malformed: no format that is known, no address or no time; the first is "
+            f"Malformed: unknown format, no address or no time. The first one is "
             f"{outcome.first_malformed}.",
             err=True,
         )
@@ -131,20 +138,20 @@ def tell_undone(outcome: Outcome) -> None:
         closed = _dates(outcome.closed_days)
         shown = closed[0] if len(closed) == 1 else f"{closed[0]} to {closed[-1]}"
         click.echo(
-            f"Closed: pulls of {shown} were counted before and their hashes dropped, so nobody "
-            "can tell which of these lines are new. Give old logs all in one run.",
+            f"Closed: the hashes of {shown} were already deleted, so new lines of "
+            "these days cannot be told from counted ones. Next time, pass all old logs in one run.",
             err=True,
         )
     if outcome.future:
         click.echo(
             "From the future: more than a day ahead of this machine's clock. If the clock is "
-            "wrong, set it and run this again.",
+            "wrong, set it and run the command again.",
             err=True,
         )
     if not outcome.wiped:
         click.echo(
-            f"Another program reads {PULLS_FILE} all the while, so hashes that were dropped may "
-            "still be on the disk. All is counted; the next run overwrites them.",
+            f"Everything is counted, but another program has {PULLS_FILE} open, so deleted hashes "
+            "may still be on the disk. The next run overwrites them.",
             err=True,
         )
 
@@ -164,12 +171,12 @@ def _show_all(pulls: Pulls, first_day: int, days: int, top: int, is_json: bool) 
         )  # fmt: skip
         return
     echo_table(
-        ("repo", f"{days} days", "ever"),
+        ("prompt", f"{days} days", "total"),
         [(repo, str(count), str(ever)) for repo, count, ever in rows],
     )
     click.echo(
-        f"{recent:,} pulls in the last {days:,} days, {total:,} ever, of "
-        f"{pulls.repos_count():,} repos",
+        f"{counted(recent, 'pull')} in the last {counted(days, 'day')}, {total:,} in total, of "
+        f"{counted(pulls.repos_count(), 'prompt')}",
         err=True,
     )
 
@@ -182,15 +189,18 @@ def _show_repo(pulls: Pulls, repo: str, first_day: int, days: int, is_json: bool
         _echo_json({"repo": repo, "total": total, "days": days, "pulls": recent, "by_day": shown})
         return
     echo_table(("day", "pulls"), [(each["day"], str(each["pulls"])) for each in shown])
-    click.echo(f"{repo}: {recent:,} pulls in the last {days:,} days, {total:,} ever", err=True)
+    click.echo(
+        f"{repo}: {counted(recent, 'pull')} in the last {counted(days, 'day')}, {total:,} in total",
+        err=True,
+    )
 
 
 def _site_url(out: str) -> str:
     hub = read_hub(out)
     if hub is None:
         raise OperatorError(
-            f"There is no site in {out}, which would tell below which path it is. Build it first, "
-            "or give the site's address with --base-url."
+            f"No site in {out}, so the path of its URLs is unknown. Build it first, or pass its "
+            "address with --base-url."
         )
     return hub.base_url
 

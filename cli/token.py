@@ -1,4 +1,4 @@
-"""``hubctl token``: what lets somebody publish over HTTP in an owner's name."""
+"""``hubctl token``: manages the tokens that publish over HTTP in an owner's name."""
 
 import re
 
@@ -17,13 +17,15 @@ def parse_expiry(context: click.Context, option: click.Parameter, text: str) -> 
     """The days of ``90d``, ``12w`` or ``1y``."""
     found = re.fullmatch(r"([0-9]{1,6})([dwy])", text)
     if not found:
-        raise click.BadParameter("give days, weeks or a year: 90d, 12w, 1y.")
+        raise click.BadParameter(
+            f"{text!r} is not a time. Give days, weeks or a year, like 90d, 12w or 1y."
+        )
     return int(found[1]) * _UNIT_DAYS[found[2]]
 
 
 @click.group()
 def token() -> None:
-    """Make, list and revoke the tokens that publish over HTTP."""
+    """Create, list and revoke the tokens that publish over HTTP."""
 
 
 @token.command()
@@ -31,23 +33,22 @@ def token() -> None:
 @click.argument("owner")
 @click.option(
     "--name", metavar="NAME", required=True,
-    help="What will use the token, as `laptop` or `ci`: to know it by when you revoke it.",
+    help="Name of the token, like `laptop` or `ci`, to recognize it by.",
 )  # fmt: skip
 @click.option(
     "--repo", "repos", metavar="NAME", multiple=True,
-    help="Let it publish to this repo only; may be given several times. The repo need not exist. "
-    "[default: all repos of OWNER]",
+    help="Limit the token to this prompt, which may be new. Can be repeated. [default: all prompts "
+    "of OWNER]",
 )  # fmt: skip
 @click.option(
     "--expires", "expires_days", metavar="TIME", default=f"{EXPIRES_DAYS_DEFAULT}d",
     show_default=True, callback=parse_expiry,
-    help="How long it is good: days, weeks or a year (90d, 12w, 1y); 365 days at most.",
+    help="Time until it expires: days, weeks or a year (90d, 12w, 1y); at most 365 days.",
 )  # fmt: skip
 def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int) -> None:
-    """Make a token that publishes in the name of OWNER.
+    """Create a token that publishes as OWNER.
 
-    Standard output is the token and nothing else. It is shown this once: only its hash is
-    stored.
+    Prints only the token on standard output. It is shown once: the hub stores only its hash.
 
     \b
       HUB_TOKEN=$(hubctl token create ann --name ci --repo story --expires 30d)
@@ -58,8 +59,8 @@ def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_da
     click.echo(
         f"Token {made.id} ({made.name}) publishes to {made.scope()} "
         f"until {format_time(made.expires_at)}.\n"
-        "It is shown this once and cannot be shown again: keep it secret, and out of git.\n"
-        'Put it in HUB_TOKEN, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',
+        "It is shown only once. Keep it secret, and out of git.\n"
+        'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',
         err=True,
     )
 
@@ -71,9 +72,12 @@ def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_da
 def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
     """List all tokens, or those of OWNER.
 
-    Also those that expired or were revoked in the last year, up to 1,000 of an owner. Columns,
-    separated by tabs in a pipe: id, owner, name, state (active, expired, revoked), where it may
-    publish, expiry, last use (to the minute).
+    Includes tokens that expired or were revoked in the last year, up to 1,000 per owner. Columns,
+    separated by tabs in a pipe: id, owner, name, state (active, expired, revoked), prompts, expiry,
+    last use (to the minute).
+
+    \b
+      hubctl token list ann
     """
     with Database(state) as database:
         tokens = Accounts(database).tokens(owner)
@@ -82,7 +86,7 @@ def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
         return
     if not tokens:
         click.echo(
-            f"There are no tokens; `hubctl token create {owner or 'OWNER'} --name NAME` makes one.",
+            f"No tokens. Create one with `hubctl token create {owner or 'OWNER'} --name NAME`.",
             err=True,
         )
         return
@@ -103,13 +107,16 @@ def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
 @click.argument("owner")
 @click.argument("name_or_id", metavar="NAME-OR-ID")
 def revoke(state: str, owner: str, name_or_id: str) -> None:
-    """Make a token of OWNER invalid, at once and for ever.
+    """Revoke a token of OWNER, at once and permanently.
 
-    Its name can then be used again. To revoke it twice does no harm.
+    Its name can then be used for a new token. You can safely revoke a token twice.
+
+    \b
+      hubctl token revoke ann ci
     """
     with Database(state) as database:
         gone, is_new = Accounts(database).revoke(owner, name_or_id)
-    was = "is revoked" if is_new else f"was revoked already, at {format_time(gone.revoked_at)}"
+    was = "is revoked" if is_new else f"was already revoked at {format_time(gone.revoked_at)}"
     click.echo(f"Token {gone.id} ({gone.name}) of {owner} {was}.", err=True)
 
 
