@@ -97,8 +97,9 @@ def listening_options(port: int) -> Callable:
             "address. Can be repeated.",
         ),
         click.option(
-            "--access-log", metavar="FILE", help="Log each request to FILE, in the combined format. To "
-            "rotate the log, move the file away. [default: none]",
+            "--access-log", metavar="FILE",
+            help="Log each request to FILE, in the combined format. To rotate the log, move the file "
+            "away. [default: none]",
         ),
     )  # fmt: skip
 
