@@ -98,8 +98,8 @@ def listening_options(port: int) -> Callable:
         ),
         click.option(
             "--access-log", metavar="FILE",
-            help="Log each request to FILE, in the combined format. To rotate the log, move the file "
-            "away. [default: none]",
+            help="Log each request to FILE, in the combined format. To rotate the log, move the "
+            "file away. [default: none]",
         ),
     )  # fmt: skip
 
