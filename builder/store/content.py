@@ -6,8 +6,8 @@
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
 
 An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a
-dot, and other plain files beside the owners' folders, are ignored. Everything else that is out of place
-is a fault: a build fails rather than silently leave out a prompt.
+dot, and other plain files beside the owners' folders, are ignored. Everything else that is out of
+place is a fault: a build fails rather than silently leave out a prompt.
 """
 
 import errno
