@@ -90,18 +90,11 @@ def parse_document(text: str) -> Document:
         front = load_yaml(text[opening.end() : closing.start()])
     except ValueError as error:
         reason = str(error) if isinstance(error, _OverLimit) else ""
-        return Document(
-            None, text, [f"The front matter was not read and is part of the text: {error}."], reason
-        )
+        told = f"The front matter is invalid and was kept as text: {error}."
+        return Document(None, text, [told], reason)
     if not isinstance(front, dict):
-        return Document(
-            None,
-            text,
-            [
-                "The block between the --- lines was not read and is part of the text: it is not a "
-                "mapping."
-            ],
-        )
+        told = "The block between the --- lines is not a mapping and was kept as text."
+        return Document(None, text, [told])
     return Document(front, text[closing.end() :], [])
 
 
@@ -125,15 +118,22 @@ def load_yaml(text: str) -> Any:
     """
     try:
         _check_tokens(text)
-        return _as_json(yaml.load(text, _Loader))
+        return _as_json(_load(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
         raise ValueError(
             f"invalid YAML{where}: {getattr(error, 'problem', None) or 'malformed'}"
         ) from None
+
+
+def _load(text: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)
     except (AttributeError, IndexError, KeyError):  # what PyYAML makes of "!!bool maybe"
         raise ValueError("invalid YAML: a value does not match its tag (!!type)") from None
+    except ValueError:  # Python's words for "!!int x", and for a number of 5,000 digits
+        raise ValueError("invalid YAML: a number cannot be read") from None
 
 
 def _check_tokens(text: str) -> None:

@@ -25,8 +25,8 @@ from tests.support.catalogues import (
 from tests.support.servers import HUBCTL, SAMPLE
 
 LINE = re.compile(
-    r"([\d,]+) repos, ([\d,]+) versions: ([\d,]+) files written, ([\d,]+) unchanged, "
-    r"([\d,]+) removed, ([\d,]+) repos indexed with tantivy in \d+\.\d\d seconds\n"
+    r"([\d,]+) prompts?, ([\d,]+) versions?: ([\d,]+) files? written, ([\d,]+) unchanged, "
+    r"([\d,]+) removed, ([\d,]+) prompts? indexed with tantivy in \d+\.\d\d seconds\n"
 )
 
 

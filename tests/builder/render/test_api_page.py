@@ -46,7 +46,7 @@ def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
     assert fields["page"].kind == Kind("integer")
     assert fields["page"].rules == ["at least 1", "at most 999999999", "default `1`"]
     assert fields["sort"].kind.words == "one of `top`, `trending`, `new`"
-    assert fields["q"].rules == ["length at most 100"]
+    assert fields["q"].rules == ["at most 100 characters"]
     assert not any(field.is_required for field in repos.parameters)
     publish = {one.id: one for one in page.operations}["publish"]
     assert [(field.name, field.place, field.is_required) for field in publish.parameters] == [
@@ -81,7 +81,7 @@ def test_records_have_all_fields(page: ApiPage) -> None:
     }
     assert fields["Repo", "pulls"].kind == Kind("integer or null")
     assert fields["Repo", "variables"].kind == Kind("array of Variable", "Variable")
-    assert fields["Repo", "created_at"].description == "RFC 3339 UTC, to the second"
+    assert fields["Repo", "created_at"].description == "RFC 3339, in UTC, to the second"
     assert fields["Variable", "type"].rules == ['default `"string"`']
     assert fields["Draft", "tags"].rules[0] == "at most 10 items"
 

@@ -110,7 +110,7 @@ def test_a_disk_that_refuses_is_told_and_leaves_the_old_file(root, monkeypatch, 
 
     site = Site(str(root))
     monkeypatch.setattr(f"os.{call}", fail)
-    with pytest.raises(OperatorError, match="keeps what it had") as caught:
+    with pytest.raises(OperatorError, match="old file is still there") as caught:
         site.write("a/x.json", b"new")
     monkeypatch.undo()
     assert os.strerror(number) in str(caught.value)
