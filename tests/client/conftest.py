@@ -11,7 +11,7 @@ import pytest
 
 from builder.render.shell_client import release
 from builder.search.rules import search_rules
-from tests.client.shells import FAKE_SLEEP, SHELLS, Client, link_tools, need
+from tests.client.shells import AWKS, FAKE_SLEEP, SHELLS, Client, link_tools, need
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
@@ -126,3 +126,24 @@ def placed(request: pytest.FixtureRequest, client: Client, hosts: dict[str, str]
     """A client under each shell, for each host."""
     shell, _, host = request.param.rpartition("-")
     return client.under(shell).to(hosts[host])
+
+
+@pytest.fixture(scope="session")
+def awks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A folder for each awk, in which it is called awk."""
+    folder = tmp_path_factory.mktemp("awks")
+    return {awk: link_tools(folder / awk, awk=awk) for awk in AWKS}
+
+
+@pytest.fixture(params=AWKS)
+def awk(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
+    """A client with each awk."""
+    return client.having(awks[request.param])
+
+
+# Every pair of a shell and an awk is one too many: what one does hides nothing of the other.
+@pytest.fixture(params=[*((shell, "mawk") for shell in SHELLS), *(("dash", a) for a in AWKS[1:])])
+def pair(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
+    """A client under each shell, and one with each awk."""
+    shell, awk = request.param
+    return client.under(shell).having(awks[awk])

@@ -76,7 +76,7 @@ def test_the_last_copy_when_the_server_is_away(each: Client) -> None:
     fake.close()
     done = to.run("cat", "ann/story")
     assert (done.status, done.out) == (0, TEXT)
-    assert f"cannot reach {fake.url}" in done.err and "the last copy" in done.err
+    assert f"cannot reach {fake.url}" in done.err and "using the last fetched copy" in done.err
     assert to.run("cat", "ann/story", "--offline") == (0, TEXT, "")
     done = to.run("cat", "ann/other")
     assert done.status == 6 and "cannot reach" in done.err
@@ -162,7 +162,7 @@ def test_a_damaged_copy_is_fetched_anew(name: str, damage: str, client: Client) 
 
         spoil()
         done = to.run("cat", "ann/story", "--offline")
-        assert (done.status, done.out) == (6, b"") and "there is no copy of" in done.err
+        assert (done.status, done.out) == (6, b"") and "no copy of" in done.err
         assert to.run("cat", "ann/story") == (0, TEXT, "")
         record, text = "story.json", "story/versions/1.0.0.txt"
         assert statuses(fake) == (
@@ -200,7 +200,7 @@ def test_changes_are_not_taken_for_a_damaged_copy(client: Client) -> None:
     path.write_bytes(b"Mine.")
     (to.work / "PROMPT.md").write_bytes(b"Mine.")
     done = to.run("pull", "ann/story", "--offline")
-    assert done.status == 1 and "has changes of your own" in done.err
+    assert done.status == 1 and "has your own changes" in done.err
     assert (to.work / "PROMPT.md").read_bytes() == b"Mine."
 
 
@@ -362,7 +362,9 @@ def test_a_search_without_a_server_looks_through_the_copy(client: Client) -> Non
         to = client.to(fake.url)
         assert to.run("search", "tales").out == b"ann/story\t1.0.0\tA\t\tTales\n"
     done = to.run("search", "tales")
-    assert done.out == b"ann/story\t1.0.0\tA\t\tTales\n" and "the last copy" in done.err
+    assert (
+        done.out == b"ann/story\t1.0.0\tA\t\tTales\n" and "using the last fetched copy" in done.err
+    )
 
 
 def test_an_empty_catalogue(client: Client) -> None:
@@ -371,7 +373,7 @@ def test_an_empty_catalogue(client: Client) -> None:
 
     with Fake(empty) as fake:
         done = client.to(fake.url).run("search", "tales")
-    assert (done.status, done.out) == (0, b"") and "nothing found" in done.err
+    assert (done.status, done.out) == (0, b"") and "no prompts found" in done.err
 
 
 def test_a_server_that_comes_back_is_asked_again(client: Client) -> None:

@@ -41,14 +41,14 @@ def test_no_python(each: Client, tools: Path, publishing: Hub, tmp_path: Path) -
     to = bare.to(publishing.url, HUB_TOKEN=publishing.token)
     for command in (["search", "x"], ["versions", "ann/review"]):
         done = to.run(*command)
-        assert done.status == 1 and "needs python3 on the PATH" in done.err
+        assert done.status == 1 and "needs python3. Install it" in done.err
     assert to.run("cat", "ann/story").out == b"Tell a story.\n"
     assert to.run("push", f"ada/bare-{each.shell}", "-", stdin=b"Hi.").status == 0
 
 
 def test_no_curl(client: Client, tools: Path, tmp_path: Path) -> None:
     bare = client.having_only(without(tools, tmp_path / "bare", "curl"))
-    assert bare.to("http://x").run("pull", "a/b") == (1, b"", "hub needs curl on the PATH\n")
+    assert bare.to("http://x").run("pull", "a/b") == (1, b"", "hub needs curl. Install it\n")
 
 
 def test_no_tool_for_sha_256(each: Client, tools: Path, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_no_tool_for_sha_256(each: Client, tools: Path, tmp_path: Path) -> None:
     bare = each.having_only(without(tools, tmp_path / "bare", "sha256sum"))
     with Fake(hub()) as fake:
         to = bare.to(fake.url)
-        assert to.run("pull", "ann/story") == (0, b"", "ann/story 1.0.0 is in PROMPT.md\n")
+        assert to.run("pull", "ann/story") == (0, b"", "saved ann/story 1.0.0 as PROMPT.md\n")
         assert (to.work / "PROMPT.md").read_bytes() == TEXT
         assert to.run("cat", "ann/story") == (0, TEXT, "")
         fake.answers = lambda asked: answer(TEXT[:9]) if ".txt" in asked.path else hub()(asked)
@@ -107,12 +107,12 @@ def test_targets_that_are_no_files(each: Client) -> None:
     with Fake(hub()) as fake:
         to = each.to(fake.url)
         done = to.run("pull", "ann/story", "-o", "folder")
-        assert done == (1, b"", "folder is a folder; name a file with -o\n")
+        assert done == (1, b"", "folder is a folder. Name a file with -o\n")
         for target in ("nowhere/file", "/proc/nobody"):
             done = to.run("pull", "ann/story", "-o", target)
-            assert done.status == 1 and f"cannot write beside {target}" in done.err
+            assert done.status == 1 and f"cannot write to the folder of {target}" in done.err
         done = to.run("pull", "ann/story", "-o", "link")
-        assert done.status == 1 and "link is a link" in done.err
+        assert done.status == 1 and "link is a symbolic link" in done.err
         assert (each.work / "else").read_bytes() == OLD
         assert to.run("pull", "ann/story", "-o", "link", "--force").status == 0
         assert not (each.work / "link").is_symlink()
@@ -213,7 +213,9 @@ def test_no_folder_for_temporary_files(each: Client) -> None:
         env=each.environment() | {"TMPDIR": "/proc/nobody", "HUB_URL": "http://x"},
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr == "hub: cannot make a folder in /proc/nobody; set TMPDIR\n"
+    assert (
+        done.stderr == "hub: cannot create a folder in /proc/nobody. Set TMPDIR to another folder\n"
+    )
 
 
 def test_what_cannot_be_published(client: Client) -> None:
@@ -225,8 +227,16 @@ def test_what_cannot_be_published(client: Client) -> None:
     with Fake(nobody) as fake:
         to = client.to(fake.url, HUB_TOKEN=TOKEN)
         for name in ("folder", "nowhere", "/dev/zero"):
-            assert to.run("push", "ada/x", name) == (1, b"", f"there is no file {name}\n")
-        assert to.run("push", "ada/x", "-") == (5, b"", "- is empty\n")
+            assert to.run("push", "ada/x", name) == (
+                1,
+                b"",
+                f"'{name}' is not a file. Check the path\n",
+            )
+        assert to.run("push", "ada/x", "-") == (
+            5,
+            b"",
+            "- is empty. A prompt needs at least one character\n",
+        )
         assert not fake.requests
 
 

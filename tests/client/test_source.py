@@ -21,6 +21,7 @@ CURL_OPTIONS = {
     "--user-agent": (4, 5), "--dump-header": (5, 7), "--output": (4, 0), "--write-out": (6, 5),
     "--url": (7, 5), "--noproxy": (7, 19), "--location": (4, 9), "--max-redirs": (7, 5),
     "--header": (5, 0), "--data-binary": (7, 2), "--data-urlencode": (7, 18), "--get": (7, 8),
+    "--compressed": (7, 10), "--max-time": (4, 0), "--max-filesize": (7, 10),
 }  # fmt: skip
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",

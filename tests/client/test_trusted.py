@@ -209,8 +209,8 @@ def test_answers_in_other_spaces(client: Client) -> None:
 @pytest.mark.parametrize(
     ("env", "told"),
     [
-        ({}, "put a token in HUB_TOKEN and leave --trusted out"),
-        ({"HUB_TOKEN": TOKEN}, "put a token in HUB_TOKEN and leave --trusted out"),
+        ({}, "set HUB_TOKEN and leave out --trusted"),
+        ({"HUB_TOKEN": TOKEN}, "set HUB_TOKEN and leave out --trusted"),
         ({"GITHUB_ACTIONS": "true"}, "`permissions: id-token: write`"),
         ({"GITHUB_ACTIONS": "true", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x"}, "id-token: write"),
         ({"GITLAB_CI": "true"}, "`id_tokens: HUB_ID_TOKEN: aud: https://hub.example`"),
@@ -230,7 +230,7 @@ def test_no_job_that_can_say_who_it_is(
 def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
     with Fake(Parts()) as fake:
         job = on_github(each, fake.url, fake.url)
-        assert job.run(*PUSH) == (5, b"", "- is empty\n")
+        assert job.run(*PUSH) == (5, b"", "- is empty. A prompt needs at least one character\n")
         assert job.run(*PUSH, stdin=b"a\xff").status == 5
         assert job.run("push", "--trusted", "ada/x", "nowhere").status == 1
         assert not fake.requests
@@ -239,11 +239,11 @@ def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
 @pytest.mark.parametrize(
     ("operands", "told"),
     [
-        (["ada/x", "f", "--trusted"], "--trusted comes before OWNER/NAME"),
-        (["ada/x", "--trusted", "f"], "--trusted comes before OWNER/NAME"),
-        (["--trust", "ada/x", "f"], "there is no option --trust"),
-        (["--trusted"], "give OWNER/NAME, FILE"),
-        (["--trusted", "ada", "f"], "with a slash"),
+        (["ada/x", "f", "--trusted"], "put --trusted before OWNER/NAME"),
+        (["ada/x", "--trusted", "f"], "put --trusted before OWNER/NAME"),
+        (["--trust", "ada/x", "f"], "unknown option --trust"),
+        (["--trusted"], "pass OWNER/NAME, FILE"),
+        (["--trusted", "ada", "f"], "the slash is missing"),
     ],
 )
 def test_wrong_uses(operands: list[str], told: str, client: Client) -> None:
@@ -272,8 +272,8 @@ def test_an_exchange_that_is_refused(status: int, ended: int, client: Client) ->
 def test_a_hub_that_has_no_trusted_publishing(status: int, ended: int, client: Client) -> None:
     done, _ = with_exchange(client, error(status, "There is no such page."))
     assert done.status == ended
-    assert f"has no trusted publishing, it answers {status}: is HUB_URL right?" in done.err
-    assert "put a token in HUB_TOKEN" in done.err and "no such page" not in done.err
+    assert f"has no trusted publishing: it answers {status}. Check HUB_URL" in done.err
+    assert "set HUB_TOKEN" in done.err and "no such page" not in done.err
 
 
 @pytest.mark.parametrize(("status", "ended"), [(429, 7), (500, 6), (503, 6)])
@@ -291,7 +291,7 @@ def test_an_exchange_that_is_tried_again(status: int, ended: int, client: Client
 )
 def test_what_is_no_exchange(page: str, client: Client) -> None:
     done, asked = with_exchange(client, answer(page))
-    assert done.status == 6 and "is not a hub's" in done.err
+    assert done.status == 6 and "is not from a hub" in done.err
     assert VERSIONS not in asked
 
 
@@ -316,7 +316,7 @@ def test_an_issuer_that_is_away(client: Client) -> None:
 def test_an_issuer_that_answers_nonsense(page: str, client: Client) -> None:
     with Fake(Parts(id_token=(answer(page),))) as fake:
         done = push(on_github(client, fake.url, fake.url))
-    assert done == (6, b"", "what GitHub answers has no ID token in it\n")
+    assert done == (6, b"", "the answer of GitHub has no ID token. Run the job again\n")
 
 
 # Answers that are lost ---------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def test_an_id_token_of_gitlab_is_used_up_by_an_answer_that_was_lost(each: Clien
         done = push(each.to(fake.url, HUB_ID_TOKEN=ID_TOKEN))
     assert done.status == 4 and paths(fake) == [EXCHANGE, EXCHANGE]
     assert done.err == (
-        "an answer may have been lost, and an ID token counts once: run the job again\n"
+        "an answer may have been lost, and an ID token works once. Run the job again\n"
         "This ID token was used already.\n"
     )
 
@@ -435,7 +435,7 @@ def test_which_issuer_is_asked(curl: tuple[Client, Path]) -> None:
             assert f'header = "Authorization: bearer {RUNTIME_SECRET}"\n' in seen.read_text()
             seen.unlink()
         else:
-            assert "ACTIONS_ID_TOKEN_REQUEST_URL is no address of https" in done.err
+            assert "ACTIONS_ID_TOKEN_REQUEST_URL is not an https address" in done.err
 
 
 @pytest.mark.parametrize("secret", ["a b", 'a"', "a\\n", "a\nurl=http://x", "é"])
