@@ -202,20 +202,13 @@ class TrustedProject(Project):
 
 
 def git_environment() -> dict[str, str]:
-    """Whose commits these are, and nothing of the settings of whoever runs the tests. Git does not
-    fill new repositories with samples, nor look for garbage in them.
-    """
+    """Whose commits these are, and nothing of the settings of whoever runs the tests."""
     somebody = {
         f"GIT_{role}_{what}": value
         for role in ("AUTHOR", "COMMITTER")
         for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))
     }
-    quick = {
-        "GIT_TEMPLATE_DIR": "", "GIT_CONFIG_COUNT": "2",
-        "GIT_CONFIG_KEY_0": "maintenance.auto", "GIT_CONFIG_VALUE_0": "false",
-        "GIT_CONFIG_KEY_1": "receive.autogc", "GIT_CONFIG_VALUE_1": "false",
-    }  # fmt: skip
-    return somebody | quick | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    return somebody | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 def git(folder: Path, *command: str) -> str:
@@ -379,6 +372,15 @@ def test_a_first_push(hub: Server, project: Project, platform: str):
     repos = hub.get(f"/api/v1/repos/{project.owner}/hello").json()["data"]
     assert repos["title"] == "Greeting"
     assert not versions(hub, project, "other") and not versions(hub, project, "readme")
+
+
+def test_a_later_push_publishes_what_it_changes(hub: Server, project: Project, platform: str):
+    first = project.push_files("Begin", {"prompts/a.md": "A", "prompts/b.md": "B"})
+    project.run(platform, NOTHING, first)
+    second = project.push_files("Say more\n\nBecause.", {"prompts/a.md": "A more"})
+    done = project.run(platform, first, second)
+    assert done == Done(0, f"{project.owner}/a 1.0.1\n")
+    assert versions(hub, project, "a") == {"1.0.1": "Say more", "1.0.0": "Begin"}
 
 
 def test_a_push_of_commits_and_merges(hub: Server, project: Project, platform: str):
