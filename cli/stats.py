@@ -22,7 +22,7 @@ from cli.table import echo_table
 
 SHOWN_DAYS = 30
 SHOWN_REPOS = 20
-HINT = "`hubctl serve` shows the counts within seconds. If it is not running, run `hubctl build`."
+HINT = "`hubctl serve` shows the counts within seconds. Without it, run `hubctl build`."
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 

@@ -555,7 +555,7 @@ def test_the_report(urls: dict[str, str]) -> None:
 def test_an_address_without_a_hub_is_one_error(capfd: pytest.CaptureFixture[str]) -> None:
     for address, said in (
         (f"http://127.0.0.1:{free_port()}", "Connection refused"),
-        ("prompts", "cannot be a base URL"),
+        ("prompts", "Invalid base URL"),
     ):
         status = pytest.main([SUITE, *QUIET, "--base-url", address])
         text = "".join(capfd.readouterr())

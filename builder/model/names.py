@@ -104,7 +104,7 @@ def check_new_owner(text: str) -> str:
     if check_owner(text) in RESERVED_OWNERS:
         raise RequestError(
             "name_reserved",
-            f"The owner name {text!r} is reserved for the site. Choose another name.",
+            f"The owner name {text!r} is reserved for the site. Choose another owner name.",
         )
     return text
 

@@ -58,7 +58,7 @@ def counts(output: str) -> dict[str, int]:
 def test_help(option: str) -> None:
     done = hubctl(option)
     assert done.exit_code == 0
-    assert "Exit status: 0 done, 1 " in done.stdout
+    assert "Exit status: 0 success, 1 " in done.stdout
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", done.stdout, re.MULTILINE)
     assert done.stderr == ""
@@ -166,7 +166,7 @@ def test_build_check(small: Settings) -> None:
     hubctl("build", *folders(small))
     clean = hubctl("build", *folders(small), "--check")
     assert clean.exit_code == 0
-    assert "is what" in clean.stdout
+    assert "up to date" in clean.stdout
     assert clean.stderr == ""
     Path(small.out, "ann/review.html").write_text("not what was built")
     Path(small.out, "api/v1/tags.json").unlink()
@@ -349,7 +349,7 @@ def test_check_of_the_sample() -> None:
     done = hubctl("check", "--content", str(SAMPLE))
     assert done.exit_code == 0
     assert done.stdout == ""
-    assert "33 repos of 13 owners" in done.stderr
+    assert "33 prompts, 13 owners" in done.stderr
 
 
 def test_check_names_every_fault(small: Settings) -> None:

@@ -44,7 +44,7 @@ def test_help() -> None:
 def test_an_origin_that_is_none(command: str, origin: str) -> None:
     done = hubctl(command, "--mcp-origin", origin, "--port", "0")
     assert done.exit_code in (1, 2)
-    assert "is not an origin" in done.output
+    assert "Invalid origin" in done.output
     assert "https://app.example.org, or * for any" in done.output
     assert "Serving" not in done.output
 
@@ -73,7 +73,7 @@ def test_a_port_that_is_taken() -> None:
 
 def test_it_says_where_it_is(server: Server) -> None:
     assert f"MCP at http://127.0.0.1:{server.port}/mcp (stop with Ctrl-C)" in server.process.text
-    assert "no site" not in server.process.text
+    assert "No site" not in server.process.text
 
 
 def test_it_answers_in_both_eras(server: Server, catalogue: Settings) -> None:

@@ -126,7 +126,7 @@ def test_without_an_address_it_is_that_of_the_last_build(small: Settings):
 def test_an_owner_who_has_a_password():
     accept(code_of(invite("ann").stdout))
     first, second = invite("ann"), invite("ann")
-    assert "a new password; the old one is good until then" in second.stderr
+    assert "the old one works until then" in second.stderr
     with Database("var") as database:
         assert Passwords(database).verify("ann", GOOD)
     assert accept(code_of(second.stdout)) == "ann"
@@ -138,9 +138,9 @@ def test_an_owner_who_has_a_password():
     ("args", "status", "told"),
     [
         (["api", "--base-url", BASE_URL], 1, "choose another owner name"),
-        (["Ann", "--base-url", BASE_URL], 1, "use 'ann'"),
+        (["Ann", "--base-url", BASE_URL], 1, "Use 'ann'"),
         ([], 2, "HANDLE"),
-        (["ann", "--base-url", "ftp://x"], 1, "cannot be a base URL"),
+        (["ann", "--base-url", "ftp://x"], 1, "Invalid base URL"),
     ],
 )
 def test_refusals(args: list[str], status: int, told: str):

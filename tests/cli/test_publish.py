@@ -44,13 +44,13 @@ def test_front_matter_over_a_limit(folder: Path):
     # An importer keeps it, as text.
     done = run("import", "story.md", "--owner", "ann")
     assert done.exit_code == 0
-    assert "Warning: story.md: The front matter is kept as text: it has" in done.stderr
+    assert "Warning: story.md: The front matter is invalid" in done.stderr
     record, text = read_version("content", "ann", "story", Version(1, 0, 0))
     assert (text, record.title, record.front_matter_bytes) == (large, "story", 0)
     checked = run("check")
     assert checked.exit_code == 0
-    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter is shown as")
-    assert "sound" in checked.stderr
+    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter is too large")
+    assert "No faults" in checked.stderr
 
 
 def test_publish_from_standard_input(folder: Path):
@@ -68,8 +68,8 @@ def test_publish_from_standard_input(folder: Path):
     [
         (["ann", "-"], 2, "OWNER/NAME"),
         (["ann/story", "missing.md"], 2, "missing.md"),
-        (["Ann/story", "-"], 1, "use 'ann'"),
-        (["ann/a/b", "-"], 1, "repo name"),
+        (["Ann/story", "-"], 1, "Use 'ann'"),
+        (["ann/a/b", "-"], 1, "prompt name"),
         (["api/story", "-"], 1, "another owner"),
         (["ann/story", "-", "--tag", "No Tag"], 1, "tags[0]"),
         (["ann/story", "-", "--title", ""], 1, "title"),
@@ -98,21 +98,21 @@ def test_import(folder: Path):
         "2 repos to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
     )
     done = run(*args)
-    assert done.stdout == "2 repos created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
+    assert done.stdout == "2 prompts created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
     assert done.exit_code == 0 and "hubctl build" in done.stderr
     again = run(*args)
-    assert again.stdout == "0 repos created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
+    assert again.stdout == "0 prompts created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
     assert run("check").exit_code == 0
     one_owner = run("import", "some.csv", "--contributor-column", "", "--owner", "team")
-    assert one_owner.stdout.startswith("2 repos created")
+    assert one_owner.stdout.startswith("2 prompts created")
     assert read_version("content", "team", "a", Version(1, 0, 0))[0].tags == []
 
 
 def test_import_tells_what_is_rejected(folder: Path):
     (folder / "some.csv").write_text("title,prompt\nA,one\nB,\n")
     done = run("import", "some.csv")
-    assert done.exit_code == 1 and done.stdout.startswith("1 repos created")
-    assert "Rejected: row 3: " in done.stderr and "1 could not be imported" in done.stderr
+    assert done.exit_code == 1 and done.stdout.startswith("1 prompt created")
+    assert "Rejected: row 3: " in done.stderr and "1 prompt not imported" in done.stderr
 
 
 def test_import_names_the_other_owners(folder: Path):
@@ -120,7 +120,7 @@ def test_import_names_the_other_owners(folder: Path):
     table.write_text("title,prompt,owner\nA,one,ann\nB,two,ann\nC,three,bob\nD,four,\n")
     done = run("import", "some.csv")
     assert done.exit_code == 0
-    assert "New repos of other owners: ann 2, bob 1\n" in done.stderr
+    assert "New prompts of other owners: ann 2, bob 1\n" in done.stderr
     table.write_text("title,prompt,owner\nA,1,ann\nB,2,ann\nC,3,bob\nD,4,\n")
     for mode, updated in ((["--dry-run"], "1 to update"), ([], "1 updated")):
         refused = run("import", "some.csv", *mode)
@@ -130,10 +130,10 @@ def test_import_names_the_other_owners(folder: Path):
             "Refused: 3 changes to repos of other owners: ann 2, bob 1. To update "
             "these repos, add --allow-owner ann --allow-owner bob\n"
         ) in refused.stderr
-        assert "3 could not be imported" in refused.stderr
+        assert "3 prompts not imported" in refused.stderr
     allowed = run("import", "some.csv", "--allow-owner", "ann", "--allow-owner", "bob")
     assert allowed.exit_code == 0
-    assert allowed.stdout == "0 repos created, 3 updated, 1 unchanged, 0 rejected, 0 refused\n"
+    assert allowed.stdout == "0 prompts created, 3 updated, 1 unchanged, 0 rejected, 0 refused\n"
 
 
 def test_import_names_a_bounded_number_of_owners(folder: Path):
@@ -142,7 +142,7 @@ def test_import_names_a_bounded_number_of_owners(folder: Path):
     run("import", "some.csv")
     (folder / "some.csv").write_text("title,prompt,owner\n" + "".join(rows).replace("one", "two"))
     refused = run("import", "some.csv")
-    assert "Refused: 50 changes" in refused.stderr and "and 30 owners more" in refused.stderr
+    assert "Refused: 50 changes" in refused.stderr and "and 30 more owners" in refused.stderr
     assert refused.stderr.count("--allow-owner") == 20
 
 

@@ -44,7 +44,7 @@ def waiting_to_build(settings: Settings, *options: str) -> Iterator[tuple[Proces
     port = free_port()
     process = Process(*serve_command(settings), "--port", str(port), *options)
     try:
-        process.wait_for_line("Another build is running")
+        process.wait_for_line("Waiting for another build")
         yield process, f"http://127.0.0.1:{port}"
     except BaseException:
         process.stop()
@@ -78,7 +78,7 @@ def test_a_site_is_served_as_it_is_until_it_is_up_to_date(small: Settings) -> No
     build(small)
     write_version(small.content, "bob", "sql", "2.0.0", "Write it anew.\n")
     with build_lock(small.state), waiting_to_build(small) as (process, url):
-        assert "as it was built before" in process.text
+        assert "The previous site is shown" in process.text
         repo = ask("GET", f"{url}/api/v1/repos/bob/sql").json()["data"]
         assert repo["latest_version"] == "1.0.0"
         assert ask("GET", f"{url}/api/v1/repos?q=sql").json()["meta"]["total"] == 1

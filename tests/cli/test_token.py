@@ -63,7 +63,7 @@ def test_help(folder: Path, command: str):
 
 def test_owners(folder: Path):
     empty = run("owner", "list")
-    assert (empty.exit_code, empty.stdout) == (0, "") and "hubctl owner add" in empty.stderr
+    assert (empty.exit_code, empty.stdout) == (0, "") and "hubctl owner invite" in empty.stderr
     assert run("owner", "list", "--json").stdout == "[]\n"
     added = run("owner", "add", "ann", "--state", "elsewhere")
     assert (added.exit_code, added.stdout) == (0, "") and "hubctl token create ann" in added.stderr
@@ -80,7 +80,7 @@ def test_locking():
     text = made()
     done = run("owner", "lock", "ann")
     assert (done.exit_code, done.stdout) == (0, "") and "hubctl owner unlock ann" in done.stderr
-    assert "was locked already" in run("owner", "lock", "ann").stderr
+    assert "was already locked" in run("owner", "lock", "ann").stderr
     assert re.fullmatch(f"ann\t{TIME}\t1\tlocked\n", run("owner", "list").stdout)
     (shown,) = json.loads(run("owner", "list", "--json").stdout)
     assert re.fullmatch(TIME, shown["locked_at"])
@@ -123,16 +123,16 @@ def test_expiry(expires: str | None, days: int):
     ("args", "status", "told"),
     [
         (["owner", "add", "api"], 1, "choose another owner name"),
-        (["owner", "add", "Ann"], 1, "use 'ann'"),
+        (["owner", "add", "Ann"], 1, "Use 'ann'"),
         (["owner", "add", "ann"], 1, "already"),
         (["owner", "add"], 2, "HANDLE"),
         (["token", "create", "bob", "--name", "x"], 1, "hubctl owner add bob"),
-        (["token", "create", "Ann", "--name", "x"], 1, "use 'ann'"),
+        (["token", "create", "Ann", "--name", "x"], 1, "Use 'ann'"),
         (["token", "create", "ann"], 2, "--name"),
         (["token", "create", "ann", "--name", "ci"], 1, "already"),
         (["token", "create", "ann", "--name", " "], 1, "1 to 64 printable"),
         (["token", "create", "ann", "--name", "x", "--repo", "bob/x"], 1, "one owner only"),
-        (["token", "create", "ann", "--name", "x", "--repo", "X"], 1, "use 'x'"),
+        (["token", "create", "ann", "--name", "x", "--repo", "X"], 1, "Use 'x'"),
         (["token", "create", "ann", "--name", "x", "--expires", "12h"], 2, "90d, 12w, 1y"),
         (["token", "create", "ann", "--name", "x", "--expires", "90"], 2, "90d, 12w, 1y"),
         (["token", "create", "ann", "--name", "x", "--expires", "-1d"], 2, "90d, 12w, 1y"),
@@ -141,7 +141,7 @@ def test_expiry(expires: str | None, days: int):
         (["token", "create", "ann", "--name", "x", "--expires", "2y"], 1, "not 730"),
         (["owner", "lock", "bob"], 1, "hubctl owner add bob"),
         (["owner", "unlock", "bob"], 1, "hubctl owner add bob"),
-        (["owner", "lock", "Ann"], 1, "use 'ann'"),
+        (["owner", "lock", "Ann"], 1, "Use 'ann'"),
         (["token", "list", "bob"], 1, "hubctl owner add bob"),
         (["token", "revoke", "bob", "ci"], 1, "hubctl owner add bob"),
         (["token", "revoke", "ann", "other"], 1, "hubctl token list ann"),
@@ -201,7 +201,7 @@ def test_revoke():
     done = run("token", "revoke", "ann", "ci")
     assert (done.exit_code, done.stdout) == (0, "") and "is revoked" in done.stderr
     again = run("token", "revoke", "ann", run("token", "list").stdout.split("\t")[0])
-    assert again.exit_code == 0 and re.search(f"already, at {TIME}", again.stderr)
+    assert again.exit_code == 0 and re.search(f"already revoked at {TIME}", again.stderr)
     assert made() != text
     with Database("var") as database:
         states = [token.state() for token in Accounts(database).tokens("ann")]

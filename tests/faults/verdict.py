@@ -16,7 +16,7 @@ from tests.faults import trees
 from tests.faults.writers import REPO, put
 
 # What a crash may leave is no version, and a build passes it by.
-_LEFT_BY_A_CRASH = ("no versions", "text without its record")
+_LEFT_BY_A_CRASH = ("no versions", "text without record")
 _REFUSALS = ("REFUSED storage_unavailable", "REFUSED ContentError", "REFUSED OperatorError")
 
 

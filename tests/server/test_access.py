@@ -159,6 +159,6 @@ def test_an_origin_of_an_operator(text: str):
     ],
 )  # fmt: skip
 def test_what_is_no_origin(text: str):
-    with pytest.raises(OperatorError, match="is not an origin") as refused:
+    with pytest.raises(OperatorError, match="Invalid origin") as refused:
         parse_origin(text)
     assert "https://app.example.org, or *" in str(refused.value)

@@ -829,7 +829,7 @@ def test_faults_with_a_site(small: Settings) -> None:
     break_content(small)
     with serving(small) as server:
         assert "bob/sql/1.0.0.md" in server.process.text
-        assert "as it was built before" in server.process.text
+        assert "Serving the previous site" in server.process.text
         assert server.get("/api/v1/repos/bob/sql/raw").text == "Write SQL for {{question}}.\n"
         assert server.get("/api/v1/repos?q=sql").json()["meta"]["total"] == 1
 

@@ -208,7 +208,7 @@ def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> No
     written = path.read_bytes().splitlines(keepends=True)
     kept = WAITING_BYTES_MAX // len(line) + 1
     assert written == [line] * kept + [b"the last\n"]
-    assert f"written again; {WAITING_BYTES_MAX // len(line) + 11 - kept:,} lines are lost" in (
+    assert f"works again. {WAITING_BYTES_MAX // len(line) + 11 - kept:,} lines lost" in (
         capsys.readouterr().err
     )
 

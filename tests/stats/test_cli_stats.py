@@ -41,16 +41,16 @@ def test_the_sum_for_people(folder: Path) -> None:
     done = ingest(folder)
     assert done.exit_code == 0
     assert done.stdout == (
-        "10 lines: 5 pulls counted in 2 repos, 1 repeated, 1 of bots, 1 other requests, "
+        "10 lines: 5 pulls counted in 2 prompts, 1 repeated, 1 by bots, 1 other request, "
         "1 malformed, 0 of closed days, 1 from the future\n"
-        "`hubctl serve` shows the counts in some seconds; without one, run `hubctl build`.\n"
+        "`hubctl serve` shows the counts within seconds. Without it, run `hubctl build`.\n"
     )
-    assert f"the first is {folder}/access.log, line 9." in done.stderr
+    assert f"The first one is {folder}/access.log, line 9." in done.stderr
     assert "From the future" in done.stderr
     again = ingest(folder)
     assert "0 pulls counted in 0 repos, 5 repeated, 1 of bots" in again.stdout
     assert "1 of closed days" in again.stdout
-    assert "Closed: pulls of" in again.stderr and "all in one run" in again.stderr
+    assert "Closed: the hashes of" in again.stderr and "all in one run" in again.stderr
     assert "The next build" not in again.stdout
 
 
@@ -73,8 +73,8 @@ def test_a_reader_that_stays_is_told_of(folder: Path, monkeypatch: pytest.Monkey
         (folder / "access.log").write_bytes(line(seconds=int(time.time()), client="192.0.2.9"))
         done = ingest(folder)
     assert done.exit_code == 0
-    assert "Another program reads pulls.sqlite3" in done.stderr
-    assert "Another program" not in ingest(folder).stderr
+    assert "another program has pulls.sqlite3 open" in done.stderr
+    assert "another program" not in ingest(folder).stderr
 
 
 def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -> None:
@@ -98,14 +98,14 @@ def test_standard_input(folder: Path) -> None:
     process = Process("sh", "-c", 'gzip -c "$0" | "$@" -', f"{folder}/access.log", *command)
     assert process.wait() == 0
     assert "5 pulls counted" in process.text
-    assert "the first is standard input, line 9" in process.text
+    assert "The first one is standard input, line 9" in process.text
 
 
 def test_a_file_that_is_not_there(folder: Path) -> None:
     done = ingest(folder, f"{folder}/missing.log")
     assert done.exit_code == 1
     assert f"Cannot read {folder}/missing.log: No such file or directory" in done.stderr
-    assert "Nothing of this run is counted" in done.stderr
+    assert "Nothing was counted" in done.stderr
     assert hubctl("stats", "show", "--state", f"{folder}/state").exit_code == 1
 
 
@@ -114,7 +114,7 @@ def test_no_log_is_wrong_use() -> None:
 
 
 def test_help_says_what_shows_the_counts() -> None:
-    assert "`hubctl serve` that runs shows the counts" in hubctl("stats", "ingest", "--help").stdout
+    assert "`hubctl serve` shows the counts" in hubctl("stats", "ingest", "--help").stdout
 
 
 def test_show(folder: Path) -> None:

@@ -277,7 +277,7 @@ def test_a_file_that_breaks_off(tmp_path: Path, form: str) -> None:
     good.write_bytes(line())
     lines = b"".join(line(client=f"192.0.{n % 250}.{n % 199}") for n in range(5000))
     broken.write_bytes(PACKERS[form](lines)[:-20])
-    with pytest.raises(OperatorError, match=r"broken.*Nothing of this run is counted"):
+    with pytest.raises(OperatorError, match=r"broken.*Nothing was counted"):
         ingest([str(good), str(broken)], str(tmp_path / "state"), "", now=NOW)
     with Pulls(str(tmp_path / "state")) as pulls:
         assert (pulls.serial(), pulls.days()) == (0, [])

@@ -159,7 +159,7 @@ def test_another_program_s_database(counted: Path) -> None:
         db.execute("CREATE TABLE precious (x)")
     db.close()
     for use in (Pulls, lambda state: count(counted.parent.parent, line())):
-        with pytest.raises(OperatorError, match="not of hub's pulls"):
+        with pytest.raises(OperatorError, match="not hub's database of pulls"):
             use(str(counted.parent))
 
 

@@ -130,8 +130,8 @@ def test_expiries_that_cannot_be(accounts: Accounts, days: int):
 
 @pytest.mark.parametrize(
     ("owner", "repos", "told"),
-    [("bob", [], "hubctl owner add bob"), ("Ann", [], "use 'ann'"), ("ann", ["bob/x"], "one owner"),
-     ("ann", ["X"], "use 'x'"), ("ann", ["a/ann/x"], "one owner"), ("ann", [""], "repo name")],
+    [("bob", [], "hubctl owner add bob"), ("Ann", [], "Use 'ann'"), ("ann", ["bob/x"], "one owner"),
+     ("ann", ["X"], "Use 'x'"), ("ann", ["a/ann/x"], "one owner"), ("ann", [""], "prompt name")],
 )  # fmt: skip
 def test_tokens_that_cannot_be(accounts: Accounts, owner: str, repos: list[str], told: str):
     with pytest.raises((OperatorError, RequestError), match=told):
@@ -627,7 +627,7 @@ def test_the_database_of_another_program(tmp_path: Path):
     with sqlite3.connect(tmp_path / ACCOUNTS_FILE) as foreign:
         foreign.execute("CREATE TABLE owner (x)")
     foreign.close()
-    with pytest.raises(OperatorError, match="not of hub's accounts"):
+    with pytest.raises(OperatorError, match="not hub's database of accounts"):
         Database(str(tmp_path))
 
 

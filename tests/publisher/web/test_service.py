@@ -184,7 +184,7 @@ def test_monitors_and_visitors_do_not_wait_for_publishers(small: Settings) -> No
 def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settings) -> None:
     with serving(small, "--host", "0.0.0.0", "--trusted-proxy", "127.0.0.1") as server:
         told = server.process.wait_for_line("passwords would travel in clear text")
-        assert "on this machine alone" in told and "--base-url" in told
+        assert "only on this machine" in told and "--base-url" in told
         assert server.get("/account/login").status_code == 200
         refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})
         assert refused.status_code == 403 and "clear text" in refused.text
@@ -195,8 +195,8 @@ def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settin
     ("base_url", "host", "told"),
     [
         ("http://hub.example", "127.0.0.1", "nobody can sign in"),
-        ("http://127.0.0.1:8000", "0.0.0.0", "on this machine alone"),
-        ("http://127.0.0.1:8000", "::", "on this machine alone"),
+        ("http://127.0.0.1:8000", "0.0.0.0", "only on this machine"),
+        ("http://127.0.0.1:8000", "::", "only on this machine"),
         ("http://127.0.0.1:8000", "127.0.0.1", ""),
         ("http://[::1]:8000", "::1", ""),
         ("https://hub.example", "0.0.0.0", ""),

@@ -55,7 +55,7 @@ REPOS: tuple[Repo, ...] = (("ann", "x"), ("ann", "y"), ("bob", "x"), ("zoe", "x-
 TEXTS = ("One.", "Two.", "Six.")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 # What a crash may leave in the content, which is no version.
-RESTS = ("no versions", "text without its record")
+RESTS = ("no versions", "text without record")
 # Files of JSON whose object is not one of the catalogue's.
 NOT_RECORDS = (BY_NAME["openapi"].file, BY_NAME["server_json"].file)
 

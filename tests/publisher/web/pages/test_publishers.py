@@ -292,7 +292,7 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
         ({"project": "<b>/x"}, "Is OWNER/REPO"),
         ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
         ({"workflow": None}, "ends in .yml or .yaml"),
-        ({"repo": "No Name"}, "A repo name has 1 to 64"),
+        ({"repo": "No Name"}, "Invalid prompt name"),
         ({"branch": "a b"}, "Is the name of a branch"),
         ({"branch": "refs/tags/main"}, "Is the name of a branch"),
         ({"branch": "refs/heads/"}, "Is the name of a branch"),
@@ -363,12 +363,12 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("repo", "who", "told"),
     [
-        ("No Name", "only", "A repo name has"),
+        ("No Name", "only", "Invalid prompt name"),
         ("Review", "only", "use 'review'"),
-        ("bob/sql", "only", "A repo name has"),
+        ("bob/sql", "only", "Invalid prompt name"),
         ("", "only", "Name the repo"),
         ("review", "nobody", "Not a valid choice"),
-        ("<b>", "only", "A repo name has"),
+        ("<b>", "only", "Invalid prompt name"),
     ],
 )
 def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, told: str) -> None:
