@@ -40,13 +40,13 @@ _MD5 = re.compile("[0-9a-f]{32}")
 _ETAG_IS_MD5 = (None, "AES256")
 
 _ADVICE = {
-    "NoSuchBucket": "The bucket does not exist. Create it, or correct its name or --endpoint-url.",
+    "NoSuchBucket": "Create it, or correct its name or --endpoint-url.",
     "AccessDenied": "Allow these credentials to list the bucket and to get, put and delete its "
     "objects.",
     "InvalidAccessKeyId": "The service does not know this access key. Check the credentials and "
     "--endpoint-url.",
-    "SignatureDoesNotMatch": "The secret key does not match the access key. Check the credentials.",
-    "ExpiredToken": "The credentials have expired. Get new ones.",
+    "SignatureDoesNotMatch": "Check the credentials.",
+    "ExpiredToken": "Get new credentials.",
     "RequestTimeTooSkewed": "Set the clock of this machine.",
     "PermanentRedirect": "The bucket is in another region. Set AWS_REGION to that region.",
     "AuthorizationHeaderMalformed": "The bucket is in another region. Set AWS_REGION to that "
@@ -128,7 +128,7 @@ class Bucket:
         except ClientError as error:
             answer = error.response.get("Error", {})
             code = str(answer.get("Code", ""))
-            said = f"{code} {answer.get('Message', '')}".strip().rstrip(".")
+            said = ": ".join(filter(None, (code, str(answer.get("Message", ""))))).rstrip(".")
             advice = _ADVICE.get(code, "Fix that and deploy again.")
             raise OperatorError(f"Cannot {what}: {said} ({self.name}). {advice}") from error
         except NoCredentialsError as error:
@@ -138,11 +138,15 @@ class Bucket:
             ) from error
         except HTTPClientError as error:
             raise OperatorError(
-                f"Cannot {what}: {error} ({self.name}). Check --endpoint-url, and deploy again "
-                "when the service answers."
+                f"Cannot {what}: {_reason(error)} ({self.name}). Check --endpoint-url, and deploy "
+                "again when the service answers."
             ) from error
         except (BotoCoreError, ValueError) as error:
-            raise OperatorError(f"Cannot {what}: {error} ({self.name}).") from error
+            raise OperatorError(f"Cannot {what}: {_reason(error)} ({self.name}).") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error).rstrip(".")
 
 
 def _parse(name: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ Owns the rules for owners, repo names, tags and versions. Knows nothing of files
 import re
 from typing import NamedTuple, Self
 
-from builder.model.errors import FIELD_CHARS_MAX, RequestError, cut
+from builder.model.errors import RequestError
 
 OWNER_CHARS_MAX = 39
 REPO_CHARS_MAX = 64
@@ -56,8 +56,8 @@ class Version(NamedTuple):
         if not _version.fullmatch(text):
             raise RequestError(
                 "invalid_version",
-                f"Invalid version {cut(text, FIELD_CHARS_MAX)!r}. A version is x.y.z: three whole "
-                "numbers without leading zeros, like 1.2.0.",
+                "Invalid version. A version is x.y.z: three whole numbers without leading zeros, "
+                "like 1.2.0.",
             )
         return cls(*map(int, text.split(".")))
 
@@ -115,10 +115,11 @@ def _check(text: str, what: str, chars_max: int) -> str:
     lowered = text.lower()
     if is_name(lowered, chars_max):
         raise RequestError(
-            "invalid_name", f"Invalid {what} {text!r}: names are lower case. Use {lowered!r}."
+            "invalid_name", f"Invalid {what}: names are lower case. Use {lowered!r}."
         )
+    # The text is not repeated: a language model that reads the error could take it for orders.
     raise RequestError(
         "invalid_name",
-        f"Invalid {what} {cut(text, FIELD_CHARS_MAX)!r}. Use 1 to {chars_max} characters: a-z, 0-9 "
-        "and single hyphens between them.",
+        f"Invalid {what}. Use 1 to {chars_max} characters: a-z, 0-9 and single hyphens between "
+        "them.",
     )

@@ -137,8 +137,8 @@ def parse_tags(text: str, parameter: str = "tag") -> tuple[str, ...]:
         names.is_name(tag, names.TAG_CHARS_MAX) for tag in tags
     ):
         raise _invalid(
-            f"Invalid {parameter} {_shown(text)}. Give at most {names.TAGS_PER_REPO_MAX} tags, "
-            "separated by commas. A tag has a-z, 0-9 and single hyphens between them."
+            f"Invalid {parameter}. Give at most {names.TAGS_PER_REPO_MAX} tags, separated by "
+            "commas. A tag has only a-z, 0-9 and single hyphens between them."
         )
     return tags
 

@@ -120,11 +120,11 @@ def test_other_peoples_objects_and_other_rules(
 
 @pytest.mark.parametrize("name", ["s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://b/./x"])
 def test_names_that_mean_no_bucket(name: str) -> None:
-    with pytest.raises(OperatorError, match="is no destination"):
+    with pytest.raises(OperatorError, match="Invalid destination"):
         open_destination(name, jobs=1)
 
 
 @pytest.mark.parametrize("name", ["gs://bucket", "s3:/bucket", "S3://bucket", "file:///x", "", " "])
 def test_what_is_neither_a_bucket_nor_a_folder_is_no_destination(name: str) -> None:
-    with pytest.raises(OperatorError, match="Give a folder"):
+    with pytest.raises(OperatorError, match="Pass a folder"):
         open_destination(name, jobs=1)

@@ -27,11 +27,11 @@ def test_a_folder_dry_for_real_and_as_json(sites: Sites, tmp_path: Path) -> None
     dry = run(sites.old, str(root), "--dry-run").stdout.splitlines()
     assert not root.exists()
     assert dry[0].startswith("would add assets/") and dry[-2] == "would add api/v1/hub.json"
-    assert dry[-1].startswith(f"{count} objects to add, 0 to change, 0 to delete, 0 current; ")
+    assert dry[-1].startswith(f"{count} objects to add, 0 to change, 0 to delete, 0 unchanged; ")
     assert len(dry) == count + 1
 
     done = run(sites.old, str(root))
-    assert done.stdout.startswith(f"{count} objects added, 0 changed, 0 deleted, 0 current; ")
+    assert done.stdout.startswith(f"{count} objects added, 0 changed, 0 deleted, 0 unchanged; ")
     assert done.stderr == ""
     (root / "favicon.ico").write_bytes(b"")
     done = run(sites.new, str(root), "--no-delete", "--jobs", "2")
@@ -47,7 +47,7 @@ def test_a_site_for_this_machine_alone_is_told(tmp_path: Path) -> None:
     settings = settings_in(tmp_path, DEFAULT_BASE_URL)
     build(settings, index=False)
     done = run(settings, str(tmp_path / "www"))
-    assert "build it with --base-url and deploy again" in done.stderr
+    assert "Build it with --base-url" in done.stderr
 
 
 def test_wrong_use(sites: Sites, tmp_path: Path) -> None:

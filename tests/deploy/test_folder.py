@@ -259,10 +259,10 @@ def test_a_file_that_hub_did_not_make_is_left_out(small: Settings, tmp_path: Pat
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda root: (root / "api").symlink_to("/tmp"), "leads elsewhere by a symbolic link"),
+        (lambda root: (root / "api").symlink_to("/tmp"), "below a symbolic link"),
         (
             lambda root: (root / "api").write_text(""),
-            "api is a file of somebody else's; move it away",
+            "api: a file of that name exists",
         ),
         (lambda root: (root / "index.html").mkdir(), "Is a directory"),
     ],
@@ -284,7 +284,7 @@ def test_a_destination_and_the_site_must_be_apart(sites: Sites, tmp_path: Path, 
 
 def test_without_a_site_nothing_is_deleted(root: Path, small: Settings, tmp_path: Path) -> None:
     before = read_tree(root)
-    with pytest.raises(OperatorError, match="Run `hubctl build`"):
+    with pytest.raises(OperatorError, match="hubctl build"):
         deploy_to(Folder(str(root)), small, tmp_path / "state")
     assert read_tree(root) == before
 
@@ -309,7 +309,7 @@ def test_a_full_disk_is_said_and_what_fits_stays(small: Settings, tmp_path: Path
     done = run(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
     assert done.returncode == 1
     assert "Cannot write" in done.stderr and "File too large" in done.stderr
-    assert "the next `hubctl deploy` goes on there" in done.stderr
+    assert "Run `hubctl deploy` again to continue" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(root.rglob(".*"))  # no half a file
     assert run().returncode == 0
@@ -320,7 +320,7 @@ def test_a_second_deployment_waits_for_the_first(root: Path, sites: Sites, tmp_p
     state = tmp_path / "state"
     with lock(path_for(str(state), Folder(str(root)).identity), lambda: None):
         second = Process(*command(sites.new, root, state))
-        second.wait_for_line("Another deployment is running; waiting for it to end.")
+        second.wait_for_line("Waiting for another deployment to end.")
         assert read_tree(root) == read_tree(sites.old.out)
     assert second.wait() == 0
     assert read_tree(root) == read_tree(sites.new.out)
@@ -330,7 +330,7 @@ def test_a_build_ends_before_the_site_is_looked_at(sites: Sites, tmp_path: Path)
     root, state = tmp_path / "www", tmp_path / "state"
     with build_lock(str(state)):
         process = Process(*command(sites.new, root, state))
-        process.wait_for_line("Another build is running; waiting for it to end.")
+        process.wait_for_line("Waiting for another build to end.")
         assert not root.exists()
     assert process.wait() == 0
     assert read_tree(root) == read_tree(sites.new.out)

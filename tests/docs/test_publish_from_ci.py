@@ -491,10 +491,10 @@ def test_what_is_refused_is_told_and_the_others_are_published(
     hub: Server, project: Project, platform: str
 ):
     refused: dict[str, tuple[bytes, str]] = {
-        "blank": (b" \n\t", "HTTP 422. Mend what is wrong: content: is empty"),
-        "empty": (b"", "HTTP 422. Mend what is wrong: content: is empty"),
+        "blank": (b" \n\t", "HTTP 422. Correct the request: content: is empty"),
+        "empty": (b"", "HTTP 422. Correct the request: content: is empty"),
         "latin-1": (b"caf\xe9", "This is not UTF-8"),
-        "nul": (b"a\0b", "HTTP 422. Mend what is wrong: content: has a NUL"),
+        "nul": (b"a\0b", "HTTP 422. Correct the request: content: has a NUL"),
         "surrogate": (b"\xed\xa0\x80", "This is not UTF-8"),
         "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "HTTP 413. The content has 262,145 bytes"),
         "two--hyphens": (b"x", "HTTP 400. "),

@@ -546,7 +546,7 @@ def test_folders_that_the_configuration_cannot_hold_are_refused(name):
         HostedSite("/srv/site", "/srv/var", certificate=(f"/srv/{name}", "/srv/key")),
         HostedSite("/srv/site", "/srv/var", certificate=("/srv/cert", f"/srv/{name}")),
     ):
-        with pytest.raises(OperatorError, match="cannot hold the path"):
+        with pytest.raises(OperatorError, match="cannot contain the path"):
             caddy.files(site)
 
 

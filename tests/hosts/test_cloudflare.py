@@ -541,7 +541,7 @@ def test_an_upstream_is_one_that_cloudflare_reaches(upstream: str, url: str | No
     "upstream", ["", "https://", "ftp://x.example", "x.example/path", "x.example:port", "a@b.c"]
 )
 def test_an_upstream_that_is_no_origin_is_refused(upstream: str):
-    with pytest.raises(OperatorError, match="cannot be an upstream"):
+    with pytest.raises(OperatorError, match="Invalid upstream"):
         files(upstream=upstream)
 
 

@@ -233,7 +233,7 @@ def test_a_site_that_comes_after_the_server(tmp_path: Path):
     other = built_catalogue(tmp_path / "other")
     settings = Settings("", f"{tmp_path}/site", f"{tmp_path}/state", other.base_url)
     with serving_mcp(settings) as server, Wire(server) as wire:
-        assert f"There is no site in {settings.out} yet" in server.process.text
+        assert f"No site in {settings.out} yet" in server.process.text
         for era in (None, HANDSHAKE, STATELESS):
             assert wire.ask(*message("tools/list", version=era)).result["tools"]
         for valid in CALLS:

@@ -118,7 +118,7 @@ def test_a_long_prompt_is_whole(hostile: Hub):
         ({"name": "eve/oftn"}, "eve/often"),
         ({"name": "eve/often@7.0.0"}, VERSIONS[-1]),
         ({"name": "often"}, "owner/name"),
-        ({"name": MARK}, "An owner has"),
+        ({"name": MARK}, "Invalid owner"),
         ({"name": ""}, "owner/name"),
     ],
 )

@@ -90,7 +90,7 @@ def test_the_path_of_the_base_url_is_the_site_s(folder: Path, small: Settings) -
     assert built.exit_code == 0, built.stderr
     below = folder / "below.log"
     below.write_bytes(line("/prompts" + RAW) + line(RAW))
-    assert "1 pulls counted" in hubctl(*from_site, str(below)).stdout
+    assert "1 pull counted" in hubctl(*from_site, str(below)).stdout
 
 
 def test_standard_input(folder: Path) -> None:
@@ -122,7 +122,7 @@ def test_show(folder: Path) -> None:
     state = ["--state", f"{folder}/state"]
     done = hubctl("stats", "show", *state)
     assert done.stdout == "ann/story\t3\t4\nbob/poem\t1\t1\n"
-    assert done.stderr == "4 pulls in the last 30 days, 5 ever, of 2 repos\n"
+    assert done.stderr == "4 pulls in the last 30 days, 5 in total, of 2 prompts\n"
     assert hubctl("stats", "show", *state, "--days", "1", "--top", "1").stdout == (
         "ann/story\t2\t4\n"
     )
@@ -142,7 +142,7 @@ def test_show_one_repo(folder: Path) -> None:
     )
     done = hubctl("stats", "show", *state, "ann/story")
     assert done.stdout == f"{yesterday}\t1\n{today}\t2\n"
-    assert done.stderr == "ann/story: 3 pulls in the last 30 days, 4 ever\n"
+    assert done.stderr == "ann/story: 3 pulls in the last 30 days, 4 in total\n"
     told = json.loads(hubctl("stats", "show", *state, "--json", "ann/story").stdout)
     assert told == {
         "repo": "ann/story", "total": 4, "days": 30, "pulls": 3,

@@ -36,7 +36,7 @@ def test_the_service_counts_the_logs_of_nginx_and_caddy(tmp_path: Path) -> None:
 
     (state / "nginx").mkdir()
     (state / "nginx" / "access.log").write_bytes(line(client="192.0.2.3"))
-    assert run().stdout.startswith("3 lines: 1 pulls counted")
+    assert run().stdout.startswith("3 lines: 1 pull counted")
     with Pulls(str(state)) as pulls:
         assert pulls.of("ann/story").total == 3
 

@@ -70,7 +70,7 @@ def test_owners(accounts: Accounts):
 @pytest.mark.parametrize(
     ("handle", "error", "told"),
     [("ann", OperatorError, "hubctl token create ann"), ("api", RequestError, "another owner"),
-     ("Bob", RequestError, "use 'bob'"), ("a/b", RequestError, "a-z"), ("", RequestError, "a-z")],
+     ("Bob", RequestError, "Use 'bob'"), ("a/b", RequestError, "a-z"), ("", RequestError, "a-z")],
 )  # fmt: skip
 def test_owners_that_cannot_be_added(accounts: Accounts, handle: str, error: type, told: str):
     with pytest.raises(error, match=told):

@@ -191,7 +191,7 @@ def test_a_broken_repo_stops_no_other(root: str):
     source = Path(root).parent / "a.csv"
     source.write_text("title,prompt\nA,y\nB,y\n")
     outcome = import_source(str(source), root, Options(), lambda *_: None)
-    assert outcome.created == ["imported/b 1.0.0"] and "sha256" in reasons(outcome)["row 2"]
+    assert outcome.created == ["imported/b 1.0.0"] and "hash differs" in reasons(outcome)["row 2"]
 
 
 # Lines

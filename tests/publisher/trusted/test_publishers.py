@@ -180,7 +180,7 @@ def test_all_that_is_wrong_is_told_at_once(database: Database, publishers: Trust
     told = wrong_fields(publishers, "ann", "", GITHUB, "o/p", "a.yml", environment="a\nb")
     assert list(told) == ["environment"]
     told = wrong_fields(publishers, "ann", "Review", GITHUB, "o/p", "a.yml")
-    assert "use 'review'" in told["repo"]
+    assert "Use 'review'" in told["repo"]
     assert publishers.of("ann") == []
     assert Events(database).latest("ann", 9) == []
 

@@ -364,7 +364,7 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
     ("repo", "who", "told"),
     [
         ("No Name", "only", "Invalid prompt name"),
-        ("Review", "only", "use 'review'"),
+        ("Review", "only", "Use 'review'"),
         ("bob/sql", "only", "Invalid prompt name"),
         ("", "only", "Name the repo"),
         ("review", "nobody", "Not a valid choice"),

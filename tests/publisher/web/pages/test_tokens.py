@@ -179,7 +179,7 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
     [
         ({"scope": "some"}, "Name at least one repo"),
         ({"scope": "all", "more": "review"}, "you have named repos, but chosen all"),
-        ({"scope": "some", "more": "Review"}, "use 'review'"),
+        ({"scope": "some", "more": "Review"}, "Use 'review'"),
         ({"scope": "some", "more": "bob/sql"}, "cannot be a repo of yours"),
         ({"scope": "some", "more": "<b>x</b>"}, "'<b>x</b>' cannot be a repo"),
         ({"scope": "some", "more": " ".join(map(str, range(OFFERED_MAX + 1)))}, "these are 101"),
