@@ -35,7 +35,7 @@ USE_NOTED_EVERY_SECONDS = 60
 # How long a job of a trusted publisher has.
 TRUSTED_SECONDS = 15 * 60
 
-LOCKED = "The account is locked; ask whoever runs this hub."
+LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
 _DAY_SECONDS = 86_400
 _REPOS_SHOWN = 5
@@ -101,7 +101,8 @@ class Accounts(Owners):
         _check_token_name(name)
         if not 1 <= expires_days <= EXPIRES_DAYS_MAX:
             raise OperatorError(
-                f"A token is good for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}."
+                f"A token is valid for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}. "
+                "Choose a shorter time."
             )
         with self._database.transaction():
             self.check_known(owner)
@@ -188,7 +189,8 @@ class Accounts(Owners):
             )  # fmt: skip
             if not found:
                 raise OperatorError(
-                    f"{owner} has no token {name_or_id}; `hubctl token list {owner}` shows all."
+                    f"{owner} has no token {name_or_id}. Run `hubctl token list {owner}` to "
+                    "see all tokens."
                 )
             (token,) = found
             if token.revoked_at is not None:
@@ -211,15 +213,14 @@ class Accounts(Owners):
         if not text:
             raise RequestError(
                 "missing_token",
-                "Publishing needs a token: send it as `Authorization: Bearer hub_…`. "
-                "One makes it in the account settings, or whoever runs this hub with "
-                "`hubctl token create`.",
+                "Publishing needs a token. Create one in your account and send it as "
+                "`Authorization: Bearer hub_…`.",
             )
         if not is_token(text):
             raise RequestError(
                 "invalid_token",
-                "The token is cut off or mistyped: copy all of it again, hub_ and the 38 letters "
-                "and digits behind it.",
+                "The token is incomplete or mistyped. Copy all of it: hub_ and 38 letters and "
+                "digits.",
             )
         digest = hash_secret(text)
         rows = self._database.execute(
@@ -229,8 +230,8 @@ class Accounts(Owners):
         if not found or found[0].revoked_at is not None:
             raise RequestError(
                 "invalid_token",
-                "The token is not known here: it was revoked, or it is another hub's. "
-                "Make a new one in the account settings.",
+                "This hub does not know the token: it was revoked, or it belongs to another "
+                "hub. Create a new one in your account.",
             )
         (token,) = found
         if self.locked_at(token.owner) is not None:
@@ -238,8 +239,8 @@ class Accounts(Owners):
         if token.state(now) == "expired":
             raise RequestError(
                 "token_expired",
-                f"The token expired at {format_time(token.expires_at)}. Make a new one in the "
-                "account settings, or have whoever runs this hub make one.",
+                f"The token expired at {format_time(token.expires_at)}. Create a new one in "
+                "your account.",
             )
         return token
 
@@ -284,8 +285,8 @@ class Accounts(Owners):
                 return
             if is_on and len(now_on) >= TRUSTED_ONLY_MAX:
                 told = (
-                    f"is one too many: an owner can set {TRUSTED_ONLY_MAX:,} repos to trusted "
-                    "publishers only. Allow tokens for one that is no more"
+                    f"is one too many: at most {TRUSTED_ONLY_MAX:,} prompts can accept trusted "
+                    "publishers only. Allow tokens for another prompt first"
                 )
                 raise validation_failed(Detail("repo", told))
             self._database.execute(
@@ -306,8 +307,8 @@ class Accounts(Owners):
         if owner.lower() != token.owner:
             raise RequestError(
                 "not_owner",
-                f"This token publishes for {token.owner} and nobody else: publish to "
-                f"{token.owner}/NAME, or use a token of the owner you mean.",
+                f"This token publishes only for {token.owner}. Publish to {token.owner}/NAME, "
+                "or use a token of the other owner.",
             )
         repo = name.lower()
         if token.repos and repo not in token.repos:
@@ -316,14 +317,14 @@ class Accounts(Owners):
             shown += f" and {more} more" if more > 0 else ""
             raise RequestError(
                 "insufficient_scope",
-                f"This token is only for these repos of {token.owner}: {shown}. Use another "
-                "token; the account settings make one for all repos, or for some.",
+                f"This token is limited to these prompts of {token.owner}: {shown}. Create a "
+                "token for more prompts in your account.",
             )
         if token.trusted_publisher is None and repo in self.trusted_only(token.owner):
             raise RequestError(
                 "insufficient_scope",
-                f"{token.owner}/{repo} takes publications from its trusted publishers alone. "
-                "Publish from their CI, or allow tokens in the account settings.",
+                f"{token.owner}/{repo} accepts only trusted publishers. Publish from their CI "
+                "job, or allow tokens in your account.",
             )
 
     def _find(self, clauses: str, *args: str) -> list[Token]:
@@ -332,8 +333,8 @@ class Accounts(Owners):
     def _check_unused(self, owner: str, name: str) -> None:
         for token in self._find("WHERE owner = ? AND name = ? AND revoked_at IS NULL", owner, name):
             raise OperatorError(
-                f"{owner} has a token named {name} already; choose another name, or revoke it "
-                f"first: `hubctl token revoke {owner} {token.id}`."
+                f"{owner} already has a token named {name}. Choose another name, or revoke "
+                f"that token: `hubctl token revoke {owner} {token.id}`."
             )
 
     def _drop_ended(self, owner: str, now: datetime | None) -> None:
@@ -364,8 +365,8 @@ def _check_token_name(name: str) -> None:
     is_fit = 1 <= len(name) <= TOKEN_NAME_CHARS_MAX and name.isprintable() and name == name.strip()
     if not is_fit:
         raise OperatorError(
-            f"A token's name has 1 to {TOKEN_NAME_CHARS_MAX} printable characters, and no space "
-            "at its ends: say what will use it, as `laptop` or `ci`."
+            f"A token name has 1 to {TOKEN_NAME_CHARS_MAX} printable characters, with no space "
+            "at its ends. Name what will use it, such as `laptop` or `ci`."
         )
 
 
@@ -373,8 +374,8 @@ def _repo_of(owner: str, repo: str) -> str:
     of, slash, name = repo.rpartition("/")
     if slash and of != owner:
         raise OperatorError(
-            f"{repo} is not a repo of {owner}, and a token publishes for one owner only; "
-            f"make another token: `hubctl token create OWNER --name NAME --repo {name}`."
+            f"{repo} does not belong to {owner}, and a token publishes for one owner. Create "
+            f"another token: `hubctl token create OWNER --name NAME --repo {name}`."
         )
     return names.check_repo(name)
 

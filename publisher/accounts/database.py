@@ -137,13 +137,13 @@ _MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Free some space, or tell whoever runs this hub, then try again",
-    sqlite3.SQLITE_READONLY: "Let this service write to the state folder, then restart it",
-    sqlite3.SQLITE_CANTOPEN: "Let this service write to the state folder, then restart it",
-    sqlite3.SQLITE_PERM: "Let this service write to the state folder, then restart it",
-    sqlite3.SQLITE_IOERR: "Look after its disk, then try again",
-    sqlite3.SQLITE_BUSY: "Another process is using it; try again",
-    sqlite3.SQLITE_LOCKED: "Another process is using it; try again",
+    sqlite3.SQLITE_FULL: "Free disk space or tell the operator, then try again",
+    sqlite3.SQLITE_READONLY: "Give this service write access to the state folder, then restart it",
+    sqlite3.SQLITE_CANTOPEN: "Give this service write access to the state folder, then restart it",
+    sqlite3.SQLITE_PERM: "Give this service write access to the state folder, then restart it",
+    sqlite3.SQLITE_IOERR: "Check the disk, then try again",
+    sqlite3.SQLITE_BUSY: "Another process is using it. Try again",
+    sqlite3.SQLITE_LOCKED: "Another process is using it. Try again",
 }
 
 
@@ -158,7 +158,7 @@ class Database:
         # Reentrant, so that what runs in a transaction may call what would run without one.
         self._turn = threading.RLock()
         self._file = DatabaseFile(
-            self.path, "accounts", "the owners and tokens", "make owners and tokens anew"
+            self.path, "accounts", "the owners and tokens", "create owners and tokens again"
         )
         with self._file.telling():
             os.makedirs(state_folder, exist_ok=True)
@@ -241,8 +241,8 @@ class Database:
                 return
         raise RequestError(
             "storage_unavailable",
-            "The accounts database was deleted, replaced or shut off while it was in use. Put it "
-            "back if that was a mistake, and restart this service.",
+            "The accounts database was deleted, replaced or became unreadable while in use. "
+            "Restore it if that was a mistake, then restart this service.",
         )
 
     @contextlib.contextmanager

@@ -36,16 +36,15 @@ def check_free_handle(handle: str, taken: Iterable[str]) -> str:
     look = skeleton(handle)
     if look in _RESERVED:
         raise _refusal(
-            f"{handle} looks like {_RESERVED[look]}, which the site uses itself; "
-            "choose another handle."
+            f"{handle} looks like {_RESERVED[look]}, which the site uses itself. Choose "
+            "another handle."
         )
     alike = {other for other in taken if skeleton(other) == look}
     if handle in alike:
-        raise _refusal(f"{handle} is taken; choose another handle.")
+        raise _refusal(f"{handle} is taken. Choose another handle.")
     if alike:
         raise _refusal(
-            f"{handle} looks like {min(alike)}, which is taken, and would be mistaken for it; "
-            "choose another handle."
+            f"{handle} looks too much like {min(alike)}, which is taken. Choose another handle."
         )
     return handle
 

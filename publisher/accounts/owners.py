@@ -44,7 +44,7 @@ class Owners:
         )
         if not is_new:
             raise OperatorError(
-                f"There is an owner {handle} already; choose another handle, or make it a token: "
+                f"Owner {handle} already exists. Choose another handle, or create a token: "
                 f"`hubctl token create {handle} --name NAME`."
             )
 
@@ -99,4 +99,4 @@ class Owners:
     def check_known(self, owner: str) -> None:
         """Raises OperatorError if there is no owner of this handle."""
         if not self.is_known(owner):
-            raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
+            raise OperatorError(f"No owner {owner}. Run `hubctl owner add {owner}` to add it.")

@@ -49,7 +49,7 @@ def _walk(root: Path, folder: Path) -> Iterator[Item | Rejection]:
         if entry.is_symlink():
             # A link inside leads to what is read anyway.
             if not entry.resolve().is_relative_to(root):
-                yield Rejection(where, "a link that leads out of the folder")
+                yield Rejection(where, "a link that leads outside the folder")
         elif entry.is_dir():
             yield from _walk(root, entry)
         elif entry.name.lower().endswith(SUFFIXES) and not _is_about(entry):

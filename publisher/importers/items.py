@@ -83,7 +83,7 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
             return Rejection(where, f"its {column!r} is not text")
     title = clean_title(title)
     if not title:
-        return Rejection(where, f"its {columns.title!r} is empty; give each prompt a title")
+        return Rejection(where, f"its {columns.title!r} is empty. Give each prompt a title")
     metadata = {
         key.strip().casefold(): value
         for key, value in row.items()
@@ -110,7 +110,7 @@ def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], o
     looked_for = " or ".join(map(repr, usual if wanted is None else [wanted]))
     there_are = ", ".join(spelled.values()) or "none"
     raise OperatorError(
-        f"There is no column {looked_for}. The columns are: {there_are}. Choose with {option}."
+        f"No column {looked_for}. The columns are: {there_are}. Choose one with {option}."
     )
 
 

@@ -86,7 +86,9 @@ def _read(path: str, columns: Columns) -> Iterator[Item | Rejection]:
             yield from lines.read_lines(path, columns)
         else:
             kinds = ", ".join((*tables.SUFFIXES, *lines.SUFFIXES, *files.SUFFIXES))
-            raise OperatorError(f"{path} is no folder, and its name ends in none of {kinds}.")
+            raise OperatorError(
+                f"{path} is neither a folder nor a file that ends in {kinds}. Pass one of these."
+            )
     except OSError as error:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
 

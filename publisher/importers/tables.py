@@ -29,7 +29,7 @@ def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
         try:
             header = next(rows, [])
         except csv.Error as error:
-            raise OperatorError(f"The header of {path} cannot be read: {error}.") from None
+            raise OperatorError(f"Cannot read the header of {path}: {error}.") from None
         found = columns.find(header)
         for number, row in _count(rows):
             where = f"row {number}"
@@ -38,7 +38,7 @@ def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
             elif len(row) > len(header):
                 yield Rejection(where, f"it has {len(row)} cells under {len(header)} columns")
             elif not _is_text(row):
-                yield Rejection(where, "it is not UTF-8; save the table in this encoding")
+                yield Rejection(where, "it is not UTF-8. Save the table as UTF-8")
             elif row:
                 cells = row + [""] * (len(header) - len(row))
                 yield make_item(where, dict(zip(header, cells, strict=True)), found)
@@ -47,7 +47,7 @@ def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
 def _open(path: str) -> TextIO:
     with open(path, "rb") as file:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise OperatorError(f"{path} is UTF-16; save the table as UTF-8.")
+            raise OperatorError(f"{path} is UTF-16. Save the table as UTF-8.")
     # One byte that is wrong costs its row, not the table.
     return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
@@ -69,7 +69,7 @@ def _count(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str] | str]]:
         except StopIteration:
             return
         except csv.Error as error:
-            reason = "a quote is opened and never closed" if "end of data" in str(error) else error
+            reason = "a quote is never closed" if "end of data" in str(error) else error
             yield number, f"not CSV: {reason}"
 
 

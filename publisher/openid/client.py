@@ -98,12 +98,13 @@ class Client:
         # RFC 9207.
         if issuer != self._provider.issuer:
             raise RequestError(
-                "invalid_parameter", f"This answer is not of {name}, so it is refused. Begin again."
+                "invalid_parameter",
+                f"This answer did not come from {name}, so it was rejected. Start again.",
             )
         if "error" in answer:
             raise self._refusal(answer["error"], answer.get("error_description", ""))
         if not answer.get("code"):
-            raise RequestError("invalid_parameter", f"{name} gave no code. Begin again.")
+            raise RequestError("invalid_parameter", f"{name} returned no code. Start again.")
         app = self._connect()
         try:
             token = app.fetch_access_token(
@@ -118,7 +119,7 @@ class Client:
     def _verify(self, app: "_App", token: Mapping[str, Any], nonce: str) -> Identity:
         provider = self._provider
         if not isinstance(token.get("id_token"), str):
-            raise self._untrusted("there is no ID token")
+            raise self._untrusted("the ID token is missing")
         try:
             claims = app.parse_id_token(
                 token,
@@ -180,15 +181,15 @@ class Client:
         said = found.get("issuer")
         if said != provider.issuer:
             raise OperatorError(
-                f"The OpenID issuer is set to {provider.issuer!r}, but {url} is of {said!r}. Give "
-                "--openid-issuer as it is there, to the letter."
+                f"The OpenID issuer is set to {provider.issuer!r}, but {url} says {said!r}. "
+                "Pass --openid-issuer exactly as it is there."
             )
         endpoints = {name: found.get(name) for name in _ENDPOINTS}
         wrong = [name for name, url in endpoints.items() if not is_private_way(url)]
         if wrong:
             raise OperatorError(
-                f"The OpenID provider {provider.issuer} has no {wrong[0]} with https, so nobody "
-                "can sign in with it."
+                f"The OpenID provider {provider.issuer} has no {wrong[0]} with https, so "
+                "nobody can sign in with it. Choose another provider."
             )
         methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         is_basic = "client_secret_basic" in methods
@@ -219,39 +220,40 @@ class Client:
         if code == "access_denied":
             said = f": {description[:300]}" if description else ""
             return RequestError(
-                "invalid_token", f"You were not signed in, as {name} did not confirm it{said}."
+                "invalid_token",
+                f"You were not signed in: {name} did not confirm it{said}. Start again.",
             )
         said = " ".join(filter(None, (code, description)))[:300]
         return RequestError(
             "invalid_token",
-            f"{name} did not sign you in: {said}. If that happens again, tell whoever runs this "
-            "hub.",
+            f"{name} did not sign you in: {said}. If that happens again, tell the operator of "
+            "this hub.",
         )
 
     def _refused_code(self, error: OAuthError) -> Exception:
         if error.error == "invalid_grant":
             return RequestError(
-                "invalid_token", "This sign-in was used already, or took too long. Begin again."
+                "invalid_token", "This sign-in was used already or took too long. Start again."
             )
         return OperatorError(
-            f"The OpenID provider {self._provider.issuer} refuses this hub with {error.error!r}. "
-            "See that the client ID and the client secret are those that it has given, and that "
-            f"the callback URL {self._callback_url} is registered there."
+            f"The OpenID provider {self._provider.issuer} rejects this hub with "
+            f"{error.error!r}. Check the client ID, the client secret and that the callback "
+            f"URL {self._callback_url} is registered there."
         )
 
     def _untrusted(self, reason: str) -> RequestError:
         log_event(log, logging.WARNING, "openid", reason=reason, issuer=self._provider.issuer)
         return RequestError(
             "invalid_token",
-            f"What {self._provider.name} says cannot be trusted, so nobody was signed in: "
-            f"{reason}. Begin again; if that happens again, tell whoever runs this hub.",
+            f"The answer of {self._provider.name} cannot be trusted, so you were not signed "
+            f"in: {reason}. Start again. If that happens again, tell the operator of this hub.",
         )
 
     def _unreachable(self) -> RequestError:
         return RequestError(
             "unavailable",
-            f"{self._provider.name} cannot be reached at the moment. Sign in with your password, "
-            "if you have one, or try again in a minute.",
+            f"{self._provider.name} cannot be reached. Sign in with your password, or try "
+            "again in a minute.",
         )
 
 

@@ -46,12 +46,12 @@ def make_provider(
     ]
     if missing:
         raise OperatorError(
-            f"To sign in with an OpenID provider, give also {', and '.join(missing)}. The provider "
-            "tells them when you register this hub there."
+            f"Sign-in with an OpenID provider also needs {', and '.join(missing)}. The "
+            "provider shows them when you register this hub there."
         )
     if not is_private_way(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
         raise OperatorError(
-            f"{issuer!r} cannot be an OpenID issuer. Give its URL to the letter, which is https "
-            "(http only for this machine itself): https://login.example.org/realms/staff"
+            f"{issuer!r} is not an OpenID issuer. Pass its exact https URL (http only on this "
+            "machine), such as https://login.example.org/realms/staff."
         )
     return Provider(issuer, client_id, client_secret, name or urlsplit(issuer).hostname)

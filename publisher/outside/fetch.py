@@ -48,17 +48,17 @@ def fetch_json(url: str) -> dict[str, Any]:
     except requests.Timeout as error:
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
     except TooLarge as error:
-        raise FetchError(f"its answer has more than {DOCUMENT_BYTES_MAX:,} bytes") from error
+        raise FetchError(f"its answer is larger than {DOCUMENT_BYTES_MAX:,} bytes") from error
     except requests.RequestException as error:
         raise FetchError(f"no connection ({type(error).__name__})") from error
     if answer.status_code != 200:
-        raise FetchError(f"it answers {url} with HTTP {answer.status_code}")
+        raise FetchError(f"{url} answers HTTP {answer.status_code}")
     try:
         document = json.loads(answer.content)
     except (ValueError, RecursionError) as error:
-        raise FetchError(f"what it has at {url} is not JSON") from error
+        raise FetchError(f"{url} is not JSON") from error
     if not isinstance(document, dict):
-        raise FetchError(f"what it has at {url} is no JSON object")
+        raise FetchError(f"{url} is not a JSON object")
     return document
 
 

@@ -101,14 +101,14 @@ def _read_github(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     found = _github_workflow.fullmatch(came)
     if not found:
         raise refusal(
-            f"The ID token's job_workflow_ref is {shown(came)}; expected is "
+            f"The ID token's job_workflow_ref is {shown(came)}, but must be "
             f"{project}/.github/workflows/FILE.yml@REF. Publish from a workflow file."
         )
     if fold(found["project"]) != fold(project):
         raise refusal(
-            f"The job is of {project}, and its workflow of another repository: {shown(came)}. "
-            "A reusable workflow of another repository may change without this one; call the hub "
-            f"from a job that a workflow file of {project} itself defines."
+            f"The job belongs to {project}, but its workflow to another repository: "
+            f"{shown(came)}. That repository could change it. Publish from a job that a "
+            f"workflow file of {project} itself defines."
         )
     run_id = _optional_text(claims, "run_id")
     run = f"run {run_id}" if _digits.fullmatch(run_id) else ""
@@ -138,13 +138,13 @@ def _read_gitlab(issuer: Issuer, claims: Mapping[str, Any], token: Mapping[str, 
     found = _gitlab_workflow.fullmatch(came)
     if not found:
         raise refusal(
-            f"The ID token's ci_config_ref_uri is {shown(came)}; expected is {here}//FILE@REF. "
+            f"The ID token's ci_config_ref_uri is {shown(came)}, but must be {here}//FILE@REF. "
             "Publish from a pipeline that a file of the project defines."
         )
     if fold(found["project"]) != fold(here):
         raise refusal(
-            f"The job is of {project}, and its pipeline is defined elsewhere: {shown(came)}. "
-            "That may change without the project; call the hub from a pipeline that a file of "
+            f"The job belongs to {project}, but its pipeline is defined elsewhere: "
+            f"{shown(came)}. Others could change it. Publish from a pipeline that a file of "
             f"{project} itself defines."
         )
     job_id = _optional_text(claims, "job_id")
@@ -174,9 +174,9 @@ def _gitlab_ref(claims: Mapping[str, Any]) -> str:
 def _check_event(issuer: Issuer, event: str, name: str) -> None:
     if event in _REFUSED_EVENTS[issuer.kind]:
         raise refusal(
-            f"The job was started by {event} ({name}), which runs code that a stranger may have "
-            "written with the rights of the project. Publish when a change has been merged: on a "
-            "push, a tag or a release."
+            f"The job was started by {event} ({name}), which can run code of strangers with "
+            "the rights of the project. Publish after a change is merged: on a push, a tag or "
+            "a release."
         )
 
 
@@ -185,8 +185,8 @@ def claimed_text(claims: Mapping[str, Any], name: str) -> str:
     text = _optional_text(claims, name)
     if not text:
         raise refusal(
-            f"The ID token's {name} is {shown(claims.get(name))}; expected is some text. Get the "
-            "token from the issuer of the CI that runs the job."
+            f"The ID token's {name} is {shown(claims.get(name))}, but must be text. Get the "
+            "token from the issuer of your CI."
         )
     return text
 
@@ -198,9 +198,8 @@ def _optional_text(claims: Mapping[str, Any], name: str) -> str:
         return ""
     if not isinstance(came, str) or len(came) > CLAIM_CHARS_MAX or not came.isprintable():
         raise refusal(
-            f"The ID token's {name} is {shown(came)}; expected is one line of text with at most "
-            f"{CLAIM_CHARS_MAX} characters. Get the token from the issuer of the CI that runs the "
-            "job."
+            f"The ID token's {name} is {shown(came)}, but must be one line of at most "
+            f"{CLAIM_CHARS_MAX} characters. Get the token from the issuer of your CI."
         )
     return came
 
@@ -210,8 +209,8 @@ def _number(claims: Mapping[str, Any], name: str) -> str:
     text = claimed_text(claims, name)
     if not _digits.fullmatch(text):
         raise refusal(
-            f"The ID token's {name} is {shown(text)}; expected are digits. Get the token from "
-            "the issuer of the CI that runs the job."
+            f"The ID token's {name} is {shown(text)}, but must be digits. Get the token from "
+            "the issuer of your CI."
         )
     return text
 

@@ -59,7 +59,7 @@ def _use_up(database: Database, job: Job, seconds: int) -> None:
     # not be taken after that.
     if seconds >= job.expires_at:
         raise RequestError(
-            "token_expired", "The ID token has just expired. Get a new one and send that."
+            "token_expired", "The ID token has just expired. Get a new one and send it."
         )
     database.execute("DELETE FROM exchanged WHERE until <= ?", (seconds,))
     is_new = database.execute(
@@ -69,9 +69,9 @@ def _use_up(database: Database, job: Job, seconds: int) -> None:
     if not is_new:
         raise RequestError(
             "invalid_token",
-            "The ID token was used already (jti), and each counts once. Get a new one from the "
-            "CI; at GitLab, whose jobs have one, ask for `OWNER/*` and keep the hub's token for "
-            "all that the job publishes.",
+            "The ID token was used already (jti); each works once. Get a new one from the CI. "
+            "A GitLab job has only one: ask for `OWNER/*` and use the returned token for all "
+            "that the job publishes.",
         )
 
 
@@ -85,8 +85,8 @@ def _not_trusted(job: Job, repo: str) -> RequestError:
     environment = f"environment {job.environment}" if job.environment else "no environment"
     return RequestError(
         "insufficient_scope",
-        f"No trusted publisher for {repo} is this job: project {job.project} "
-        f"(id {job.project_id}), workflow {job.workflow}, {job.place()}, {environment}, at "
-        f"{job.issuer}. Add it in the account settings under Trusted publishers; if the project "
-        "was made anew under an old name, remove the old one there first.",
+        f"This job matches no trusted publisher of {repo}: project {job.project} (id "
+        f"{job.project_id}), workflow {job.workflow}, {job.place()}, {environment}, at "
+        f"{job.issuer}. Add it in your account under Trusted publishers. If the project was "
+        "deleted and created again, remove the old one there first.",
     )

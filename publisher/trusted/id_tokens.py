@@ -67,12 +67,12 @@ def _read(token: str) -> tuple[CompactSignature, Mapping[str, Any]]:
     """A JWT and its claims, which nobody has vouched for yet."""
     if len(token) > TOKEN_BYTES_MAX:
         raise refusal(
-            f"An ID token has at most {TOKEN_BYTES_MAX:,} bytes, and this has {len(token):,}. "
-            "Send the issuer's JWT alone."
+            f"The ID token has {len(token):,} bytes, but {TOKEN_BYTES_MAX:,} is the limit. "
+            "Send only the JWT of the issuer."
         )
     not_a_jwt = refusal(
-        "That is no ID token: it is no signed JWT, three parts of base64 with dots between them. "
-        "Send what the issuer gave, all of it, without quotes."
+        "This is not an ID token: a signed JWT is three parts of base64 with dots between. "
+        "Send all of what the issuer returned, without quotes."
     )
     try:
         jws = extract_compact(token.encode(), registry=_registry)
@@ -92,9 +92,9 @@ def _issuer_of(claims: Mapping[str, Any], issuers: Iterable[Issuer]) -> Issuer:
     came = claims.get("iss")
     if not isinstance(came, str) or came not in known:
         raise refusal(
-            f"The ID token's issuer (iss) is {shown(came)}, and this hub believes only "
-            f"{' and '.join(known)}. Publish from there, or ask whoever runs this hub to add the "
-            "issuer."
+            f"The ID token's issuer (iss) is {shown(came)}, but this hub trusts only "
+            f"{' and '.join(known)}. Publish from there, or ask the operator of this hub to "
+            "add the issuer."
         )
     return known[came]
 
@@ -103,19 +103,19 @@ def _check_signature(jws: CompactSignature, issuer: Issuer, keys: KeyRing) -> No
     algorithm, kid = jws.headers()["alg"], jws.headers().get("kid")
     if algorithm not in ALGORITHMS:
         raise refusal(
-            f"The ID token says that it is signed with {shown(algorithm)}; expected is one of "
-            f"{', '.join(ALGORITHMS)}. Send the token as its issuer gave it."
+            f"The ID token says that it is signed with {shown(algorithm)}, but must be signed "
+            f"with one of {', '.join(ALGORITHMS)}. Send it exactly as the issuer returned it."
         )
     if not isinstance(kid, str):
         raise refusal(
-            "The ID token does not say which key it is signed with (kid). Send the token as its "
-            "issuer gave it."
+            "The ID token does not say which key signed it (kid). Send it exactly as the "
+            "issuer returned it."
         )
     key = keys.key_for(issuer, kid)
     if algorithm != key.alg:
         raise refusal(
-            f"The ID token says that it is signed with {algorithm}; its key is for {key.alg}. "
-            "Send the token as its issuer gave it."
+            f"The ID token says that it is signed with {algorithm}, but its key is for "
+            f"{key.alg}. Send it exactly as the issuer returned it."
         )
     is_weak = isinstance(key, RSAKey) and key.public_key.key_size < RSA_BITS_MIN
     try:
@@ -124,8 +124,8 @@ def _check_signature(jws: CompactSignature, issuer: Issuer, keys: KeyRing) -> No
         is_signed = False
     if not is_signed:
         raise refusal(
-            f"The ID token is not signed by {issuer.url}: it was changed, or somebody else made "
-            "it. Send the token as its issuer gave it."
+            f"The ID token is not signed by {issuer.url}: someone else created or changed it. "
+            "Send it exactly as the issuer returned it."
         )
 
 
@@ -137,28 +137,29 @@ def _check_times(claims: Mapping[str, Any], now: float) -> int:
     expires = _time(claims, "exp")
     if expires is None:
         raise refusal(
-            "The ID token never expires (it has no exp), and such a token is not taken. Get one "
-            "from an issuer that says how long it holds."
+            "The ID token never expires (no exp), so it was rejected. Get one that expires "
+            "with the job."
         )
     if expires > now + LIFE_SECONDS_MAX + LEEWAY_SECONDS:
         raise refusal(
-            "The ID token holds for more than a day, and such a token is not taken. Have the "
-            "issuer make one that expires (exp) with the job."
+            "The ID token is valid for more than a day, so it was rejected. Get one that "
+            "expires (exp) with the job."
         )
     if now >= expires + LEEWAY_SECONDS:
         made = _time(claims, "iat")
-        clock = "" if made is None else f"the CI's said {_moment(made)} when it was made (iat), "
+        clock = "" if made is None else f"the CI's said {_moment(made)} when it was created (iat), "
         raise RequestError(
             "token_expired",
-            f"The ID token expired (exp) at {_moment(expires)}. Get a new one right before it is "
-            f"exchanged. If it is new, a clock is wrong: {clock}this hub's says {_moment(now)}.",
+            f"The ID token expired (exp) at {_moment(expires)}. Get a new one right before you "
+            f"exchange it. If it is new, a clock is wrong: {clock}this hub's says "
+            f"{_moment(now)}.",
         )
-    for name, told in (("nbf", "does not hold before"), ("iat", "was made at")):
+    for name, told in (("nbf", "is not valid before"), ("iat", "was created at")):
         since = _time(claims, name)
         if since is not None and since > now + LEEWAY_SECONDS:
             raise refusal(
-                f"The ID token {told} ({name}) {_moment(since)}, and here it is {_moment(now)}. "
-                "Set the clock of the machine that is wrong, and get a new one."
+                f"The ID token {told} ({name}) {_moment(since)}, but here it is "
+                f"{_moment(now)}. Correct the clock that is wrong, then get a new token."
             )
     return math.ceil(expires) + LEEWAY_SECONDS
 
@@ -167,8 +168,8 @@ def _check_audience(claims: Mapping[str, Any], audience: str) -> None:
     came = claims.get("aud")
     if came not in (audience, [audience]):
         raise refusal(
-            f"The ID token is for (aud) {shown(came)}, and this hub is {audience!r}. Ask the "
-            "issuer for a token with exactly this audience, and no other beside it."
+            f"The ID token is for (aud) {shown(came)}, but this hub is {audience!r}. Ask the "
+            "issuer for a token with exactly this audience and no other."
         )
 
 
@@ -181,8 +182,8 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     # Python's JSON has infinity and no number that is too large.
     if not is_number or not 0 <= came < 1e12:
         raise refusal(
-            f"The ID token's {name} is {shown(came)}; expected are seconds since 1970. Get the "
-            "token from the issuer of the CI that runs the job."
+            f"The ID token's {name} is {shown(came)}, but must be seconds since 1970. Get the "
+            "token from the issuer of your CI."
         )
     return came
 

@@ -32,7 +32,7 @@ def parse_issuers(texts: Iterable[str]) -> tuple[Issuer, ...]:
     urls = [issuer.url for issuer in issuers]
     for url in urls:
         if urls.count(url) > 1:
-            raise OperatorError(f"The issuer {url} is named twice; name it once.")
+            raise OperatorError(f"The issuer {url} is listed twice. List it once.")
     return issuers
 
 
@@ -40,7 +40,7 @@ def parse_issuer(text: str) -> Issuer:
     """Read ``KIND=URL``, as ``gitlab=https://gitlab.example.org``. Raises OperatorError."""
     if "," in text:
         raise OperatorError(
-            f"{text!r} has a comma, and between issuers there are spaces: "
+            f"{text!r} has a comma. Separate issuers with spaces: "
             'HUB_TRUSTED_ISSUERS="github=https://token.actions.githubusercontent.com '
             'gitlab=https://gitlab.example.org"'
         )
@@ -49,8 +49,7 @@ def parse_issuer(text: str) -> Issuer:
     is_url = is_private_way(url) and not urlsplit(url).query and not urlsplit(url).fragment
     if kind not in KINDS or not is_url:
         raise OperatorError(
-            f"{text!r} names no issuer. Give {' or '.join(KINDS)} and the issuer's URL, which is "
-            "https (http only for this machine itself), without query: "
-            "gitlab=https://gitlab.example.org"
+            f"{text!r} is not an issuer. Pass {' or '.join(KINDS)} and the issuer's https URL "
+            "without query (http only on this machine): gitlab=https://gitlab.example.org"
         )
     return Issuer(kind, url)

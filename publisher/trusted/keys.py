@@ -75,7 +75,7 @@ class KeyRing:
                 finally:
                     kept.turn.release()
             elif not is_enough:
-                raise _unavailable(issuer, "it has been asked, and has not answered yet")
+                raise _unavailable(issuer, "it has not answered yet")
             key = kept.keys.get(kid)
             age = self._age(kept)
         if key is not None and age < USABLE_SECONDS:
@@ -84,8 +84,8 @@ class KeyRing:
             raise RequestError("unavailable", kept.failure or _unreachable(issuer, "no answer"))
         raise RequestError(
             "invalid_token",
-            f"The ID token is signed with the key {kid[:100]!r}, and {issuer.url} publishes none "
-            "of this name. Get a new ID token; if the issuer has new keys, they are known here "
+            f"The ID token is signed with the key {kid[:100]!r}, which {issuer.url} does not "
+            "publish. Get a new ID token. If the issuer has new keys, this hub knows them "
             f"within {PAUSE_SECONDS} seconds.",
         )
 
@@ -121,7 +121,7 @@ def _fetch_keys(issuer: Issuer) -> dict[str, Key]:
     """The issuer's keys by name. Raises RequestError ``unavailable``."""
     discovery = _fetch(issuer, f"{issuer.url}/.well-known/openid-configuration")
     if discovery.get("issuer") != issuer.url:
-        raise _unavailable(issuer, "its discovery document is another issuer's")
+        raise _unavailable(issuer, "its discovery document belongs to another issuer")
     keys_url = discovery.get("jwks_uri")
     if not is_private_way(keys_url):
         raise _unavailable(issuer, "its discovery document has no jwks_uri with https")
@@ -129,7 +129,7 @@ def _fetch_keys(issuer: Issuer) -> dict[str, Key]:
     found = [_parse_key(one) for one in listed] if isinstance(listed, list) else []
     keys = {key.kid: key for key in found if key is not None}
     if not keys:
-        raise _unavailable(issuer, "it publishes no key that can be used")
+        raise _unavailable(issuer, "it publishes no usable key")
     return keys
 
 
@@ -164,6 +164,6 @@ def _unavailable(issuer: Issuer, reason: str) -> RequestError:
 
 def _unreachable(issuer: Issuer, reason: str) -> str:
     return (
-        f"The keys of {issuer.url} cannot be had now: {reason}. Run the job again later; whoever "
-        "runs this hub should see that it reaches that address."
+        f"The keys of {issuer.url} are unavailable: {reason}. Run the job again later. The "
+        "operator of this hub can check that it reaches that address."
     )

@@ -43,18 +43,18 @@ class _Form(NamedTuple):
 _FORMS: Mapping[Kind, _Form] = {
     "github": _Form(
         re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)"),
-        "is OWNER/REPO, as GitHub shows it above the files: octo/prompts",
+        "must be OWNER/REPO, as GitHub shows it: octo/prompts",
         re.compile(r"[^/\\@]+\.ya?ml"),
-        f"is the name of a file in {_GITHUB_FOLDER} that ends in .yml or .yaml, in the capitals "
-        "that it has there: publish.yml",
+        f"must be the name of a .yml or .yaml file in {_GITHUB_FOLDER}, with the same "
+        "capitals: publish.yml",
     ),
     "gitlab": _Form(
         re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)"),
-        "is GROUP/PROJECT, with the groups between if there are any, as in the address of the "
-        "project: acme/team/prompts",
+        "must be GROUP/PROJECT with any groups between, as in the address of the project: "
+        "acme/team/prompts",
         # A file of another project would be FILE@GROUP/PROJECT or a URL.
         re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]"),
-        f"is the path of a file in the project itself, from its top folder: {GITLAB_WORKFLOW}",
+        f"must be the path of a file of the project, from its top folder: {GITLAB_WORKFLOW}",
     ),
 }
 # Nearly what git-check-ref-format(1) says. A whole ref is no branch that anybody means, and quotes
@@ -137,7 +137,7 @@ class TrustedPublishers:
             )
             if not is_new:
                 raise validation_failed(
-                    Detail("project", f"is trusted already, with all of this: {_note(publisher)}")
+                    Detail("project", f"is already trusted: {_note(publisher)}")
                 )
             self._note_event("publisher_added", publisher, address, now)
         return publisher
@@ -160,7 +160,7 @@ class TrustedPublishers:
             if not found:
                 raise RequestError(
                     "not_found",
-                    "There is no such trusted publisher any more. Look at the list again.",
+                    "This trusted publisher does not exist any more. Reload the list.",
                 )
             (publisher,) = found
             self._database.execute("DELETE FROM trusted_publisher WHERE id = ?", (publisher.id,))
@@ -203,13 +203,13 @@ class TrustedPublishers:
 
     def _check_room(self, owner: str) -> None:
         if not Accounts(self._database).is_known(owner):
-            raise OperatorError(f"There is no owner {owner}; `hubctl owner add {owner}` adds it.")
+            raise OperatorError(f"No owner {owner}. Run `hubctl owner add {owner}` to add it.")
         if len(self.of(owner)) >= PER_OWNER_MAX:
             raise validation_failed(
                 Detail(
                     "project",
-                    f"is one too many: an owner has at most {PER_OWNER_MAX} trusted publishers. "
-                    "Remove one that is not used, or trust one for all repos",
+                    f"is one too many: an owner has at most {PER_OWNER_MAX} trusted "
+                    "publishers. Remove one, or trust one for all prompts",
                 )
             )
 
@@ -269,17 +269,18 @@ def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> 
     if has_branch and not _is_fit(_branch, fields["branch"]):
         yield Detail(
             "branch",
-            f"is the name of a branch, no tag, with at most {_NAME_CHARS_MAX} characters, in the "
-            "capitals that it has in git: main; leave it empty for any branch or tag",
+            f"must be a branch, not a tag, of at most {_NAME_CHARS_MAX} characters, with the "
+            "same capitals as in git: main; leave it empty for any branch or tag",
         )
     environment = fields["environment"]
     if len(environment) > ENVIRONMENT_CHARS_MAX or not environment.isprintable():
         yield Detail(
             "environment",
-            f"is one line with at most {ENVIRONMENT_CHARS_MAX} characters; leave it empty for any",
+            f"must be one line of at most {ENVIRONMENT_CHARS_MAX} characters; leave it empty "
+            "for any",
         )
     if fields["project_id"] and not _project_id.fullmatch(fields["project_id"]):
-        told = "has only digits; leave it empty, and the first job tells it"
+        told = "must be digits; leave it empty to take the number of the first job"
         yield Detail("project_id", told)
 
 

@@ -245,7 +245,7 @@ class _Service:
         # Only failures are refused: a right token works, whoever else has the same address.
         wait_seconds = self._failures.hit(_client()) if self._failures else 0
         if wait_seconds:
-            _refuse(wait_seconds, "Too many requests without a right token from your address")
+            _refuse(wait_seconds, "Too many requests with a wrong token from your address")
 
     def _make_visible(self, done: Published) -> int:
         try:
@@ -253,8 +253,8 @@ class _Service:
         except RequestError as error:
             raise RequestError(
                 error.code,
-                f"{done.owner}/{done.name} {done.version} is stored. {error} Send the same "
-                f"request again in {RETRY_SECONDS} seconds: nothing is stored twice.",
+                f"{done.owner}/{done.name} {done.version} is saved. {error} Send the same "
+                f"request again in {RETRY_SECONDS} seconds: it is not saved twice.",
             ) from error
 
     def _answer(self, done: Published, serial: int) -> Response:
@@ -284,7 +284,7 @@ def _client() -> str:
 
 def _refuse(wait_seconds: int, reason: str) -> NoReturn:
     g.headers["Retry-After"] = str(wait_seconds)
-    raise RequestError("rate_limited", f"{reason}; go on in {wait_seconds} s.")
+    raise RequestError("rate_limited", f"{reason}. Try again in {wait_seconds} s.")
 
 
 def _json(status: int, body: bytes) -> Response:
@@ -363,34 +363,39 @@ def _as_request_error(error: Exception) -> RequestError:
     if isinstance(error, CSRFError):
         return RequestError(
             "invalid_parameter",
-            "This form is no longer good, or was not sent from its page. Open the page again, with "
-            "cookies allowed, and send it once more.",
+            "This form has expired, or was sent from another page. Allow cookies, open the "
+            "page again, and send the form again.",
         )
     if isinstance(error, RequestEntityTooLarge):
-        return RequestError("content_too_large", "That is too much for a form; send less.")
+        return RequestError("content_too_large", "The form is too large. Send less.")
     if isinstance(error, ClientDisconnected):
         return RequestError(
-            "invalid_parameter", "The form did not arrive whole: open the page and send it again."
+            "invalid_parameter", "The form arrived incomplete. Open the page and send it again."
         )
     if isinstance(error, OperatorError):
         return RequestError(
             "unavailable",
-            "The hub cannot do this before somebody mends it; the log tells whoever runs it what "
-            "is wrong. Try again later.",
+            "The server has a problem that only its operator can fix; the log has the cause. "
+            "Try again later.",
         )
     if isinstance(error, NotFound) and is_account_url(request.path):
-        return RequestError("not_found", "There is no such page among the account settings.")
+        return RequestError(
+            "not_found",
+            "This page of the account settings does not exist. Go back to your account.",
+        )
     if isinstance(error, NotFound):
         return RequestError(
             "not_found",
-            f"There is nothing at this address; publish with POST {PUBLISH_URL}, and see "
-            f"{API}/openapi.json.",
+            f"Nothing at this address. Publish with POST {PUBLISH_URL}; {API}/openapi.json "
+            "lists all endpoints.",
         )
     if isinstance(error, MethodNotAllowed):
         methods = " or ".join(sorted(error.valid_methods or ()))
-        return RequestError("method_not_allowed", f"Send {methods} to this address.")
+        return RequestError(
+            "method_not_allowed", f"This address does not accept this method. Send {methods}."
+        )
     return RequestError(
-        "internal_error", "The server failed; send the same request again in a moment."
+        "internal_error", "The server failed. Send the same request again in a moment."
     )
 
 

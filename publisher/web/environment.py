@@ -31,7 +31,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
     )
     if settings.search not in SEARCH_ENGINES:
         raise OperatorError(
-            f"HUB_SEARCH is {settings.search!r}; give {' or '.join(SEARCH_ENGINES)}."
+            f"HUB_SEARCH is {settings.search!r}. Set it to {' or '.join(SEARCH_ENGINES)}."
         )
     check_folders(settings)
     return settings
@@ -41,7 +41,7 @@ def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
     """A count that the environment gives. Raises OperatorError."""
     text = environ.get(variable) or str(default)
     if not (text.isascii() and text.isdigit()):
-        raise OperatorError(f"{variable} is {text!r}; give a whole number, 0 or more.")
+        raise OperatorError(f"{variable} is {text!r}. Set it to a whole number, 0 or more.")
     return int(text)
 
 
@@ -64,7 +64,7 @@ def flag_from(environ: Mapping[str, str], variable: str) -> bool:
     """A switch that the environment gives, by default off. Raises OperatorError."""
     text = environ.get(variable, "").lower()
     if text not in _TRUE + _FALSE:
-        raise OperatorError(f"{variable} is {text!r}; give 1 or 0.")
+        raise OperatorError(f"{variable} is {text!r}. Set it to 1 or 0.")
     return text in _TRUE
 
 
@@ -86,7 +86,9 @@ def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
             f"Cannot read {path}, which {variable}_FILE names: {reason}."
         ) from error
     if not secret:
-        raise OperatorError(f"{path}, which {variable}_FILE names, is empty; put the secret in.")
+        raise OperatorError(
+            f"{path}, which {variable}_FILE names, is empty. Write the secret into it."
+        )
     return secret
 
 

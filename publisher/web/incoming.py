@@ -48,7 +48,7 @@ def read_publication(request: Request) -> Incoming:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not _key.fullmatch(key):
         raise validation_failed(
-            Detail("Idempotency-Key", "has 1 to 255 printable ASCII characters")
+            Detail("Idempotency-Key", "must have 1 to 255 printable ASCII characters")
         )
     if_match = request.headers.get("If-Match")
     return Incoming(_with_condition(draft, if_match), body, key, if_match)
@@ -72,7 +72,7 @@ def _check_media_type(request: Request) -> None:
         )
     if request.headers.get("Content-Encoding", "identity").strip().lower() not in ("identity", ""):
         raise RequestError(
-            "unsupported_media_type", "Send the body as it is, without Content-Encoding."
+            "unsupported_media_type", "The body is compressed. Send it without Content-Encoding."
         )
 
 
@@ -93,14 +93,14 @@ def _read_body(request: Request, bytes_max: int, advice: str) -> bytes:
     except Exception as error:
         # Each server has errors of its own for chunks that are none and clients that are gone.
         raise RequestError(
-            "invalid_json", "The body did not arrive whole: send the request again."
+            "invalid_json", "The body arrived incomplete. Send the request again."
         ) from error
     raise _too_large(bytes_max, advice)
 
 
 def _too_large(bytes_max: int, advice: str) -> RequestError:
     return RequestError(
-        "content_too_large", f"The request has more than {bytes_max:,} bytes; {advice}."
+        "content_too_large", f"The request is larger than {bytes_max:,} bytes: {advice}."
     )
 
 
@@ -112,9 +112,9 @@ def _with_condition(draft: Draft, if_match: str | None) -> Draft:
     try:
         base = str(Version.parse(found[1] if found else ""))
     except RequestError:
-        told = 'is one version in quotes: "1.2.0"'
+        told = 'must be one version in quotes: "1.2.0"'
         raise validation_failed(Detail("If-Match", told)) from None
     if draft.base_version not in (UNSET, base):
-        told = f"says {base}, and base_version {draft.base_version}; send one of them"
+        told = f"is {base}, but base_version is {draft.base_version}: send only one of them"
         raise validation_failed(Detail("If-Match", told))
     return msgspec.structs.replace(draft, base_version=base)

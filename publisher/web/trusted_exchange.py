@@ -16,7 +16,7 @@ from server.bodies import VISITOR_BYTES_MAX
 
 _FIELD_SHOWN_CHARS = 100
 _GRAMMAR = {
-    "repo": "is OWNER/NAME, both in lower case, or OWNER/* for all that trust the job: "
+    "repo": "must be OWNER/NAME in lower case, or OWNER/* for all that trust the job: "
     "ada/code-review"
 }
 
@@ -32,7 +32,7 @@ def read_exchange(request: Request) -> tuple[str, str]:
     Raises RequestError ``unsupported_media_type``, ``content_too_large``, ``invalid_json``,
     ``validation_failed``; none quotes the ID token.
     """
-    body = read_json_body(request, VISITOR_BYTES_MAX, "send the ID token and nothing else")
+    body = read_json_body(request, VISITOR_BYTES_MAX, "send only the ID token and the repo")
     try:
         sent = _decode(body)
     except msgspec.ValidationError as error:
@@ -56,11 +56,11 @@ def _wrong(message: str) -> RequestError:
         return validation_failed(Detail(field, told))
     if found := _missing.fullmatch(message):
         field = found["field"]
-        told = _GRAMMAR.get(field, "is required: the ID token that the CI made for this job")
+        told = _GRAMMAR.get(field, "is missing: send the ID token that the CI created for this job")
         return validation_failed(Detail(field, told))
     if found := _unknown.fullmatch(message):
         known = TrustedExchange.__struct_fields__
-        told = f"is none of {', '.join(known)}{suggest(found['field'], known)}"
+        told = f"is not a known field{suggest(found['field'], known)}: send {', '.join(known)}"
         return validation_failed(Detail(found["field"][:_FIELD_SHOWN_CHARS], told))
     return _not_an_object()
 

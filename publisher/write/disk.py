@@ -15,12 +15,12 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LOCK_ATTEMPTS = 1000
 
 _REMEDIES = {
-    errno.ENOSPC: "Free some space on its disk",
-    errno.EDQUOT: "Free some space on its disk, or raise the quota",
+    errno.ENOSPC: "Free disk space",
+    errno.EDQUOT: "Free disk space or raise the quota",
     errno.EROFS: "Make its disk writable",
-    errno.EACCES: "Let this service write to it",
-    errno.EPERM: "Let this service write to it",
-    errno.ENOENT: "Make the content folder",
+    errno.EACCES: "Give this service write access",
+    errno.EPERM: "Give this service write access",
+    errno.ENOENT: "Create the content folder",
 }
 
 
@@ -32,11 +32,11 @@ def telling(then: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = _REMEDIES.get(error.errno, "Look after its disk")
+        remedy = _REMEDIES.get(error.errno, "Check the disk")
         raise RequestError(
             "storage_unavailable",
             f"Cannot write to the content folder: {os.strerror(error.errno or errno.EIO)}. "
-            f"{remedy}, or tell whoever runs this hub. Then {then}.",
+            f"{remedy}, or tell the operator of this hub. Then {then}.",
         ) from error
 
 

@@ -30,10 +30,12 @@ def parse_draft(raw: bytes) -> Draft:
     except (ValueError, RecursionError) as error:
         reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
         raise RequestError(
-            "invalid_json", f"Send a JSON object in UTF-8; this is none: {reason}."
+            "invalid_json", f"The body is not a JSON object in UTF-8: {reason}. Send one."
         ) from None
     if not isinstance(fields, dict):
-        raise RequestError("invalid_json", 'Send a JSON object: {"content": "…"}.')
+        raise RequestError(
+            "invalid_json", 'The body is not a JSON object. Send one: {"content": "…"}.'
+        )
     return make_draft(fields)
 
 
@@ -50,7 +52,9 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
             # Only what is shown is worth the search for what was meant.
             near = suggest(field, _KNOWN) if len(details) < MESSAGES_MAX else ""
             shown = field[:100].encode("utf-8", "replace").decode()
-            details.append(Detail(shown, f"is none of {', '.join(_KNOWN)}{near}"))
+            details.append(
+                Detail(shown, f"is not a known field{near}: the fields are {', '.join(_KNOWN)}")
+            )
             continue
         try:
             values[field] = _parse(field, value)
@@ -61,15 +65,15 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
         except ValueError as error:
             details.append(Detail(field, str(error)))
     if "content" not in fields:
-        details.append(Detail("content", "is required: the text of the prompt"))
+        details.append(Detail("content", "is missing: send the text of the prompt"))
     if details:
         raise validation_failed(*details)
     draft = Draft(**values)
     if find_token(msgspec.json.encode(draft).decode()):
         raise RequestError(
             "secret_detected",
-            "There is an access token of this hub in it. Take the token out, and revoke it: "
-            "whoever has seen it can publish in its owner's name.",
+            "The prompt contains an access token of this hub. Remove it from the text and "
+            "revoke it: anyone who has seen it can publish as its owner.",
         )
     return draft
 
@@ -77,7 +81,7 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
 def _parse_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is not a number of JSON")
+        raise ValueError(f"{text[:40]} is not a JSON number")
     return number
 
 
@@ -92,25 +96,25 @@ def _parse_content(value: Any) -> str:
     if size > CONTENT_BYTES_MAX:
         raise RequestError(
             "content_too_large",
-            f"The content has {size:,} bytes; {CONTENT_BYTES_MAX:,} is the most. "
-            "Shorten it, or publish it in parts.",
+            f"The content has {size:,} bytes, but {CONTENT_BYTES_MAX:,} is the limit. Shorten "
+            "it, or publish it in parts.",
         )
     if not value.strip():
-        raise ValueError("is empty; give the text of the prompt")
+        raise ValueError("is empty: send the text of the prompt")
     if "\0" in value:
-        raise ValueError(f"has a NUL character at position {value.index(chr(0))}; take it out")
+        raise ValueError(f"has a NUL character at position {value.index(chr(0))}: remove it")
     return value
 
 
 def _parse_changelog(value: Any) -> str:
     if _utf8_size(value) > CHANGELOG_BYTES_MAX:
-        raise ValueError(f"is longer than {CHANGELOG_BYTES_MAX:,} bytes")
+        raise ValueError(f"is longer than {CHANGELOG_BYTES_MAX:,} bytes: shorten it")
     return value
 
 
 def _parse_bump(value: Any) -> str:
     if value not in names.BUMPS:
-        raise ValueError(f"is one of {', '.join(names.BUMPS)}")
+        raise ValueError(f"must be one of {', '.join(names.BUMPS)}")
     return value
 
 
@@ -123,12 +127,12 @@ def _parse_base_version(value: Any) -> str:
 
 def _utf8_size(value: Any) -> int:
     if not isinstance(value, str):
-        raise ValueError(f"is text, not a {type(value).__name__}")
+        raise ValueError(f"must be text, not {type(value).__name__}")
     try:
         return len(value.encode("utf-8"))
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"has half of a surrogate pair at position {error.start}; send whole characters"
+            f"has half of a surrogate pair at position {error.start}: send whole characters"
         ) from None
 
 

@@ -29,7 +29,7 @@ from publisher.write import disk
 _Made = tuple[str, os.stat_result]
 
 _TEMPORARY = ".publish.tmp"
-_THEN = "publish again; the same text is never stored twice"
+_THEN = "publish again: the same text is never saved twice"
 
 
 @contextlib.contextmanager
@@ -85,7 +85,8 @@ def write_version(
         except FileExistsError:
             raise RequestError(
                 "version_conflict",
-                f"Somebody else wrote {owner}/{name} {version} meanwhile; publish again.",
+                f"{owner}/{name} {version} was published by another process at the same time. "
+                "Publish again.",
             ) from None
         except BaseException:
             # Only the record tells whether the version is there, even if link failed.

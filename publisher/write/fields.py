@@ -25,8 +25,8 @@ _SAMPLE = {
     "title": "Untitled",
 }  # fmt: skip
 _GRAMMAR = {
-    "tags": f"a tag is a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
-    "variables": f"a variable's name is letters, digits and _: {VARIABLE_NAME}",
+    "tags": f"a tag has only a-z, 0-9 and single hyphens, at most {names.TAG_CHARS_MAX} characters",
+    "variables": f"a variable name has letters, digits and _: {VARIABLE_NAME}",
 }
 _TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
@@ -71,14 +71,14 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
         except RequestError as error:
             place, message = error.details[0]
             inside = "" if place == key else f"{place}: "
-            warnings.append(f"Key {key!r} is left out: {inside}{message}.")
+            warnings.append(f"Ignored front-matter key {key!r}: {inside}{message}.")
     if unknown:
         told = ", ".join(
             f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
         )
         more = len(unknown) - MESSAGES_MAX
         told += f" and {more:,} more" if more > 0 else ""
-        warnings.append(f"Keys left out, which mean nothing here: {told}.")
+        warnings.append(f"Ignored unknown front-matter keys: {told}.")
     return fields, warnings
 
 
@@ -119,10 +119,12 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
         if names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
         elif item != "":
-            warnings.append(f"Tag {_shown(item)} is left out: {_GRAMMAR['tags']}.")
+            warnings.append(f"Ignored tag {_shown(item)}: {_GRAMMAR['tags']}.")
     tags = list(dict.fromkeys(tags))
     for tag in tags[names.TAGS_PER_REPO_MAX :]:
-        warnings.append(f"Tag {tag!r} is left out: {names.TAGS_PER_REPO_MAX} tags at most.")
+        warnings.append(
+            f"Ignored tag {tag!r}: a prompt has at most {names.TAGS_PER_REPO_MAX} tags."
+        )
     return tags[: names.TAGS_PER_REPO_MAX]
 
 
@@ -144,7 +146,7 @@ def _tidy_variables(value: Any, warnings: list[str]) -> Any:
             variables += parse_field("variables", [entry])
         except RequestError as error:
             name = entry.get("name") if isinstance(entry, dict) else entry
-            warnings.append(f"Variable {_shown(name)} is left out: {error.details[0].message}.")
+            warnings.append(f"Ignored variable {_shown(name)}: {error.details[0].message}.")
     return variables
 
 

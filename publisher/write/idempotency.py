@@ -46,8 +46,8 @@ class TooManyKept(RequestError):
     def __init__(self, wait_seconds: int) -> None:
         super().__init__(
             "rate_limited",
-            "Too many publications with an Idempotency-Key in a day. Publish without the key, or "
-            f"send the same request again in {wait_seconds} s.",
+            "Too many publications with an Idempotency-Key within a day. Publish without the "
+            f"key, or send the same request again in {wait_seconds} s.",
         )
         self.wait_seconds = wait_seconds
 
@@ -121,6 +121,6 @@ class IdempotencyKey(NamedTuple):
 def _reused() -> RequestError:
     return RequestError(
         "idempotency_key_reused",
-        "This Idempotency-Key was sent with another request less than a day ago: make a new key "
-        "for each publication, and send the same body to the same repo when you repeat one.",
+        "This Idempotency-Key was used for another request within the last day. Use a new key "
+        "for each publication; to repeat one, send the same body to the same repo.",
     )

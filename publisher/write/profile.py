@@ -42,12 +42,20 @@ def parse_profile(name: str, bio: str, url: str, joined_at: str) -> OwnerFile:
     lines = bio.replace("\r\n", "\n").strip()  # as forms send them
     given = {"name": " ".join(name.split()), "bio": lines, "url": url.strip()}
     leaks = [
-        Detail(field, "has a token of the hub in it, and everybody could read it here; revoke it")
+        Detail(
+            field,
+            "has a token of this hub, which everyone could read here. Remove it, and revoke "
+            "the token",
+        )
         for field, text in given.items()
         if find_token(text)
     ]
     if leaks:
-        raise RequestError("secret_detected", "A profile is public, and has a token in it.", leaks)
+        raise RequestError(
+            "secret_detected",
+            "Your profile is public and contains a token. Remove it, and revoke the token.",
+            leaks,
+        )
     faults = [*_faults(**given)]
     if faults:
         raise validation_failed(*faults)
@@ -65,8 +73,8 @@ def read_profile(root: str, owner: str) -> OwnerFile | None:
         told = "; ".join(map(str, error.faults))
         raise RequestError(
             "unavailable",
-            f"The file of your profile has a fault, and is left as it is: {told}. Whoever runs "
-            "this hub has to mend it, or to remove it; then write your profile here.",
+            f"The file of your profile has an error and was not changed: {told}. Ask the "
+            "operator of this hub to fix or remove it, then save your profile again.",
         ) from error
 
 
@@ -80,7 +88,7 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
     _decode(data)  # what could not be read again must not get there
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_TEMPORARY}"
-    with disk.telling("store the profile again"), contextlib.ExitStack() as held:
+    with disk.telling("save the profile again"), contextlib.ExitStack() as held:
         descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
         held.callback(os.close, descriptor)
         disk.unlink(temporary)  # a crash's rest
@@ -95,14 +103,17 @@ def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
     for field, text in (("name", name), ("bio", bio)):
         hidden = sorted({f"U+{ord(char):04X}" for char in text if _is_hostile(char)})
         if hidden:
-            told = f"has characters that are no text, or turn its direction: {', '.join(hidden)}"
+            told = (
+                "has invisible characters or ones that turn the text direction: "
+                f"{', '.join(hidden)}"
+            )
             yield Detail(field, told)
     if not (name and len(name) <= chars_max("name")):
-        yield Detail("name", f"is a line of 1 to {chars_max('name')} characters")
+        yield Detail("name", f"must be one line of 1 to {chars_max('name')} characters")
     if len(bio) > chars_max("bio"):
-        yield Detail("bio", f"has {len(bio):,} characters; {chars_max('bio'):,} is the most")
+        yield Detail("bio", f"has {len(bio):,} characters, but {chars_max('bio'):,} is the limit")
     if url and not (len(url) <= chars_max("url") and _is_web_address(url)):
-        told = f"begins with https:// or http://, and has at most {chars_max('url')} characters"
+        told = f"must start with https:// or http:// and have at most {chars_max('url')} characters"
         yield Detail("url", told)
 
 

@@ -202,11 +202,11 @@ def _plan(
 def _check_base(draft: Draft, latest: Version | None) -> None:
     if draft.base_version is UNSET or draft.base_version == str(latest):
         return
-    there_is = f"the latest version is {latest}" if latest else "the repo has no version yet"
+    there_is = f"the latest version is {latest}" if latest else "the prompt has no version yet"
     raise RequestError(
         "base_version_mismatch",
-        f"base_version is {draft.base_version}, but {there_is}. "
-        "Look at it, bring your change into it, and publish again.",
+        f"base_version is {draft.base_version}, but {there_is}. Merge your change into it, "
+        "then publish again.",
         [Detail("base_version", str(latest))] if latest else None,
     )
 
@@ -227,7 +227,8 @@ def _next_version(versions: list[Version], bump: str) -> Version:
     if len(versions) >= names.VERSIONS_PER_REPO_MAX:
         raise RequestError(
             "version_conflict",
-            f"The repo has {len(versions):,} versions, which is the most; publish to another.",
+            f"The prompt has {len(versions):,} versions, which is the limit. Publish under "
+            "another name.",
         )
     return versions[-1].bump(bump)
 
@@ -239,7 +240,10 @@ def _new_profile(published: Published) -> bytes:
 def _render_record(record: VersionFile) -> bytes:
     raw = _render(record)
     if len(raw) > content.RECORD_BYTES_MAX:
-        told = f"the record gets {len(raw):,} bytes; {content.RECORD_BYTES_MAX:,} is the most"
+        told = (
+            f"the record would have {len(raw):,} bytes, but {content.RECORD_BYTES_MAX:,} is "
+            "the limit"
+        )
         raise validation_failed(Detail("parameters", told))
     return raw
 

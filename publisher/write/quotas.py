@@ -80,11 +80,15 @@ class QuotaKeeper:
         if details:
             told = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
             is_new_repo_refused = details[0].field == "quota_repos"
-            advice = "Publish to a repo that exists" if is_new_repo_refused else "Publish less"
+            advice = (
+                "Publish a new version of a prompt that exists"
+                if is_new_repo_refused
+                else "Publish less"
+            )
             raise RequestError(
                 "validation_failed",
-                f"This version does not fit in the quota of {owner}: {told}. {advice}, or ask "
-                "whoever runs this hub for a larger quota.",
+                f"This version exceeds the quota of {owner}: {told}. {advice}, or ask the "
+                "operator of this hub for a larger quota.",
                 details,
             )
 

@@ -47,8 +47,8 @@ def resolve(
         raise validation_failed(
             Detail(
                 "content",
-                f"The front matter is too large: {document.over_limit}. Shorten it, or start the "
-                "content with an empty line to publish the front matter as text",
+                f"The front matter is too large: {document.over_limit}. Shorten it, or start "
+                "the content with an empty line to publish it as text",
             )
         )
     declared, warnings = _read_front(document) if front_matter else ({}, [])
@@ -99,11 +99,15 @@ def _complete(variables: list[Variable], found: list[str]) -> tuple[list[Variabl
     unused = [variable.name for variable in variables if variable.name not in found]
     if len(found) > VARIABLES_MAX:
         raise validation_failed(
-            Detail("content", f"uses {len(found)} variables; {VARIABLES_MAX} is the most")
+            Detail("content", f"uses {len(found)} variables, but {VARIABLES_MAX} is the limit")
         )
     if len(variables) + len(added) > VARIABLES_MAX:
         variables = [variable for variable in variables if variable.name in found]
-        return variables + added, [f"Variables left out, not in the text: {', '.join(unused)}."]
+        return variables + added, [
+            f"Ignored declared variables that are not in the text: {', '.join(unused)}."
+        ]
     if unused:
-        return variables + added, [f"Variables declared, not in the text: {', '.join(unused)}."]
+        return variables + added, [
+            f"Declared variables that are not in the text: {', '.join(unused)}."
+        ]
     return variables + added, []

@@ -43,8 +43,8 @@ class Identities:
             if whose is not None:
                 raise RequestError(
                     "validation_failed",
-                    f"This identity at {issuer} signs in to another account already. Sign in with "
-                    "it and remove it there, or use another identity.",
+                    f"This identity at {issuer} already signs in to another account. Sign in "
+                    "with it and remove it there, or use another identity.",
                 )
             self._database.execute(
                 "INSERT INTO identity (issuer, subject, owner, added_at) VALUES (?, ?, ?, ?)",
@@ -76,8 +76,7 @@ class Identities:
             if removed and not self._passwords.has(owner):
                 raise RequestError(
                     "validation_failed",
-                    "This is the only way that you can sign in. Set a password first, then "
-                    "remove it.",
+                    "This is your only way to sign in. Set a password first, then remove it.",
                 )
             for (subject,) in removed:
                 self._events.note(

@@ -71,8 +71,8 @@ class Invitations:
                 self._accounts.add_owner(handle, now)
             if self._accounts.locked_at(handle) is not None:
                 raise OperatorError(
-                    f"{handle} is locked, and no invitation lets somebody in who is: "
-                    f"`hubctl owner unlock {handle}` first."
+                    f"{handle} is locked, so an invitation would not work. Run `hubctl owner "
+                    f"unlock {handle}` first."
                 )
             self._database.execute(
                 "INSERT INTO invitation VALUES (?1, ?2, ?3) "
@@ -139,6 +139,7 @@ class Invitations:
 def _refusal() -> RequestError:
     return RequestError(
         "invalid_token",
-        "This invitation is not good: it was used, replaced or older than a day, or not all of "
-        "it was copied. Copy the whole link again, or ask whoever runs this hub for a new one.",
+        "This invitation is not valid: it was used, replaced, expired after a day, or copied "
+        "incompletely. Copy the whole link again, or ask the operator of this hub for a new "
+        "one.",
     )

@@ -51,11 +51,11 @@ def check_password(password: str, *about: str) -> None:
     normal = _normal(password)
     if len(normal) < PASSWORD_CHARS_MIN:
         raise _refusal(
-            f"A password has at least {PASSWORD_CHARS_MIN} characters. Take a few words that do "
-            "not belong together, or let a password manager make one."
+            f"A password has at least {PASSWORD_CHARS_MIN} characters. Use a few unrelated "
+            "words, or a password manager."
         )
     if len(normal) > PASSWORD_CHARS_MAX:
-        raise _refusal(f"A password has at most {PASSWORD_CHARS_MAX} characters: shorten it.")
+        raise _refusal(f"A password has at most {PASSWORD_CHARS_MAX} characters. Shorten it.")
     # Its lists of words take long to load, and only who sets a password needs them.
     from zxcvbn import zxcvbn
 
@@ -63,9 +63,8 @@ def check_password(password: str, *about: str) -> None:
         guesses = zxcvbn(normal[:JUDGED_CHARS_MAX], user_inputs=list(about))["guesses"]
     if guesses < GUESSES_MIN:
         raise _refusal(
-            "This is close to a password that is known from breaches, to your handle, or to a "
-            "simple pattern, so it would be guessed soon. Take a few words that do not belong "
-            "together, or let a password manager make one."
+            "This password is easy to guess: it is close to one from a breach, to your handle, "
+            "or to a simple pattern. Use a few unrelated words, or a password manager."
         )
 
 
@@ -170,8 +169,8 @@ def _place() -> Iterator[None]:
     if not _places.acquire(blocking=False):
         raise RequestError(
             "unavailable",
-            "This hub checks a few passwords at a time, and too many requests are waiting. Yours "
-            f"was not checked. Wait {RETRY_SECONDS} seconds, go back, and send the form again.",
+            "Too many sign-ins are waiting, so your password was not checked. Wait "
+            f"{RETRY_SECONDS} seconds, go back, and send the form again.",
         )
     try:
         yield

@@ -60,8 +60,8 @@ def _folders_like(content_root: str, handle: str) -> list[str]:
         # Which handles are taken is not known for sure.
         raise RequestError(
             "unavailable",
-            "Nobody can sign up until whoever runs this hub has mended its content "
-            "(`hubctl check` says what is wrong). Try again later.",
+            "Sign-up is closed because the content of this hub has faults. The operator can "
+            "run `hubctl check` to see them. Try again later.",
         ) from error
 
 

@@ -157,8 +157,8 @@ class Frame:
         if is_account_url(request.path) and not self._access.serves(host):
             raise RequestError(
                 "insufficient_scope",
-                "The account settings are not served under this host name. Open "
-                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow another "
+                "Your account is not available under this host name. Open "
+                f"{self.settings.base_url}{ACCOUNT_URL} instead. The operator can allow this "
                 "name with --mcp-origin.",
             )
 
@@ -169,9 +169,9 @@ class Frame:
         if not is_private_way(base_url) or not (base_url.startswith("https:") or is_here):
             raise RequestError(
                 "insufficient_scope",
-                "The account settings are closed, because passwords would travel in clear text: "
-                f"this hub's address is {base_url}. Whoever runs it has to serve it "
-                "over https, and to give that address with --base-url.",
+                f"Accounts are closed: at {base_url}, passwords would travel in clear text. "
+                "The operator must serve this hub over https and pass that address with "
+                "--base-url.",
             )
 
     # Answers

@@ -6,25 +6,25 @@ from publisher.accounts.events import Event, Kind
 
 # {note} is what the event is about, as its module has noted it.
 _TEXTS: dict[Kind, str] = {
-    "signed_up": "The account was made.",
-    "invited": "An invitation was made, which lets its holder set a password.",
-    "signed_in": "Signed in, with {browser}.",
-    "sign_in_failed": "A wrong password was given.",
+    "signed_up": "Account created.",
+    "invited": "Invitation created. Its link can set a password.",
+    "signed_in": "Signed in with {browser}.",
+    "sign_in_failed": "Wrong password entered.",
     "signed_out_everywhere": "Signed out everywhere.",
-    "password_set": "A password was set.",
-    "password_changed": "The password was changed.",
-    "identity_added": "An account at {note} can sign in now.",
-    "identity_removed": "The account at {note} cannot sign in any more.",
-    "token_made": "Token made: {note}.",
-    "token_new_address": "Token used from an address for the first time: {note}.",
+    "password_set": "Password set.",
+    "password_changed": "Password changed.",
+    "identity_added": "Sign-in with {note} added.",
+    "identity_removed": "Sign-in with {note} removed.",
+    "token_made": "Token created: {note}.",
+    "token_new_address": "Token used from a new address: {note}.",
     "token_revoked": "Token revoked: {note}.",
     "publisher_added": "Trusted publisher added: {note}.",
     "publisher_removed": "Trusted publisher removed: {note}.",
-    "publisher_used": "A trusted publisher's job got a token: {note}.",
-    "trusted_only_on": "Only trusted publishers can publish to {note} now.",
-    "trusted_only_off": "Tokens can publish to {note} too, again.",
-    "locked": "The account was locked.",
-    "unlocked": "The account was unlocked.",
+    "publisher_used": "A job of a trusted publisher got a token: {note}.",
+    "trusted_only_on": "{note} now accepts only trusted publishers.",
+    "trusted_only_off": "{note} accepts tokens again.",
+    "locked": "Account locked.",
+    "unlocked": "Account unlocked.",
 }
 
 # The first that fits: a browser names itself after those that it wants to be taken for.
@@ -60,7 +60,7 @@ def browser_name(agent: str) -> str:
         return f"{browser} on {system}" if system else browser
     program = " ".join(agent.split()).partition(" ")[0]
     if not program:
-        return "a browser that does not say its name"
+        return "an unknown browser"
     if len(program) > _AGENT_CHARS_SHOWN:
         return f"{program[:_AGENT_CHARS_SHOWN]}…"
     return program

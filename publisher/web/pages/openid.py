@@ -129,8 +129,8 @@ class _OpenID:
         if way is None or way.to not in self._finishes:
             raise RequestError(
                 "invalid_parameter",
-                f"This answers no sign-in with {self._name} that is under way in this browser: "
-                "each is good once, and a new one ends the one before. Begin again.",
+                f"This does not belong to a sign-in with {self._name} in this browser. Each "
+                "sign-in works once, and a new one ends the one before. Start again.",
             )
         self._limit(frame, self._answers)
         identity = self._client.finish(way.begun, request.args)
@@ -146,9 +146,9 @@ class _OpenID:
     def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
         owner = frame.signed_in()
         if owner is None:
-            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in, and begin again.")
+            return frame.redirect(LOGIN, "You were signed out. Sign in and start again.")
         frame.identities.add(owner, *identity, address=_address())
-        return frame.redirect(_SECURITY, f"From now on you can sign in with {self._name}, too.")
+        return frame.redirect(_SECURITY, f"You can now sign in with {self._name}, too.")
 
     def _finish_invitation(self, frame: Frame, identity: Identity, code: str) -> Response:
         owner = frame.invitations.accept_identity(code, *identity, address=_address())

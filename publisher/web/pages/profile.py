@@ -18,7 +18,7 @@ from publisher.write.profile import chars_max, parse_profile, read_profile, writ
 
 class ProfileForm(FlaskForm):
     name = StringField(
-        "Name", [DataRequired("Give a name; your handle will do."), Length(max=chars_max("name"))]
+        "Name", [DataRequired("Enter a name. Your handle will do."), Length(max=chars_max("name"))]
     )
     bio = TextAreaField(
         "About you",
@@ -28,7 +28,7 @@ class ProfileForm(FlaskForm):
         description=f"Up to {chars_max('bio'):,} characters of plain text.",
     )
     url = URLField(
-        "Link", [Length(max=chars_max("url"))], description="Begins with https:// or http://."
+        "Link", [Length(max=chars_max("url"))], description="Starts with https:// or http://."
     )
 
 
@@ -63,5 +63,5 @@ def _publish(rebuilder: Rebuilder, owner: str) -> str:
     try:
         rebuilder.make_visible(owner, None)
     except RequestError as error:
-        return f"Your profile is stored. {error} It will be, as soon as that can be done."
-    return "Your profile is stored, and everybody can see it."
+        return f"Your profile is saved. {error} It will appear as soon as possible."
+    return "Your profile is saved and public."

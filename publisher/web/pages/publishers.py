@@ -26,33 +26,33 @@ class PublisherForm(FlaskForm):
     issuer = SelectField("Provider")
     repo = StringField(
         "Repo",
-        description="Which it may publish; it need not be there yet. Empty: all of yours.",
+        description="Name of the prompt it may publish; it may be new. Empty: all your prompts.",
     )
     project = StringField(
         "Project",
-        [DataRequired("Name the project.")],
-        description="As in its address: OWNER/REPOSITORY at GitHub, GROUP/PROJECT at GitLab.",
+        [DataRequired("Enter the project.")],
+        description="As in its address: OWNER/REPOSITORY on GitHub, GROUP/PROJECT on GitLab.",
     )
     workflow = StringField(
         "Workflow file",
-        description="At GitHub its name in .github/workflows, as publish.yml. At GitLab its path; "
+        description="On GitHub its name in .github/workflows, such as publish.yml. On GitLab its path; "
         f"empty: {GITLAB_WORKFLOW}.",
     )
     branch = StringField(
         "Branch",
         default="main",
-        description="Only jobs on this branch. Empty: any branch or tag – then whoever may push "
-        "any branch can publish.",
+        description="Only jobs on this branch. Empty: any branch or tag, so anyone who can push a "
+        "branch can publish.",
     )
     environment = StringField(
         "Environment",
-        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: a job of any environment, "
-        "or of none.",
+        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: jobs of any environment, or of "
+        "none.",
     )
     project_id = StringField(
-        "Number of the project",
-        description="Keeps a project out that gets the same name later. Empty: the first job that "
-        "publishes fixes it.",
+        "Project number",
+        description="Blocks a project that takes over the name later. Empty: set by the first job that "
+        "publishes.",
     )
 
 
@@ -60,8 +60,8 @@ class OnlyForm(FlaskForm):
     """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
 
     repo = StringField(
-        "Another repo, which need not be there yet",
-        [DataRequired("Name the repo.")],
+        "Prompt name (may be new)",
+        [DataRequired("Enter the prompt name.")],
         id="only-repo",
     )
     who = RadioField(validators=[InputRequired("Choose who may publish.")], choices=[ONLY, TOO])
@@ -88,14 +88,17 @@ def publishers(frame: Frame, owner: str) -> Response:
         except RequestError as error:
             show_errors(form, error, form.project)
         else:
-            told = f"{added.project} is trusted. Its workflow is below, ready to paste."
+            told = (
+                f"{added.project} is a trusted publisher now. Its workflow is below, ready to "
+                "paste."
+            )
             return frame.redirect(f"/publishers?added={added.id}#{added.id}", told)
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
 
 def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
     removed = frame.trusted.remove(owner, publisher_id, address=request.remote_addr or "")
-    told = f"{removed.project} is trusted no more for {removed.scope()}."
+    told = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
     return frame.redirect("/publishers", told)
 
 
@@ -108,10 +111,8 @@ def only(frame: Frame, owner: str) -> Response:
         except RequestError as error:
             show_errors(form, error, form.repo)
         else:
-            told = "trusted publishers only" if is_on else "tokens as well"
-            return frame.redirect(
-                "/publishers#only", f"{owner}/{repo} takes publications from {told}."
-            )
+            told = "only trusted publishers" if is_on else "tokens and trusted publishers"
+            return frame.redirect("/publishers#only", f"{owner}/{repo} accepts {told}.")
     form.repo.errors = [*form.repo.errors, *form.who.errors]
     return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 

@@ -20,7 +20,7 @@ _event_id = re.compile(r"[0-9]{1,18}")
 
 
 class ChangePasswordForm(NewPasswordForm):
-    current = PasswordField("Current password", [InputRequired("Give your current password.")])
+    current = PasswordField("Current password", [InputRequired("Enter your current password.")])
 
 
 def add_to(frame: Frame) -> None:
@@ -36,7 +36,7 @@ def security(frame: Frame, owner: str) -> Response:
     given = request.args.get("before")
     if given is not None and not _event_id.fullmatch(given):
         raise RequestError(
-            "invalid_parameter", "There is no such part of the log. Open the page again."
+            "invalid_parameter", "This part of the log does not exist. Open the page again."
         )
     before = None if given is None else int(given)
     return _show(frame, owner, _new_form(frame, owner, formdata=None), 200, before)
@@ -52,7 +52,7 @@ def password(frame: Frame, owner: str) -> Response:
         verified = verify(frame, owner, form.current.data, "Too many wrong passwords")
         if not verified:
             frame.events.note(owner, "sign_in_failed", address=address)
-            form.current.errors = ["This is not your password."]
+            form.current.errors = ["Wrong password. Enter your current password."]
             return _show(frame, owner, form, 422)
         frame.attempts.succeeded(owner, address)
     try:
@@ -66,14 +66,14 @@ def password(frame: Frame, owner: str) -> Response:
         is_in = frame.sessions.find(visitor.sent_secret) is not None
         if not is_in or not frame.passwords.is_still(owner, verified):
             frame.end_session()
-            return frame.redirect(LOGIN, "You were signed out meanwhile. Sign in again.")
+            return frame.redirect(LOGIN, "You were signed out. Sign in again.")
         frame.passwords.put_hash(owner, password_hash)
         frame.invitations.end(owner)
         kind = "password_changed" if had_one else "password_set"
         frame.events.note(owner, kind, address=address)
         frame.sessions.end_all(owner)
         frame.begin_session(owner)
-    told = "Your password is changed. Wherever else you were signed in, you are not any more."
+    told = "Your password is changed, and you are signed out everywhere else."
     return frame.redirect("/security", told)
 
 
@@ -89,9 +89,9 @@ def remove_identity(frame: Frame, owner: str) -> Response:
     issuer = request.form.get("issuer", "")
     if not frame.identities.remove(owner, issuer, address=request.remote_addr or ""):
         raise RequestError(
-            "not_found", "You do not sign in that way. Open the page Security again."
+            "not_found", "You do not sign in this way. Open the Security page again."
         )
-    return frame.redirect("/security", f"Removed: nobody signs in here with {issuer} as you.")
+    return frame.redirect("/security", f"Removed: {issuer} no longer signs in to your account.")
 
 
 def _new_form(frame: Frame, owner: str, **options: None) -> NewPasswordForm:

@@ -14,32 +14,33 @@ from publisher.accounts.people.signup import sign_up
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame, after_login
 
-WRONG = "The handle or the password is wrong."
+WRONG = (
+    "Wrong handle or password. Try again, or ask the operator for an invitation to set a new "
+    "password."
+)
 TOO_MANY_SIGNUPS = "Too many sign-ups from your address"
 
 
 class LoginForm(FlaskForm):
-    handle = StringField("Handle", [InputRequired("Give your handle.")])
-    password = PasswordField("Password", [InputRequired("Give your password.")])
+    handle = StringField("Handle", [InputRequired("Enter your handle.")])
+    password = PasswordField("Password", [InputRequired("Enter your password.")])
 
 
 class NewPasswordForm(FlaskForm):
     password = PasswordField(
         "Password",
         [InputRequired("Choose a password."), Length(max=PASSWORD_CHARS_MAX)],
-        description=f"{PASSWORD_CHARS_MIN} characters or more. A few unusual words do well; "
-        "a password manager does better.",
+        description=f"At least {PASSWORD_CHARS_MIN} characters. Use a few unusual words, or a password "
+        "manager.",
     )
-    again = PasswordField(
-        "The same password again", [EqualTo("password", "These are not the same.")]
-    )
+    again = PasswordField("Repeat the password", [EqualTo("password", "The passwords differ.")])
 
 
 class InvitationForm(NewPasswordForm):
     code = StringField(
-        "Code of the invitation",
-        [InputRequired("Put in the code.")],
-        description="What follows # in the link that you were given; or the whole link.",
+        "Invitation code",
+        [InputRequired("Enter the code.")],
+        description="The part of your link after #, or the whole link.",
     )
 
 
@@ -47,8 +48,8 @@ class SignUpForm(NewPasswordForm):
     handle = StringField(
         "Handle",
         [InputRequired("Choose a handle.")],
-        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens between "
-        "them. It stands before the names of your prompts, and cannot be changed.",
+        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens. It is part of "
+        "the address of your prompts and cannot be changed.",
     )
 
 
@@ -80,7 +81,7 @@ def login(frame: Frame) -> Response:
         return frame.render("login.html", form=form, onwards=onwards)
     # Handles have no capitals; phones begin with one.
     handle, address = form.handle.data.strip().lower(), request.remote_addr or ""
-    verified = verify(frame, handle, form.password.data, "Too many sign-ins that failed")
+    verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
     if verified and _begin_if_still(frame, handle, verified):
         frame.attempts.succeeded(handle, address)
         return frame.redirect(onwards)
@@ -171,13 +172,13 @@ def welcome_back(
     left = (
         ("tokens", active),
         ("trusted publishers", frame.trusted.of(owner)),
-        ("accounts elsewhere that sign in here", [one for one in identities if one[:2] != new]),
+        ("accounts at sign-in providers", [one for one in identities if one[:2] != new]),
     )
     counts = ", ".join(f"{name} ({len(found)})" for name, found in left if found)
     if not counts:
         return frame.redirect(START, told)
     return frame.redirect(
         "/security#recovery",
-        f"{told} These are as good as before: {counts}. Look through them, and revoke or remove "
-        "what you do not know.",
+        f"{told} These still work: {counts}. Check them, and revoke or remove what you do not "
+        "recognize.",
     )

@@ -34,16 +34,17 @@ ALL, SOME = "all", "some"
 class TokenForm(FlaskForm):
     name = StringField(
         "Name",
-        [DataRequired("Give the token a name."), Length(max=TOKEN_NAME_CHARS_MAX)],
+        [DataRequired("Enter a name for the token."), Length(max=TOKEN_NAME_CHARS_MAX)],
         filters=[lambda text: text and text.strip()],
-        description="What will use it, as laptop or ci: so you know later which one to revoke.",
+        description="What will use it, such as laptop or ci. It helps you to revoke the right one "
+        "later.",
     )
     scope = RadioField(
         "Where it may publish",
         # Left out, it would be the default, which is more than somebody may have meant.
         [InputRequired("Choose one.")],
         choices=[
-            SelectChoice(ALL, "All my repos, also those to come"),
+            SelectChoice(ALL, "All my prompts, including future ones"),
             SelectChoice(SOME, "Only these:"),
         ],
         default=ALL,
@@ -55,8 +56,8 @@ class TokenForm(FlaskForm):
         option_widget=widgets.CheckboxInput(),
     )
     more = StringField(
-        "Names of repos",
-        description="With spaces or commas between them. A repo need not be there yet.",
+        "Prompt names",
+        description="Separate names with spaces or commas. A prompt may be new.",
     )
     expires = SelectField(
         "Expires",
@@ -67,10 +68,11 @@ class TokenForm(FlaskForm):
 
     def validate_name(self, field: StringField) -> None:
         if not field.data.isprintable():
-            raise ValidationError("Use characters that can be seen.")
+            raise ValidationError("Use printable characters only.")
         if find_token(field.data):
             raise ValidationError(
-                "This is a token, not a name for one. Whoever has seen it could publish: revoke it."
+                "This is a token, not a name for one. Revoke it: anyone who has seen it could "
+                "publish."
             )
 
 
@@ -103,9 +105,9 @@ def tokens(frame: Frame, owner: str) -> Response:
 def revoke(frame: Frame, owner: str, token_id: str) -> Response:
     # By its id alone: a name may be that of several, one after the other.
     if not any(token.id == token_id for token in frame.accounts.tokens(owner)):
-        raise RequestError("not_found", "You have no such token. Look at the list again.")
+        raise RequestError("not_found", "You have no such token. Reload the list.")
     token, is_new = frame.accounts.revoke(owner, token_id, address=request.remote_addr or "")
-    told = "is revoked: it is good for nothing any more." if is_new else "was revoked before."
+    told = "is revoked and cannot be used any more." if is_new else "was already revoked."
     return frame.redirect("/tokens", f"The token {token.name} {told}")
 
 
@@ -119,12 +121,12 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         active = [token for token in tokens if token.state() == "active"]
         if any(token.name == name for token in active):
             told = (
-                "you have a token of this name, whose text cannot be shown again. Choose another "
-                "name, or revoke that one first"
+                "you already have a token of this name, whose text cannot be shown again. "
+                "Choose another name, or revoke that one first"
             )
             raise validation_failed(Detail("name", told))
         if len(active) >= ACTIVE_MAX:
-            told = f"you have {ACTIVE_MAX} tokens, which is the most. Revoke one that is not used"
+            told = f"you have {ACTIVE_MAX} tokens, which is the limit. Revoke one first"
             raise validation_failed(Detail("name", told))
         # One that is over keeps its name as long as it is not revoked.
         for token in tokens:
@@ -140,19 +142,19 @@ def _chosen(owner: str, form: TokenForm) -> list[str]:
         *dict.fromkeys([*form.repos.data, *(name.removeprefix(f"{owner}/") for name in typed)])
     ]
     if form.scope.data == ALL and repos:
-        told = "you have named repos, but chosen all. Choose “Only these”, or name none"
+        told = "you named prompts but chose all. Choose “Only these”, or remove the names"
         raise validation_failed(Detail("scope", told))
     if form.scope.data == SOME and not repos:
-        raise validation_failed(Detail("more", "name at least one repo"))
+        raise validation_failed(Detail("more", "name at least one prompt"))
     if len(repos) > OFFERED_MAX:
-        told = f"a token is for all repos, or for {OFFERED_MAX} at most; these are {len(repos):,}"
+        told = f"a token is for all prompts, or for {OFFERED_MAX} at most, not {len(repos):,}"
         raise validation_failed(Detail("more", told))
     for repo in repos:
         try:
             names.check_repo(repo)
         except RequestError as error:
             shown = repo[: names.REPO_CHARS_MAX]
-            told = f"{shown!r} cannot be a repo of yours. {error}".removesuffix(".")
+            told = f"{shown!r} cannot be the name of a prompt. {error}".removesuffix(".")
             raise validation_failed(Detail("more", told)) from None
     return repos
 
