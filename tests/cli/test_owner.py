@@ -130,7 +130,7 @@ def test_an_owner_who_has_a_password():
     with Database("var") as database:
         assert Passwords(database).verify("ann", GOOD)
     assert accept(code_of(second.stdout)) == "ann"
-    with pytest.raises(RequestError, match="This invitation is not good"):
+    with pytest.raises(RequestError, match="This invitation is not valid"):
         accept(code_of(first.stdout))
 
 

@@ -75,7 +75,7 @@ def test_publish_from_standard_input(folder: Path):
         (["ann/story", "-", "--title", ""], 1, "title"),
         (["ann/story", "-", "--base-version", "1.0.0"], 1, "no version yet"),
         (["ann/story", "-", "--bump", "huge"], 2, "--bump"),
-        (["ann/story", "-", "--content", "nowhere"], 1, "Make the content folder"),
+        (["ann/story", "-", "--content", "nowhere"], 1, "Create the content folder"),
     ],
 )
 def test_publish_refuses(folder: Path, args: list[str], status: int, told: str):
@@ -150,7 +150,7 @@ def test_import_names_a_bounded_number_of_owners(folder: Path):
     ("args", "status", "told"),
     [
         (["nowhere.csv"], 2, "nowhere.csv"),
-        (["some.csv", "--tag", "Not OK"], 2, "a tag is"),
+        (["some.csv", "--tag", "Not OK"], 2, "a tag has only"),
         (["some.csv", "--owner", "api"], 1, "another owner"),
         (["some.csv", "--allow-owner", "No One"], 1, "owner"),
         (["some.csv", "--title-column", "name"], 1, "The columns are: title, prompt."),

@@ -35,8 +35,8 @@ class PublisherForm(FlaskForm):
     )
     workflow = StringField(
         "Workflow file",
-        description="On GitHub its name in .github/workflows, such as publish.yml. On GitLab its path; "
-        f"empty: {GITLAB_WORKFLOW}.",
+        description="On GitHub its name in .github/workflows, such as publish.yml. On GitLab its "
+        f"path; empty: {GITLAB_WORKFLOW}.",
     )
     branch = StringField(
         "Branch",
@@ -46,13 +46,13 @@ class PublisherForm(FlaskForm):
     )
     environment = StringField(
         "Environment",
-        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: jobs of any environment, or of "
-        "none.",
+        description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: jobs of any environment, or "
+        "of none.",
     )
     project_id = StringField(
         "Project number",
-        description="Blocks a project that takes over the name later. Empty: set by the first job that "
-        "publishes.",
+        description="Blocks a project that takes over the name later. Empty: set by the first job "
+        "that publishes.",
     )
 
 

@@ -30,8 +30,8 @@ class NewPasswordForm(FlaskForm):
     password = PasswordField(
         "Password",
         [InputRequired("Choose a password."), Length(max=PASSWORD_CHARS_MAX)],
-        description=f"At least {PASSWORD_CHARS_MIN} characters. Use a few unusual words, or a password "
-        "manager.",
+        description=f"At least {PASSWORD_CHARS_MIN} characters. Use a few unusual words, or a "
+        "password manager.",
     )
     again = PasswordField("Repeat the password", [EqualTo("password", "The passwords differ.")])
 
@@ -48,8 +48,8 @@ class SignUpForm(NewPasswordForm):
     handle = StringField(
         "Handle",
         [InputRequired("Choose a handle.")],
-        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens. It is part of "
-        "the address of your prompts and cannot be changed.",
+        description=f"Up to {OWNER_CHARS_MAX} characters: a-z, 0-9 and single hyphens. It is part "
+        "of the address of your prompts and cannot be changed.",
     )
 
 

@@ -420,7 +420,7 @@ def test_tokens_of_who_is_locked_out(database: Database, accounts: Accounts):
     for one in (text, job):
         error = refusal(accounts, one)
         assert (error.code, error.status) == ("invalid_token", 401)
-        assert str(error) == "The account is locked; ask whoever runs this hub."
+        assert str(error) == "The account is locked. Ask the operator of this hub to unlock it."
     with pytest.raises(RequestError, match="The account is locked") as caught:
         accounts.create_trusted_token("ann", [], "0123abcd", NOW)
     assert (caught.value.code, caught.value.status) == ("insufficient_scope", 403)
@@ -534,7 +534,7 @@ def test_a_transaction_that_fails(database: Database, accounts: Accounts, error:
 def test_a_full_disk(database: Database, accounts: Accounts):
     ((pages,),) = database.execute("PRAGMA page_count")
     database.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(RequestError, match="Free some space") as caught:
+    with pytest.raises(RequestError, match="Free disk space") as caught:
         for number in range(1000):
             accounts.create_token("ann", f"t{number}", now=NOW)
     assert (caught.value.code, caught.value.status) == ("storage_unavailable", 503)
@@ -548,7 +548,7 @@ def test_a_full_disk(database: Database, accounts: Accounts):
 def test_a_disk_that_cannot_be_written(database: Database, accounts: Accounts, use: str):
     text, token = accounts.create_token("ann", "ci", now=NOW)
     database.execute("PRAGMA query_only = ON")
-    with pytest.raises(RequestError, match="Let this service write") as caught:
+    with pytest.raises(RequestError, match="Give this service write access") as caught:
         if use == "execute":
             accounts.note_use(token, NOW)
         else:
@@ -569,7 +569,7 @@ def test_a_file_that_is_taken_away(database: Database, accounts: Accounts, is_re
             Database(str(folder)).close()
     # Otherwise a token that is revoked in the new file would still be good here.
     error = refusal(accounts, text)
-    assert error.code == "storage_unavailable" and "Put it back" in str(error)
+    assert error.code == "storage_unavailable" and "Restore it" in str(error)
     with Database(str(folder.with_name("away"))) as kept:
         assert Accounts(kept).authenticate(text, NOW).name == "ci"
 

@@ -28,7 +28,7 @@ def test_handles_that_look_alike(one: str, other: str):
         error = refusal(handle, "carl", taken)
         assert error.code == "validation_failed"
         assert error.details == [Detail("handle", str(error))]
-        assert f"looks like {taken}, which is taken" in str(error)
+        assert f"looks too much like {taken}, which is taken" in str(error)
 
 
 def test_handles_that_do_not_look_alike():
@@ -43,7 +43,7 @@ def test_handles_that_do_not_look_alike():
 def test_taken():
     error = refusal("ann", "bob", "a-nn", "ann")
     assert (error.code, str(error)) == (
-        "validation_failed", "ann is taken; choose another handle."
+        "validation_failed", "ann is taken. Choose another handle."
     )  # fmt: skip
     assert check_free_handle("ann", []) == "ann"
 

@@ -143,8 +143,8 @@ def test_columns_by_option(root: str):
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        (Columns(), "no column 'title' or 'name' or 'act'. The columns are: one, prompt."),
-        (Columns(title="one", prompt="two"), "no column 'two'"),
+        (Columns(), "No column 'title' or 'name' or 'act'. The columns are: one, prompt."),
+        (Columns(title="one", prompt="two"), "No column 'two'"),
         (Columns(title="one", tags=("t",)), "--tags-column"),
         (Columns(title="one", contributor="who"), "--contributor-column"),
     ],
@@ -322,8 +322,8 @@ def test_a_folder(root: str):
     ]  # fmt: skip
     assert told["again/more/chef.md"] == "the same as again/chef.md"
     assert outcome.warnings == [
-        "chef.md: Keys left out, which mean nothing here: 'color'.",
-        "topic.prompt: Keys left out, which mean nothing here: 'output'.",
+        "chef.md: Ignored unknown front-matter keys: 'color'.",
+        "topic.prompt: Ignored unknown front-matter keys: 'output'.",
     ]
     again = bring(root, folder)
     assert not again.created and not again.updated and len(again.unchanged) == 8

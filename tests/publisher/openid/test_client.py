@@ -176,7 +176,7 @@ def test_wrong_claims_let_nobody_in(
     token = fake.say(begun.nonce, **claims)
     error = refusal(client, begun)
     assert error.code == "invalid_token"
-    assert "Fake" in str(error) and "nobody was signed in" in str(error)
+    assert "Fake" in str(error) and "you were not signed in" in str(error)
     assert token not in str(error)
 
 
@@ -256,7 +256,7 @@ def test_a_code_is_good_once(client: Client, fake: FakeProvider) -> None:
 def test_a_wrong_secret_is_for_the_operator_to_mend(client: Client, fake: FakeProvider) -> None:
     _, begun = client.begin()
     fake.reply = 401, {"error": "invalid_client"}
-    with pytest.raises(OperatorError, match=r"refuses this hub with 'invalid_client'") as caught:
+    with pytest.raises(OperatorError, match=r"rejects this hub with 'invalid_client'") as caught:
         finish(client, begun)
     assert CALLBACK in str(caught.value)
     assert CLIENT_SECRET not in str(caught.value)
@@ -468,7 +468,7 @@ def test_settings_of_the_environment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", SETTINGS)
 def test_settings_are_whole_or_not_there(missing: str) -> None:
     given = {name: value for name, value in SETTINGS.items() if name != missing}
-    with pytest.raises(OperatorError, match=r"give also the (issuer|client ID|client secret)"):
+    with pytest.raises(OperatorError, match=r"also needs the (issuer|client ID|client secret)"):
         provider_from(given)
 
 
@@ -482,7 +482,7 @@ def test_settings_are_whole_or_not_there(missing: str) -> None:
     ],
 )  # fmt: skip
 def test_an_issuer_is_asked_in_private(issuer: str) -> None:
-    with pytest.raises(OperatorError, match="cannot be an OpenID issuer"):
+    with pytest.raises(OperatorError, match="is not an OpenID issuer"):
         provider_from(SETTINGS | {"HUB_OPENID_ISSUER": issuer})
 
 

@@ -127,4 +127,4 @@ def test_no_more_is_read_than_a_document_may_have(is_packed: bool) -> None:
         assert len(body) < DOCUMENT_BYTES_MAX
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
     with answering(head % (encoding, len(body)) + body) as url:
-        assert f"more than {DOCUMENT_BYTES_MAX:,} bytes" in reason(url)
+        assert f"larger than {DOCUMENT_BYTES_MAX:,} bytes" in reason(url)

@@ -92,7 +92,7 @@ def test_issuers_that_cannot(text: str):
 
 def test_an_issuer_is_named_once():
     assert parse_issuers(["gitlab=https://gitlab.com"]) == (DEFAULT_ISSUERS[1],)
-    with pytest.raises(OperatorError, match="named twice"):
+    with pytest.raises(OperatorError, match="listed twice"):
         parse_issuers(["github=https://ci.example", "gitlab=https://ci.example/"])
 
 
@@ -223,12 +223,12 @@ def test_an_answer_that_trickles_is_not_waited_for(
 @pytest.mark.parametrize(
     ("path", "body", "told"),
     [
-        (DISCOVERY, {"issuer": "https://evil.example"}, "another issuer's"),
-        (DISCOVERY, {}, "another issuer's"),
+        (DISCOVERY, {"issuer": "https://evil.example"}, "another issuer"),
+        (DISCOVERY, {}, "another issuer"),
         (DISCOVERY, b"<html>", "not JSON"),
         (DISCOVERY, b"\xff", "not JSON"),
         (DISCOVERY, b"[" * 100_000, "not JSON"),
-        (DISCOVERY, b"[]", "no JSON object"),
+        (DISCOVERY, b"[]", "not a JSON object"),
         (DISCOVERY, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
         (KEYS, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
         (KEYS, {}, "no key"),

@@ -108,10 +108,10 @@ def test_causes_are_told():
         try:
             raise OSError(28, MARKER)
         except OSError as error:
-            raise RequestError("storage_unavailable", "Free some space.") from error
+            raise RequestError("storage_unavailable", "Free disk space.") from error
 
     line, (told, cause) = logged(caught(fail))
-    assert (told["type"], told["message"]) == ("RequestError", "Free some space.")
+    assert (told["type"], told["message"]) == ("RequestError", "Free disk space.")
     assert cause["type"] == "OSError" and "message" not in cause and cause["stack"]
     assert MARKER not in line
 

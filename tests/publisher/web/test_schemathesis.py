@@ -33,13 +33,13 @@ STATE = {
     "rate_limited": "how many wrong tokens came before",
 }
 FIELDS = {
-    ("If-Match", "send one of them"): "that two conditions are one",
-    ("variables", "a variable name appears twice"): "that items differ in one of their keys",
-    ("tags", "a tag appears twice"): "that items differ",
+    ("If-Match", "send only one of them"): "that two conditions are one",
+    ("variables", "the same name twice"): "that items differ in one of their keys",
+    ("tags", "the same tag twice"): "that items differ",
     ("content", "is empty"): "that there is more than white space",
     ("content", "has a NUL"): "which characters are none of a text",
     ("title", "one line of printable text"): "what is printable",
-    ("repo", "is OWNER/NAME"): "how long each half may be",
+    ("repo", "must be OWNER/NAME"): "how long each half may be",
 }
 
 

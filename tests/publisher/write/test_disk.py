@@ -11,10 +11,10 @@ from publisher.write import disk
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        (errno.ENOSPC, "No space left on device. Free some space on its disk, or tell"),
+        (errno.ENOSPC, "No space left on device. Free disk space, or tell"),
         (errno.EROFS, "Read-only file system. Make its disk writable, or tell"),
-        (errno.EIO, "Input/output error. Look after its disk, or tell"),
-        (None, "Input/output error. Look after its disk, or tell"),
+        (errno.EIO, "Input/output error. Check the disk, or tell"),
+        (None, "Input/output error. Check the disk, or tell"),
     ],
 )
 def test_a_disk_that_refuses(number: int | None, told: str):

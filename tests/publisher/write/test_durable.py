@@ -243,7 +243,7 @@ def test_the_message_says_what_to_do(tmp_path: Path):
     with pytest.raises(RequestError) as caught:
         put(str(tmp_path / "missing"), "One.")
     assert caught.value.code == "storage_unavailable"
-    assert "Make the content folder" in str(caught.value)
+    assert "Create the content folder" in str(caught.value)
     assert not (tmp_path / "missing").exists()
 
 

@@ -92,7 +92,7 @@ def test_variables_as_mapping():
 def test_declared_and_not_in_the_text_is_kept_and_told():
     metadata, warnings = resolved("{{a}}", variables=[{"name": "b"}, {"name": "a"}])
     assert [variable.name for variable in metadata.variables] == ["b", "a"]
-    assert warnings == ["Variables declared, not in the text: b."]
+    assert warnings == ["Declared variables that are not in the text: b."]
 
 
 def test_inherited_and_not_in_the_text_is_dropped():
@@ -115,7 +115,7 @@ def test_inherited_and_not_in_the_text_is_dropped():
         ("variables: 5", "'variables'"),
         ("variables: [{name: a}, {name: a}]", "'variables'"),
         ("variables: {a b: 1}", "'a b'"),
-        ("variables: [5]", "Variable 5"),
+        ("variables: [5]", "variable 5"),
         ("parameters: [a]", "'parameters'"),
     ],
 )

@@ -131,7 +131,7 @@ def test_content_with_faults_lets_nobody_in(hub: Hub, folder: str):
     refused(hub, "newcomer", "unavailable", "hubctl check")
     (content / "newcomer").unlink()
     content.rename(content.parent / "elsewhere")
-    refused(hub, "newcomer", "unavailable", "mended its content")
+    refused(hub, "newcomer", "unavailable", "content of this hub has faults")
 
 
 def test_one_of_two_who_want_the_same_handle(hub: Hub):

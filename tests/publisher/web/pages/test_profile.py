@@ -45,7 +45,7 @@ def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
         url="https://asa.example/?a=1&b='2'",
     )  # fmt: skip
     assert (page.status, page.path) == (200, PROFILE)
-    assert "Your profile is stored, and everybody can see it." in page.words
+    assert "Your profile is saved and public." in page.words
     told = people.server.get(f"/api/v1/users/{owner.handle}").json()["data"]
     assert told["name"] == "Åsa Öberg" and told["bio"] == "Writes.\n\n<b>Prompts</b> & 本 🔑"
     assert told["url"] == "https://asa.example/?a=1&b='2'"
@@ -57,7 +57,7 @@ def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
     assert f'href="/{owner.handle}"' in page.html and "<b>Prompts" not in page.html
     # What is in the form, sent again, changes nothing.
     before = file_of(people, owner).read_bytes()
-    assert "is stored" in store(owner).words
+    assert "is saved" in store(owner).words
     assert file_of(people, owner).read_bytes() == before
     assert before.endswith(b'",\n  "url": "https://asa.example/?a=1&b=\'2\'"\n}\n')
     assert not list(check(people.settings.content))
@@ -76,22 +76,22 @@ def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"name": ""}, "Give a name"),
-        ({"name": " \t "}, "Give a name"),
+        ({"name": ""}, "Enter a name"),
+        ({"name": " \t "}, "Enter a name"),
         ({"name": "x" * (chars_max("name") + 1)}, "200 characters"),
         ({"name": "Ann\u202ekcaH"}, "U+202E"),
         ({"name": "a\0b"}, "U+0000"),
         ({"bio": "a\x1b[31m\u2066"}, "U+001B, U+2066"),
         ({"bio": "x" * (chars_max("bio") + 1)}, "2000 characters"),
-        ({"bio": f"Use {make_token()} for it."}, "Has a token of the hub in it"),
-        ({"name": make_token()}, "Has a token of the hub in it"),
-        ({"url": f"https://a.example/{make_token()}"}, "Has a token of the hub in it"),
-        ({"url": "example.org"}, "Begins with https://"),
-        ({"url": "javascript:alert(1)"}, "Begins with https://"),
-        ({"url": "HTTPS://a.example"}, "Begins with https://"),
-        ({"url": "https://"}, "Begins with https://"),
-        ({"url": "https://[a"}, "Begins with https://"),
-        ({"url": "https://a b.example"}, "Begins with https://"),
+        ({"bio": f"Use {make_token()} for it."}, "Has a token of this hub"),
+        ({"name": make_token()}, "Has a token of this hub"),
+        ({"url": f"https://a.example/{make_token()}"}, "Has a token of this hub"),
+        ({"url": "example.org"}, "Starts with https://"),
+        ({"url": "javascript:alert(1)"}, "Starts with https://"),
+        ({"url": "HTTPS://a.example"}, "Starts with https://"),
+        ({"url": "https://"}, "Starts with https://"),
+        ({"url": "https://[a"}, "Starts with https://"),
+        ({"url": "https://a b.example"}, "Starts with https://"),
         ({"url": "https://a.example/" + "x" * 500}, "500 characters"),
     ],
 )
@@ -114,7 +114,7 @@ def test_the_longest_there_can_be(people: People, owner: Visitor) -> None:
         "bio": "a\r\n" * 999 + "🔑",
         "url": "https://a.example/" + "x" * 482,
     }
-    assert "is stored" in store(owner, **given).words
+    assert "is saved" in store(owner, **given).words
     profile = read_owner(people.settings.content, owner.handle)
     assert (profile.name, profile.bio) == (given["name"], given["bio"].replace("\r", ""))
     assert store(owner, **given | {"bio": "a\n" * 999 + "🔑🔑🔑"}).status == 422
@@ -129,8 +129,9 @@ def test_a_file_with_a_fault_is_left_as_it_is(people: People, owner: Visitor, te
     path.symlink_to("/etc/passwd") if text == "link" else path.write_text(text, encoding="utf-8")
     try:
         for page in (owner.post(PROFILE, form.fields), owner.get(PROFILE)):
-            assert page.status == 503 and "has a fault, and is left as it is" in page.words
-            assert f"{owner.handle}/{OWNER_FILE}" in page.words and "has to mend it" in page.words
+            assert page.status == 503 and "has an error and was not changed" in page.words
+            assert f"{owner.handle}/{OWNER_FILE}" in page.words
+            assert "to fix or remove it" in page.words
             assert people.settings.content not in page.html and "root:" not in page.html
         assert path.is_symlink() if text == "link" else path.read_text(encoding="utf-8") == text
     finally:
@@ -146,8 +147,8 @@ def test_a_content_folder_that_is_lost(people: People, owner: Visitor) -> None:
         page = owner.submit(PROFILE, bio="Hello.")
     finally:
         content.with_name("elsewhere").rename(content)
-    assert page.status == 503 and "Make the content folder" in page.words
-    assert "is stored" in store(owner, bio="Hello.").words
+    assert page.status == 503 and "Create the content folder" in page.words
+    assert "is saved" in store(owner, bio="Hello.").words
 
 
 def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
@@ -157,12 +158,12 @@ def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
     try:
         page = store(owner, bio="Hello.")
         assert (page.status, page.path) == (200, PROFILE)
-        assert "Your profile is stored. It is not on the site yet" in page.words
+        assert "Your profile is saved. It cannot be seen on the site yet" in page.words
         assert read_owner(people.settings.content, owner.handle).bio == "Hello."
     finally:
         obstacle.unlink()
         obstacle.parent.rmdir()
-    assert "everybody can see it" in store(owner, bio="Hello again.").words
+    assert "saved and public" in store(owner, bio="Hello again.").words
     assert "Hello again." in people.server.get(f"/{owner.handle}").text
 
 
@@ -192,7 +193,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
             except RequestError as error:
                 failed = error
         if failed:
-            assert failed.code == "storage_unavailable" and "Free some space" in str(failed)
+            assert failed.code == "storage_unavailable" and "Free disk space" in str(failed)
             assert root not in str(failed)
             failures += 1
         assert read_profile(root, "ann") in ((old, new) if failed else (new,))

@@ -186,8 +186,8 @@ def test_a_branch_is_offered(people: People, owner: Visitor) -> None:
     (form,) = (form for form in page.forms if form.action == PUBLISHERS)
     assert ("branch", "main") in form.fields
     assert (
-        "Only jobs on this branch. Empty: any branch or tag – then whoever may push any branch "
-        "can publish." in page.words
+        "Only jobs on this branch. Empty: any branch or tag, so anyone who can push a branch can "
+        "publish." in page.words
     )
     # Who sends the form without the field is not taken to mean any.
     for branch, stored in (("main", "main"), (None, "main"), (" refs/heads/Dev/2 ", "Dev/2")):
@@ -266,10 +266,8 @@ def test_one_that_is_removed_is_trusted_no_more(people: People, owner: Visitor) 
     project = new_project()
     add(owner, project=project)
     page = owner.submit("/remove")
-    assert page.path == PUBLISHERS and f"{project} is trusted no more" in page.words
-    assert "You have no trusted publisher yet." in page.words and not publishers_of(
-        people, owner.handle
-    )
+    assert page.path == PUBLISHERS and f"{project} is no longer a trusted publisher" in page.words
+    assert "You have none." in page.words and not publishers_of(people, owner.handle)
 
 
 def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
@@ -286,18 +284,18 @@ def test_nobody_removes_that_of_another(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"project": "octo"}, "Is OWNER/REPO"),
-        ({"project": None}, "Name the project"),
-        ({"project": "  "}, "Name the project"),
-        ({"project": "<b>/x"}, "Is OWNER/REPO"),
-        ({"workflow": "publish.exe"}, "ends in .yml or .yaml"),
-        ({"workflow": None}, "ends in .yml or .yaml"),
-        ({"repo": "No Name"}, "Invalid prompt name"),
-        ({"branch": "a b"}, "Is the name of a branch"),
-        ({"branch": "refs/tags/main"}, "Is the name of a branch"),
-        ({"branch": "refs/heads/"}, "Is the name of a branch"),
+        ({"project": "octo"}, "Must be OWNER/REPO"),
+        ({"project": None}, "Enter the project"),
+        ({"project": "  "}, "Enter the project"),
+        ({"project": "<b>/x"}, "Must be OWNER/REPO"),
+        ({"workflow": "publish.exe"}, "a .yml or .yaml file"),
+        ({"workflow": None}, "a .yml or .yaml file"),
+        ({"repo": "No Name"}, "A repo name has 1 to 64"),
+        ({"branch": "a b"}, "Must be a branch"),
+        ({"branch": "refs/tags/main"}, "Must be a branch"),
+        ({"branch": "refs/heads/"}, "Must be a branch"),
         ({"environment": "x" * 256}, "255 characters"),
-        ({"project_id": "one"}, "only digits"),
+        ({"project_id": "one"}, "must be digits"),
         ({"issuer": "https://evil.example"}, "Not a valid choice"),
         ({"issuer": None}, "Not a valid choice"),
     ],
@@ -315,7 +313,7 @@ def test_the_same_twice_is_refused(people: People, owner: Visitor) -> None:
     project = new_project()
     add(owner, project=project)
     page = add(owner, project=project.upper())
-    assert page.status == 422 and "trusted already" in page.words
+    assert page.status == 422 and "already trusted" in page.words
     assert len(publishers_of(people, owner.handle)) == 1
 
 
@@ -363,10 +361,10 @@ def test_one_for_all_repos_is_for_each(people: People, owner: Visitor) -> None:
 @pytest.mark.parametrize(
     ("repo", "who", "told"),
     [
-        ("No Name", "only", "Invalid prompt name"),
-        ("Review", "only", "Use 'review'"),
-        ("bob/sql", "only", "Invalid prompt name"),
-        ("", "only", "Name the repo"),
+        ("No Name", "only", "A repo name has"),
+        ("Review", "only", "use 'review'"),
+        ("bob/sql", "only", "A repo name has"),
+        ("", "only", "Enter the prompt name"),
         ("review", "nobody", "Not a valid choice"),
         ("<b>", "only", "Invalid prompt name"),
     ],
@@ -375,7 +373,7 @@ def test_what_is_no_choice(people: People, owner: Visitor, repo: str, who: str, 
     page = set_only(owner, repo, who)
     assert page.status == 422 and told in page.words and "<b>" not in page.html
     page = owner.post(f"{PUBLISHERS}/only", owner.csrf())
-    assert page.status == 422 and "Name the repo." in page.words
+    assert page.status == 422 and "Enter the prompt name." in page.words
     with Database(people.settings.state) as database:
         assert not Accounts(database).trusted_only(owner.handle)
 
@@ -387,7 +385,7 @@ def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) ->
     page = owner.get(PUBLISHERS)
     assert page.status == 200 and "no longer trusts this provider" in page.words
     assert "<details" not in page.html
-    assert "is trusted no more" in owner.submit("/remove").words
+    assert "is no longer a trusted publisher" in owner.submit("/remove").words
 
 
 def test_a_fault_in_the_content_does_not_stop_the_page(people: People, owner: Visitor) -> None:

@@ -88,7 +88,7 @@ def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> N
     before = cookie_of(owner).partition(".")[0]
     page = change(owner, PASSWORD)
     assert (page.status, page.path) == (200, SECURITY)
-    assert "Your password is changed." in page.words and "The password was changed." in page.words
+    assert "Your password is changed," in page.words and "Password changed." in page.words
     assert cookie_of(owner).partition(".")[0] != before
     for visitor in (other, thief):
         assert visitor.get(SECURITY).path == "/account/login"
@@ -99,15 +99,15 @@ def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> N
 @pytest.mark.parametrize(
     ("current", "password", "again", "told"),
     [
-        ("not my password", NEW_PASSWORD, "", "This is not your password."),
-        (None, NEW_PASSWORD, "", "Give your current password."),
+        ("not my password", NEW_PASSWORD, "", "Wrong password."),
+        (None, NEW_PASSWORD, "", "Enter your current password."),
         (PASSWORD, "short", "", "at least 12 characters"),
-        (PASSWORD, "password1234", "", "known from breaches"),
-        (PASSWORD, NEW_PASSWORD, "another", "These are not the same."),
+        (PASSWORD, "password1234", "", "easy to guess"),
+        (PASSWORD, NEW_PASSWORD, "another", "The passwords differ."),
         (PASSWORD, None, "", "Choose a password."),
         (PASSWORD, "x" * 10_000, "", "256 characters"),
-        ("x" * 10_000, NEW_PASSWORD, "", "This is not your password."),
-        ("<b>", NEW_PASSWORD, "", "This is not your password."),
+        ("x" * 10_000, NEW_PASSWORD, "", "Wrong password."),
+        ("<b>", NEW_PASSWORD, "", "Wrong password."),
     ],
 )
 def test_what_changes_no_password(
@@ -138,7 +138,7 @@ def test_guessing_the_current_password_is_limited(people: People, owner: Visitor
     again.session.headers["X-Forwarded-For"] = owner.address
     assert sign_in(again, owner.handle, PASSWORD).status == 429
     assert kinds_of(people, owner.handle).count("sign_in_failed") == VISITOR_LIMIT
-    assert "A wrong password was given." in owner.get(SECURITY).words
+    assert "Wrong password entered." in owner.get(SECURITY).words
 
 
 def test_one_who_has_no_password_sets_one(people: People) -> None:
@@ -148,7 +148,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
     page = owner.get(SECURITY)
     assert "You have not set a password" in page.words and "Current password" not in page.words
     page = owner.submit("/password", password=NEW_PASSWORD, again=NEW_PASSWORD)
-    assert page.path == SECURITY and "A password was set." in page.words
+    assert page.path == SECURITY and "Password set." in page.words
     assert "Current password" in page.words
     assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/tokens"
 
@@ -217,19 +217,19 @@ def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
         for number in range(EVENTS_SHOWN - 11):
             events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
     page = owner.get(SECURITY)
-    assert "A wrong password was given. 198.18.0.96" in page.words
-    assert "A wrong password was given. 198.18.0.87 … and 87 similar events" in page.words
+    assert "Wrong password entered. 198.18.0.96" in page.words
+    assert "Wrong password entered. 198.18.0.87 … and 87 more like this" in page.words
     assert "198.18.0.86" not in page.words and "Newest" not in page.words
     assert "of-an-intruder" in page.words, "100 lines"
-    assert "Signed in, with" not in page.words
+    assert "Signed in with" not in page.words
     (older,) = re.findall(r'href="([^"]+)#log">Older', page.html)
     page = owner.get(older)
-    assert "Signed in, with Firefox on Linux." in page.words and "Newest" in page.words
+    assert "Signed in with Firefox on Linux." in page.words and "Newest" in page.words
     assert "token made" not in page.words.lower() and "Older" not in page.words
     assert "No activity yet." in owner.get(f"{SECURITY}?before=0").words
     for rubbish in ("", "x", "-1", "9" * 30, "1%00", "%ff", "²"):
         page = owner.get(f"{SECURITY}?before={rubbish}")
-        assert page.status == 400 and "no such part of the log" in page.words
+        assert page.status == 400 and "This part of the log does not exist" in page.words
     stranger = people.guest()
     assert owner.address not in stranger.get(older).words
 
@@ -262,7 +262,7 @@ def test_the_log_of_an_account(people: People) -> None:
         for number in range(EVENTS_SHOWN):
             events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
     page = owner.get(SECURITY)
-    assert page.words.count("Token made:") == EVENTS_SHOWN
+    assert page.words.count("Token created:") == EVENTS_SHOWN
     assert "Signed in" not in page.words, "only the last ones"
     assert page.words.index("nr-99-") < page.words.index("nr-98-")
     assert "operator’s shell" in page.words
@@ -271,7 +271,7 @@ def test_the_log_of_an_account(people: People) -> None:
         forget = "DELETE FROM event WHERE owner = ? AND kind = 'token_made'"
         database.execute(forget, (owner.handle,))
     page = owner.get(SECURITY)
-    assert "An invitation was made" in page.words and "Signed in, with Firefox on" in page.words
+    assert "Invitation created" in page.words and "Signed in with Firefox on" in page.words
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:")
     assert f'<time datetime="{now}' in page.html
 
@@ -304,8 +304,8 @@ def test_any_browser_is_shown_as_text(people: People, agent: str) -> None:
          "Chrome/142.0.0.0 Safari/537.36", "Chrome on ChromeOS"),
         ("curl/8.14.1", "curl/8.14.1"),
         ("x" * 50, "x" * 40 + "…"),
-        ("", "a browser that does not say its name"),
-        (" \t ", "a browser that does not say its name"),
+        ("", "an unknown browser"),
+        (" \t ", "an unknown browser"),
     ],
 )  # fmt: skip
 def test_the_name_of_a_browser(agent: str, shown: str) -> None:
@@ -320,6 +320,6 @@ def test_what_was_done_to_tokens_is_told(people: People) -> None:
     owner.get("/account/tokens")
     owner.submit(f"/{token.id}/revoke")
     words = owner.get(SECURITY).words
-    assert "Token made: at-a-shell. operator’s shell" in words
+    assert "Token created: at-a-shell. operator’s shell" in words
     assert "Token used from an address for the first time: at-a-shell. 127.0.0.1" in words
     assert f"Token revoked: at-a-shell. {owner.address}" in words

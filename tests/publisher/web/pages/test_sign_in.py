@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 
 from builder.model.routes import ACCOUNT_URL
 from builder.model.settings import Settings
-from publisher.accounts.accounts import Accounts
+from publisher.accounts.accounts import LOCKED, Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.people.attempts import ADDRESS_LIMIT, SIGNUP_LIMIT, VISITOR_LIMIT
@@ -101,7 +101,7 @@ def test_a_password_that_is_not_good_leaves_the_invitation(people: People):
     for password, again, told in (
         ("short", "short", "at least 12"),
         ("password12345", "password12345", "breaches"),
-        (PASSWORD, OTHER_PASSWORD, "not the same"),
+        (PASSWORD, OTHER_PASSWORD, "The passwords differ"),
         ("", "", "Choose a password"),
     ):
         page = visitor.submit(code=code, password=password, again=again)
@@ -163,7 +163,7 @@ def test_no_form_is_taken_without_its_token(app: Flask, database: Database):
             data = {} if token is None else {"csrf_token": token}
             answer = client.post(path, data=data, base_url="https://hub.example")
             assert answer.status_code == 400, path
-            assert "no longer good" in answer.text
+            assert "has expired" in answer.text
     assert Sessions(database).find("s" * 43), "nobody was signed out"
 
 
@@ -407,7 +407,7 @@ def test_a_sign_in_under_way_ends_with_a_new_password(app: Flask, database: Data
         with while_a_password_is_verified(act):
             answer = post(client, "/account/login", {"handle": "ann", "password": PASSWORD})
         assert answer.status_code == status
-        assert ("The handle or the password is wrong." in answer.text) == (status == 422)
+        assert ("Wrong handle or password." in answer.text) == (status == 422)
         assert len(sessions.of("ann")) == (status == 303)
         unlock(database, "ann")
         answer = client.get("/account/security", base_url="https://hub.example")
@@ -447,7 +447,7 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
         lock(database, member.handle)
     refused = people.publish(text, member.handle, "story")
     assert refused.status_code == 401 and refused.json()["error"] == {
-        "code": "invalid_token", "message": "The account is locked; ask whoever runs this hub.",
+        "code": "invalid_token", "message": LOCKED,
     }  # fmt: skip
     assert member.get("/account/tokens").path == "/account/login"
     told.append(sign_in(visitor, member.handle, PASSWORD))
@@ -461,7 +461,7 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
     assert people.publish(text, member.handle, "story").status_code == 201
     assert sign_in(visitor, member.handle, PASSWORD).path == "/account/tokens"
     words = visitor.get("/account/security").words
-    assert "The account was locked." in words and "The account was unlocked." in words
+    assert "Account locked." in words and "Account unlocked." in words
 
 
 def test_signing_out_leaves_nothing_of_the_session(people: People):
@@ -534,7 +534,7 @@ def test_a_page_that_is_not_there(people: People):
     assert people.visitor().get("/account/").path == "/account/login"
     for path in ("/account/nowhere", "/account/login/", "/account//login", "/account/%2e%2e/x"):
         page = people.visitor().get(path)
-        assert page.status == 404 and "no such page" in page.words
+        assert page.status == 404 and "does not exist" in page.words
 
 
 def test_nothing_that_opens_a_door_is_at_rest(people: People):

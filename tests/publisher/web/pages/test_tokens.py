@@ -117,7 +117,7 @@ def test_there_is_a_most_of_tokens(people: People) -> None:
         for number in range(ACTIVE_MAX):
             accounts.create_token(visitor.handle, f"new-{number}")
     page = create(visitor, "one-more")
-    assert page.status == 422 and "You have 100 tokens, which is the most" in page.words
+    assert page.status == 422 and "You have 100 tokens, which is the limit" in page.words
     assert len(revoke_forms(page)) == ACTIVE_MAX
     assert "Expired and revoked (101)" in page.words and "the last 100" in page.words
     page = visitor.post(revoke_forms(page)[0], visitor.csrf())
@@ -178,20 +178,20 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
     ("fields", "told"),
     [
         ({"scope": "some"}, "Name at least one repo"),
-        ({"scope": "all", "more": "review"}, "you have named repos, but chosen all"),
-        ({"scope": "some", "more": "Review"}, "Use 'review'"),
-        ({"scope": "some", "more": "bob/sql"}, "cannot be a repo of yours"),
+        ({"scope": "all", "more": "review"}, "you named prompts but chose all"),
+        ({"scope": "some", "more": "Review"}, "use 'review'"),
+        ({"scope": "some", "more": "bob/sql"}, "cannot be the name of a prompt"),
         ({"scope": "some", "more": "<b>x</b>"}, "'<b>x</b>' cannot be a repo"),
         ({"scope": "some", "more": " ".join(map(str, range(OFFERED_MAX + 1)))}, "these are 101"),
         ({"scope": "none of these"}, "Not a valid choice"),
         ({"scope": None}, "Choose one"),
         ({"expires": "366"}, "Not a valid choice"),
         ({"expires": "soon"}, "Invalid Choice"),
-        ({"name": None}, "Give the token a name"),
-        ({"name": "   "}, "Give the token a name"),
+        ({"name": None}, "Enter a name for the token"),
+        ({"name": "   "}, "Enter a name for the token"),
         ({"name": "x" * 65}, "64 characters"),
-        ({"name": "ci\u202etoken"}, "characters that can be seen"),
-        ({"name": "a\nb"}, "characters that can be seen"),
+        ({"name": "ci\u202etoken"}, "printable characters only"),
+        ({"name": "a\nb"}, "printable characters only"),
         ({"name": f"ci {make_token()}"}, "This is a token"),
     ],
 )

@@ -51,7 +51,7 @@ def push(hub: Server, folder: Path, name: str, *options: str, **env: str):
 
 def follow_invitation(page: Page, link: str, scripts: bool) -> None:
     page.goto(link)
-    code = page.get_by_label("Code of the invitation")
+    code = page.get_by_label("Invitation code")
     if scripts:
         expect(page.get_by_text("the account ada")).to_be_visible()
         expect(code).to_be_hidden()
@@ -169,7 +169,7 @@ def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Br
     # One that is refused is not kept, and can be seen.
     page.goto(f"{invitation}#ada.{'x' * 43}")
     set_password(page, PASSWORD)
-    expect(page.get_by_text("This invitation is not good")).to_be_visible()
+    expect(page.get_by_text("This invitation is not valid")).to_be_visible()
     expect(code).to_be_visible()
     assert kept(page) == ([], [])
     # The right one, opened in the same tab; a wrong password, a reload, and back from elsewhere.
@@ -190,7 +190,7 @@ def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Br
     # Another tab has nothing of it.
     other = context.new_page()
     other.goto(page.url)
-    expect(other.get_by_label("Code of the invitation")).to_be_visible()
+    expect(other.get_by_label("Invitation code")).to_be_visible()
     assert kept(other) == ([], [])
     set_password(page, PASSWORD)
     expect(page.get_by_role("heading", level=1)).to_have_text("Tokens")
