@@ -59,7 +59,7 @@ def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fi
         text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise OperatorError(
-            f"{file.name} is not UTF-8 at byte {error.start:,}. Save the file as UTF-8."
+            f"The file is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
         ) from None
     fields["tags"] = [*fields["tags"]] or None
     given = {field: value for field, value in fields.items() if value is not None}

@@ -52,7 +52,7 @@ def test_a_link_and_nothing_else_on_standard_output():
     done = invite("ann")
     code = code_of(done.stdout)
     assert done.exit_code == 0 and code.startswith("ann.") and code[4:] not in done.stderr
-    for told in ("lets ann sign in once", "to set a password.", "send it to nobody else"):
+    for told in ("ann can set a password", "It works once", "send it only to them"):
         assert told in done.stderr
     assert re.search(f"until {TIME}", done.stderr)
     assert accept(code) == "ann"
@@ -137,7 +137,7 @@ def test_an_owner_who_has_a_password():
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["api", "--base-url", BASE_URL], 1, "choose another owner name"),
+        (["api", "--base-url", BASE_URL], 1, "Choose another owner name"),
         (["Ann", "--base-url", BASE_URL], 1, "Use 'ann'"),
         ([], 2, "HANDLE"),
         (["ann", "--base-url", "ftp://x"], 1, "Invalid base URL"),

@@ -95,7 +95,7 @@ def test_import(folder: Path):
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
         "would create ann/a 1.0.0\nwould create bob/b 1.0.0\n"
-        "2 repos to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
+        "2 prompts to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
     )
     done = run(*args)
     assert done.stdout == "2 prompts created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
@@ -127,8 +127,8 @@ def test_import_names_the_other_owners(folder: Path):
         assert refused.exit_code == 1
         assert refused.stdout.endswith(f"{updated}, 0 unchanged, 0 rejected, 3 refused\n")
         assert (
-            "Refused: 3 changes to repos of other owners: ann 2, bob 1. To update "
-            "these repos, add --allow-owner ann --allow-owner bob\n"
+            "Refused: 3 changes to prompts of other owners: ann 2, bob 1. To update "
+            "these prompts, add --allow-owner ann --allow-owner bob\n"
         ) in refused.stderr
         assert "3 prompts not imported" in refused.stderr
     allowed = run("import", "some.csv", "--allow-owner", "ann", "--allow-owner", "bob")

@@ -101,7 +101,7 @@ def test_a_token_and_nothing_else_on_standard_output():
     done = run("token", "create", "ann", *args)
     text = done.stdout.removesuffix("\n")
     assert done.exit_code == 0 and is_token(text)
-    for told in ("ann/story, ann/review", "shown this once", "secret", "HUB_TOKEN", "Bearer"):
+    for told in ("ann/story, ann/review", "shown only once", "secret", "HUB_TOKEN", "Bearer"):
         assert told in done.stderr
     assert re.search(f"until {TIME}", done.stderr) and text not in done.stderr
     with Database("var") as database:
@@ -122,7 +122,7 @@ def test_expiry(expires: str | None, days: int):
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
-        (["owner", "add", "api"], 1, "choose another owner name"),
+        (["owner", "add", "api"], 1, "Choose another owner name"),
         (["owner", "add", "Ann"], 1, "Use 'ann'"),
         (["owner", "add", "ann"], 1, "already"),
         (["owner", "add"], 2, "HANDLE"),
@@ -132,11 +132,11 @@ def test_expiry(expires: str | None, days: int):
         (["token", "create", "ann", "--name", "ci"], 1, "already"),
         (["token", "create", "ann", "--name", " "], 1, "1 to 64 printable"),
         (["token", "create", "ann", "--name", "x", "--repo", "bob/x"], 1, "for one owner"),
-        (["token", "create", "ann", "--name", "x", "--repo", "X"], 1, "use 'x'"),
-        (["token", "create", "ann", "--name", "x", "--expires", "12h"], 2, "90d, 12w, 1y"),
-        (["token", "create", "ann", "--name", "x", "--expires", "90"], 2, "90d, 12w, 1y"),
-        (["token", "create", "ann", "--name", "x", "--expires", "-1d"], 2, "90d, 12w, 1y"),
-        (["token", "create", "ann", "--name", "x", "--expires", "²d"], 2, "90d, 12w, 1y"),
+        (["token", "create", "ann", "--name", "x", "--repo", "X"], 1, "Use 'x'"),
+        (["token", "create", "ann", "--name", "x", "--expires", "12h"], 2, "90d, 12w or 1y"),
+        (["token", "create", "ann", "--name", "x", "--expires", "90"], 2, "90d, 12w or 1y"),
+        (["token", "create", "ann", "--name", "x", "--expires", "-1d"], 2, "90d, 12w or 1y"),
+        (["token", "create", "ann", "--name", "x", "--expires", "²d"], 2, "90d, 12w or 1y"),
         (["token", "create", "ann", "--name", "x", "--expires", "0d"], 1, "1 to 365 days"),
         (["token", "create", "ann", "--name", "x", "--expires", "2y"], 1, "not 730"),
         (["owner", "lock", "bob"], 1, "hubctl owner add bob"),

@@ -35,7 +35,7 @@ def test_a_folder_dry_for_real_and_as_json(sites: Sites, tmp_path: Path) -> None
     assert done.stderr == ""
     (root / "favicon.ico").write_bytes(b"")
     done = run(sites.new, str(root), "--no-delete", "--jobs", "2")
-    assert "that the site has no more were left there; 1 that are not the site's" in done.stdout
+    assert "no longer on the site kept; 1 not part of the site left alone" in done.stdout
 
     report = json.loads(run(sites.new, str(root), "--json").stdout)
     assert report["deleted"] > 0 and report["foreign"] == 1 and report["new"] == 0

@@ -145,14 +145,14 @@ def test_a_body_that_is_cut_off_is_refused(
     # What has come looks whole.
     messages = body(b'{"content": "One."}', is_whole=False) + [GONE] * is_gone
     status, told = post(app, TRUSTED_URL, "application/json", messages, **how)
-    assert (status, b"did not arrive whole" in told) == (400, True), told
+    assert (status, b"arrived incomplete" in told) == (400, True), told
     url = "/api/v1/repos/ann/story/versions"
     headers = {"authorization": f"Bearer {token}", **how}
     status, told = post(app, url, "application/json", messages, **headers)
-    assert (status, b"did not arrive whole" in told) == (400, True), told
+    assert (status, b"arrived incomplete" in told) == (400, True), told
     if "content_length" in how:
         status, told = post(app, "/account/login", FORM, messages, **how)
-        assert (status, b"did not arrive whole" in told) == (400, True), told
+        assert (status, b"arrived incomplete" in told) == (400, True), told
 
 
 @pytest.mark.parametrize("path", ["/account/login", TRUSTED_URL])

@@ -48,9 +48,9 @@ def test_the_sum_for_people(folder: Path) -> None:
     assert f"The first one is {folder}/access.log, line 9." in done.stderr
     assert "From the future" in done.stderr
     again = ingest(folder)
-    assert "0 pulls counted in 0 repos, 5 repeated, 1 of bots" in again.stdout
+    assert "0 pulls counted in 0 prompts, 5 repeated, 1 by bots" in again.stdout
     assert "1 of closed days" in again.stdout
-    assert "Closed: the hashes of" in again.stderr and "all in one run" in again.stderr
+    assert "Closed: the hashes of" in again.stderr and "all old logs in one run" in again.stderr
     assert "The next build" not in again.stdout
 
 

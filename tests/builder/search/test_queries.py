@@ -294,7 +294,7 @@ def test_a_search_ends_at_a_place(
     monkeypatch.setattr("builder.search.queries.REACHED_MAX", 2 * PAGE_SIZE)
     assert ask(queries, page=2, sort=sort, q="review") == before
     assert before[1]["total"] == total
-    with pytest.raises(RequestError, match="the first 100 of what it finds") as caught:
+    with pytest.raises(RequestError, match="the first 100 results") as caught:
         ask(queries, page=3, sort=sort, q="review")
     assert caught.value.code == "invalid_parameter"
     with pytest.raises(RequestError, match="The last page") as caught:

@@ -227,7 +227,7 @@ def test_expiry_to_the_second(accounts: Accounts):
     assert token.state(end - SECOND) == "active" and token.state(end) == "expired"
     error = refusal(accounts, text, end)
     assert (error.code, error.status) == ("token_expired", 401)
-    assert "2026-02-01T09:30:15Z" in str(error) and "account settings" in str(error)
+    assert "2026-02-01T09:30:15Z" in str(error) and "Create a new one" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -579,7 +579,7 @@ def test_a_lock_that_is_held_too_long(
 ):
     monkeypatch.setattr(database_module, "BUSY_SECONDS", 0)
     with Database(str(Path(database.path).parent)) as other, database.transaction():
-        with pytest.raises(RequestError, match="try again") as caught:
+        with pytest.raises(RequestError, match="Try again") as caught:
             Accounts(other).create_token("ann", "ci", now=NOW)
         assert caught.value.code == "storage_unavailable"
         # Reading does not wait.

@@ -395,7 +395,9 @@ def test_front_matter_over_a_limit_is_kept_as_text(
     line = json.dumps({"title": "a", "prompt": text})
     outcome = bring_text(root, name, line if name.endswith("l") else text)
     assert outcome.created == ["imported/a 1.0.0"]
-    assert [warning.split(": ", 2)[1] for warning in outcome.warnings] == ["was kept as text"]
+    assert [warning.split(": ", 2)[1] for warning in outcome.warnings] == [
+        "The front matter is invalid and was kept as text"
+    ]
     record, stored = latest(root, "imported/a")
     assert (stored, record.front_matter_bytes) == (text, 0)
     assert yaml_work.loaded == []

@@ -48,7 +48,7 @@ def test_commas_do_not(text: str):
         lambda: by_option(HUB_TRUSTED_ISSUERS=text),
         lambda: by_option("--trusted-issuer", text),
     ):
-        with pytest.raises(OperatorError, match="has a comma. Separate issuers with spac"):
+        with pytest.raises(OperatorError, match=r"has a comma\. Separate issuers with spac"):
             read()
 
 

@@ -229,12 +229,16 @@ def test_an_answer_that_trickles_is_not_waited_for(
         (DISCOVERY, b"\xff", "not JSON"),
         (DISCOVERY, b"[" * 100_000, "not JSON"),
         (DISCOVERY, b"[]", "not a JSON object"),
-        (DISCOVERY, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
-        (KEYS, b" " * (DOCUMENT_BYTES_MAX + 1), "more than"),
-        (KEYS, {}, "no key"),
-        (KEYS, {"keys": {}}, "no key"),
-        (KEYS, {"keys": []}, "no key"),
-        (KEYS, {"keys": ["x", {}, {"kid": "rsa-1"}, {"kid": "rsa-1", "kty": "XYZ"}]}, "no key"),
+        (DISCOVERY, b" " * (DOCUMENT_BYTES_MAX + 1), "larger than"),
+        (KEYS, b" " * (DOCUMENT_BYTES_MAX + 1), "larger than"),
+        (KEYS, {}, "no usable key"),
+        (KEYS, {"keys": {}}, "no usable key"),
+        (KEYS, {"keys": []}, "no usable key"),
+        (
+            KEYS,
+            {"keys": ["x", {}, {"kid": "rsa-1"}, {"kid": "rsa-1", "kty": "XYZ"}]},
+            "no usable key",
+        ),
     ],
 )
 def test_documents_that_are_none(

@@ -183,7 +183,7 @@ def test_monitors_and_visitors_do_not_wait_for_publishers(small: Settings) -> No
 
 def test_account_pages_of_a_hub_without_https_are_for_this_machine(small: Settings) -> None:
     with serving(small, "--host", "0.0.0.0", "--trusted-proxy", "127.0.0.1") as server:
-        told = server.process.wait_for_line("passwords would travel in clear text")
+        told = server.process.wait_for_line("passwords would be sent unencrypted")
         assert "only on this machine" in told and "--base-url" in told
         assert server.get("/account/login").status_code == 200
         refused = server.get("/account/login", headers={"X-Forwarded-For": "192.0.2.7"})

@@ -23,5 +23,5 @@ def test_a_disk_that_refuses(number: int | None, told: str):
         raise OSError(number, "x") if number else OSError("x")
     assert caught.value.code == "storage_unavailable"
     assert str(caught.value) == (
-        f"Cannot write to the content folder: {told} whoever runs this hub. Then store it again."
+        f"Cannot write to the content folder: {told} the operator of this hub. Then store it again."
     )

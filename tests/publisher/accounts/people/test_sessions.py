@@ -136,7 +136,7 @@ def test_no_session_begins_for_who_is_locked_out(database: Database, sessions: S
     begin(sessions, "ann", "S1")
     lock(database, "ann", NOW)
     assert secrets_found(sessions, "S1") == []
-    with pytest.raises(RequestError, match="locked. Ask the operator") as caught:
+    with pytest.raises(RequestError, match=r"locked\. Ask the operator") as caught:
         begin(sessions, "ann", "S2")
     assert caught.value.code == "insufficient_scope"
     begin(sessions, "bob", "B1")

@@ -94,11 +94,11 @@ def test_who_has_a_folder_of_prompts_is_taken(hub: Hub, folder: str):
 def test_handles_that_cannot_be_taken(hub: Hub):
     Path(hub.settings.content, "willow").mkdir()
     refused(hub, "known", "validation_failed", "is taken")
-    refused(hub, "kn0wn", "validation_failed", "looks like known")
-    refused(hub, "vvi11ow", "validation_failed", "looks like willow")
+    refused(hub, "kn0wn", "validation_failed", "too much like known")
+    refused(hub, "vvi11ow", "validation_failed", "too much like willow")
     refused(hub, "admln", "validation_failed", "the site uses")
     refused(hub, "admin", "name_reserved", "another owner")
-    refused(hub, "New", "invalid_name", "use 'new'")
+    refused(hub, "New", "invalid_name", "Use 'new'")
     refused(hub, "../x", "invalid_name", "a-z")
 
 

@@ -509,7 +509,7 @@ def test_what_cannot_be_trusted_lets_nobody_in(fake: FakeProvider, closed_hub: S
     page = visitor.get(f"{BACK}?state={state}&code=a-code-of-once")
     assert page.status == 503
     assert "only its operator can fix" in page.words
-    closed_hub.process.wait_for_line("refuses this hub with 'invalid_client'")
+    closed_hub.process.wait_for_line("rejects this hub with 'invalid_client'")
     log = closed_hub.process.text
     assert '"reason": "invalid_claim (nonce)"' in log
     for secret in (CLIENT_SECRET, nonce, state, "opaque-access-token", "a-code-of-once", *tokens):
@@ -565,7 +565,7 @@ def test_a_half_set_provider_stops_the_start(tmp_path: Path) -> None:
     options = [f"--{name}={path}" for name, path in folders.items()]
     done = CliRunner().invoke(main, ["serve", *options, "--openid-issuer", "https://x.example"])
     assert done.exit_code == 1
-    assert "give also the client ID (--openid-client-id), and the client secret" in done.output
+    assert "also needs the client ID (--openid-client-id), and the client secret" in done.output
     assert not any(tmp_path.iterdir()), "nothing is begun"
 
 

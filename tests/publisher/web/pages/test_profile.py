@@ -158,7 +158,7 @@ def test_a_site_that_cannot_be_built(people: People, owner: Visitor) -> None:
     try:
         page = store(owner, bio="Hello.")
         assert (page.status, page.path) == (200, PROFILE)
-        assert "Your profile is saved. It cannot be seen on the site yet" in page.words
+        assert "Your profile is saved. It is not on the site yet" in page.words
         assert read_owner(people.settings.content, owner.handle).bio == "Hello."
     finally:
         obstacle.unlink()

@@ -156,7 +156,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_event_is_told(kind: str) -> None:
     told = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
-    assert told.endswith(".") and len(told) > 15
+    assert told.endswith(".") and len(told.split()) > 1
     about = {"token", "publisher", "trusted", "identity"}
     assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
 
@@ -218,7 +218,7 @@ def test_a_flood_hides_nothing_in_the_log(people: People) -> None:
             events.note(owner.handle, "token_made", subject=f"{number}", note=f"nr-{number}-")
     page = owner.get(SECURITY)
     assert "Wrong password entered. 198.18.0.96" in page.words
-    assert "Wrong password entered. 198.18.0.87 … and 87 more like this" in page.words
+    assert "Wrong password entered. 198.18.0.87 … and 87 similar events" in page.words
     assert "198.18.0.86" not in page.words and "Newest" not in page.words
     assert "of-an-intruder" in page.words, "100 lines"
     assert "Signed in with" not in page.words
@@ -321,5 +321,5 @@ def test_what_was_done_to_tokens_is_told(people: People) -> None:
     owner.submit(f"/{token.id}/revoke")
     words = owner.get(SECURITY).words
     assert "Token created: at-a-shell. operator’s shell" in words
-    assert "Token used from an address for the first time: at-a-shell. 127.0.0.1" in words
+    assert "Token used from a new address: at-a-shell. 127.0.0.1" in words
     assert f"Token revoked: at-a-shell. {owner.address}" in words

@@ -89,7 +89,7 @@ def test_a_form_that_is_sent_again_makes_no_second_token(people: People) -> None
     sent = [field for field in sent if field != ("name", "")]
     assert visitor.post(TOKENS, sent).status == 201
     page = visitor.post(TOKENS, sent)
-    assert page.status == 422 and "You have a token of this name" in page.words
+    assert page.status == 422 and "already" in page.words
     assert find_token(page.html) is None
     assert len(tokens_of(people.settings, visitor.handle)) == 1
 
@@ -177,12 +177,12 @@ def test_rubbish_in_the_place_of_an_id(tokens_owner: Visitor, given: str) -> Non
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"scope": "some"}, "Name at least one repo"),
+        ({"scope": "some"}, "Name at least one prompt"),
         ({"scope": "all", "more": "review"}, "you named prompts but chose all"),
         ({"scope": "some", "more": "Review"}, "use 'review'"),
         ({"scope": "some", "more": "bob/sql"}, "cannot be the name of a prompt"),
-        ({"scope": "some", "more": "<b>x</b>"}, "'<b>x</b>' cannot be a repo"),
-        ({"scope": "some", "more": " ".join(map(str, range(OFFERED_MAX + 1)))}, "these are 101"),
+        ({"scope": "some", "more": "<b>x</b>"}, "'<b>x</b>' cannot be the name"),
+        ({"scope": "some", "more": " ".join(map(str, range(OFFERED_MAX + 1)))}, "at most, not 101"),
         ({"scope": "none of these"}, "Not a valid choice"),
         ({"scope": None}, "Choose one"),
         ({"expires": "366"}, "Not a valid choice"),
