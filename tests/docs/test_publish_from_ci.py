@@ -519,14 +519,14 @@ def test_what_is_refused_is_told_and_the_others_are_published(
 def test_a_bump_that_is_none(hub: Server, project: Project):
     after = project.push_files("Begin\n\nBump: mnior", {"prompts/a.md": "A"})
     done = project.run("gitlab", NOTHING, after)
-    assert done.status == 1 and "bump: is one of major, minor, patch" in done.output
+    assert done.status == 1 and "bump: must be one of major, minor, patch" in done.output
     assert not versions(hub, project, "a")
 
 
 def test_warnings_are_shown(project: Project):
     after = project.push_files("Begin", {"prompts/a.md": "---\nvariables: [who]\n---\nHi\n"})
     done = project.run("github", NOTHING, after)
-    told = "  Variables declared, not in the text: who."
+    told = "  Declared variables that are not in the text: who."
     assert done == Done(0, f"{project.owner}/a 1.0.0\n{told}\n")
 
 
@@ -584,7 +584,7 @@ def test_a_wrong_token_ends_the_job(hub: Server, project: Project, platform: str
     done = project.run(platform, NOTHING, after)
     start = "::error file=prompts/a.md:: " if platform == "github" else "prompts/a.md: "
     assert done.status == 1
-    assert done.output.startswith(f"{start}HTTP 401. The token is not known here")
+    assert done.output.startswith(f"{start}HTTP 401. This hub does not know the token")
     assert project.token not in done.output
     assert (tmp_path / "requests").read_text().count("\n") == 1
     assert not versions(hub, project, "a")
@@ -774,7 +774,7 @@ def test_trusted_pushes(trusting: Trusting, trusted: TrustedProject, platform: s
         "prompts/deep/other.md": "Other", "README.md": "Read",
     })  # fmt: skip
     done = trusted.run(platform, NOTHING, first)
-    warned = "hub: warning: Variables declared, not in the text: who.\n"
+    warned = "hub: warning: Declared variables that are not in the text: who.\n"
     assert done == Done(0, f"{FETCHED}{owner}/bye-2 1.0.0\n{warned}{owner}/hello 1.0.0\n")
     trusted.commit("Aside", {"prompts/hello.md": "Hello.\n"})
     subject = 'Say "more" \\ $(id) 😀'
@@ -813,9 +813,9 @@ def test_what_is_refused_of_a_trusted_job(
     refused = {
         "empty": (b"", "- is empty"),
         "latin-1": (b"caf\xe9", "- is not UTF-8 at byte 4"),
-        "nul": (b"a\0b", "- has a NUL at byte 1"),
+        "nul": (b"a\0b", "- has a NUL character at byte 1"),
         "too-long": (b"x" * (CONTENT_BYTES_MAX + 1), "- has 262145 bytes"),
-        "two--hyphens": (b"x", "a name is a-z, 0-9 and single hyphens"),
+        "two--hyphens": (b"x", "'two--hyphens' is not a name"),
     }
     files = {f"prompts/{name}.md": content for name, (content, _) in refused.items()}
     misnamed = {"prompts/My Prompt.md": b"x", 'prompts/a"b\nc.md': b"x", "prompts/.md": b"x"}

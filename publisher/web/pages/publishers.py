@@ -25,7 +25,7 @@ ONLY, TOO = "only", "too"
 class PublisherForm(FlaskForm):
     issuer = SelectField("Provider")
     repo = StringField(
-        "Repo",
+        "Prompt",
         description="Name of the prompt it may publish; it may be new. Empty: all your prompts.",
     )
     project = StringField(

@@ -195,7 +195,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
     page = visitor.sign_in_there("nora")
     assert page.path == "/account/security"
     assert f"You can now sign in with {NAME}, too." in page.words
-    assert f"{hub.issuer} knows you as nora, since" in page.words
+    assert f"Connected to {hub.issuer} as nora, since" in page.words
 
     another = come(hub)
     another.get(START)
@@ -205,7 +205,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
     another.get("/account/security")
     page = another.submit("/openid/remove")
     assert f"{hub.issuer} no longer signs in to your account" in page.words
-    assert f"Nothing is connected. Connect {NAME}" in page.words
+    assert f"No other account is connected. Connect {NAME}" in page.words
     third = come(hub)
     third.get(START)
     assert third.sign_in_there("nora").status == 403
@@ -299,7 +299,7 @@ def test_a_handle_that_cannot_be_had_is_told_on_the_form(hub: Server) -> None:
     visitor.send("/account/openid/signup", handle="tarik-aydin")
     page = visitor.sign_in_there("tarik")
     assert page.status == 422
-    assert "arik-aydin is taken; choose another handle" in page.words
+    assert "arik-aydin is taken. Choose another handle" in page.words
     # The form of this page is good for another try.
     page = visitor.send("/account/openid/signup", handle="tarik-bulut")
     assert (page.path, visitor.owner) == ("/account/tokens", "tarik-bulut")

@@ -98,7 +98,7 @@ def show(
         fields |= {"issuer": people.gitlab.url, "workflow": ""}
     page = add(owner, project=project, **fields)
     assert (page.status, page.path) == (200, PUBLISHERS)
-    assert f"{project} is trusted" in page.words
+    assert f"{project} is a trusted publisher now" in page.words
     assert "set by the first job" in page.words and "Last use never" in page.words
     return ShownProject(folder, people, owner.handle, project, workflow_of(page))
 

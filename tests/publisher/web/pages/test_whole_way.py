@@ -64,7 +64,7 @@ def follow_invitation(page: Page, link: str, scripts: bool) -> None:
 
 def set_password(page: Page, password: str) -> None:
     page.get_by_label("Password", exact=True).fill(password)
-    page.get_by_label("The same password again").fill(password)
+    page.get_by_label("Repeat the password").fill(password)
     page.get_by_role("button", name="Set password").click()
 
 
@@ -120,7 +120,7 @@ def test_from_an_invitation_to_a_publication_and_back(
 
         # A job needs none.
         page.get_by_role("link", name="Trusted publishers").click()
-        page.get_by_label("Repo", exact=True).fill("review")
+        page.get_by_label("Prompt", exact=True).fill("review")
         page.get_by_label("Project", exact=True).fill("octo/prompts")
         page.get_by_label("Workflow").fill("publish.yml")
         page.get_by_role("button", name="Add publisher").click()
@@ -137,7 +137,7 @@ def test_from_an_invitation_to_a_publication_and_back(
         page.locator("summary", has_text="Change password").click()
         page.get_by_label("Current password").fill(PASSWORD)
         page.get_by_label("Password", exact=True).fill(NEW_PASSWORD)
-        page.get_by_label("The same password again").fill(NEW_PASSWORD)
+        page.get_by_label("Repeat the password").fill(NEW_PASSWORD)
         page.get_by_role("button", name="Change password").click()
         expect(page.locator(".told")).to_contain_text("password")
         secrets += [NEW_PASSWORD, cookie_secret(context)]
@@ -165,7 +165,7 @@ def test_a_tab_keeps_an_invitation_until_it_is_taken(people: People, browser: Br
     context = browser.new_context()
     page = context.new_page()
     invited = page.get_by_text("the account ada")
-    code = page.get_by_label("Code of the invitation")
+    code = page.get_by_label("Invitation code")
     # One that is refused is not kept, and can be seen.
     page.goto(f"{invitation}#ada.{'x' * 43}")
     set_password(page, PASSWORD)
