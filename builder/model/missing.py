@@ -11,9 +11,11 @@ from builder.model.routes import BY_NAME, SORTS, Route
 MESSAGES = {
     "not_found": "Nothing at this address. The first version of a prompt has no diff.",
     "page_not_found": "The list has fewer pages. meta.pages in page 1 has their number.",
-    "repo_not_found": "No prompt '{owner}/{name}'.",
-    "tag_not_found": "No prompt has the tag '{tag}'.",
-    "user_not_found": "No user '{owner}'.",
+    "repo_not_found": "No prompt '{owner}/{name}'. "
+    f"{BY_NAME['catalogue'].url} lists all prompts.",
+    "tag_not_found": f"No prompt has the tag '{{tag}}'. {BY_NAME['tags'].url} lists all tags.",
+    "user_not_found": "No user '{owner}'. "
+    f"{BY_NAME['catalogue'].url} lists all prompts with their owners.",
     "version_not_found": "{owner}/{name} has no version {version}. "
     f"{BY_NAME['versions'].url} lists its versions.",
 }

@@ -117,17 +117,17 @@ _ROWS = (
     # The API of the spec
     Route(
         "repos", f"{API}/repos", "api/v1/repos.json", JSON, "list", "list",
-        summary="Repos, one page at a time",
+        summary="Repos: filtered, sorted, one page at a time",
     ),
     Route(
         "list", f"{API}/repos/_/{{sort}}/{{page}}", "api/v1/repos/_/{sort}/{page}.json",
         JSON, "list", "list", query=f"{API}/repos?sort={{sort}}&page={{page}}",
-        summary="One page of all repos",
+        summary="One page of all repos, by path",
     ),
     Route(
         "tag_list", f"{API}/tags/{{tag}}/{{sort}}/{{page}}", "api/v1/tags/{tag}/{sort}/{page}.json",
         JSON, "list", "list", query=f"{API}/repos?tag={{tag}}&sort={{sort}}&page={{page}}",
-        summary="One page of the repos with a tag",
+        summary="One page of the repos with a tag, by path",
     ),
     Route(
         "repo", f"{API}/repos/{{owner}}/{{name}}", "api/v1/repos/{owner}/{name}.json",

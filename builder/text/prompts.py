@@ -87,7 +87,8 @@ def parse_document(text: str) -> Document:
         size = len(text[: closing.end()].encode(errors="surrogatepass"))
         if size > FRONT_MATTER_BYTES_MAX:
             raise _OverLimit(f"it has {size:,} bytes; the limit is {FRONT_MATTER_BYTES_MAX:,}")
-        front = load_yaml(text[opening.end() : closing.start()])
+        # An empty line in the fence's place, so that errors name the lines of the text.
+        front = load_yaml("\n" + text[opening.end() : closing.start()])
     except ValueError as error:
         reason = str(error) if isinstance(error, _OverLimit) else ""
         told = f"The front matter is invalid and was kept as text: {error}."

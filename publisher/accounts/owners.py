@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from builder.model import names
 from builder.model.errors import OperatorError
+from builder.text.likeness import alike
 from publisher.accounts import clock
 from publisher.accounts.database import Database
 from publisher.accounts.handles import skeleton
@@ -99,4 +100,7 @@ class Owners:
     def check_known(self, owner: str) -> None:
         """Raises OperatorError if there is no owner of this handle."""
         if not self.is_known(owner):
-            raise OperatorError(f"No owner {owner}. Run `hubctl owner add {owner}` to add it.")
+            same = (one.handle for one in self.owners() if one.handle[0] == owner[:1])
+            near = next(iter(alike(owner, same)), "")
+            advice = f"Did you mean {near}? Or run" if near else "Run"
+            raise OperatorError(f"No owner {owner}. {advice} `hubctl owner add {owner}` to add it.")

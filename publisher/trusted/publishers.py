@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from builder.model import names
-from builder.model.errors import Detail, OperatorError, RequestError, validation_failed
+from builder.model.errors import Detail, RequestError, validation_failed
 from publisher.accounts import clock
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
@@ -202,8 +202,7 @@ class TrustedPublishers:
             )  # fmt: skip
 
     def _check_room(self, owner: str) -> None:
-        if not Accounts(self._database).is_known(owner):
-            raise OperatorError(f"No owner {owner}. Run `hubctl owner add {owner}` to add it.")
+        Accounts(self._database).check_known(owner)
         if len(self.of(owner)) >= PER_OWNER_MAX:
             raise validation_failed(
                 Detail(

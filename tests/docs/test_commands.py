@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/use/publish-api.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/use/write.md",
     "docs/reference/content-format.md",
     "docs/operate/accounts.md",
     "docs/operate/backups.md",

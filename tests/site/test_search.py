@@ -148,7 +148,7 @@ def test_nothing_is_found(visits: Visits):
     expect(page.locator("#found > li")).to_have_count(0)
     expect(page.locator("#more")).to_be_hidden()
     expect(page.locator("#tips")).to_be_visible()
-    expect(page.locator("#recent > li").first).to_be_visible()
+    expect(page.locator("#suggested > li").first).to_be_visible()
     page.locator("#q").fill("sql")
     expect(page.locator("#found > li").first).to_be_visible()
     expect(page.locator("#instead")).to_be_hidden()
@@ -177,8 +177,8 @@ def test_the_search_page_without_a_query(visits: Visits, hub: Server):
     expect(page.locator("#more")).to_be_hidden()
     expect(page.locator("#tips")).to_be_hidden()
     newest = hub.get("/api/v1/repos?sort=new").json()["data"][:9]
-    expect(page.locator("#recent > li")).to_have_count(len(newest))
-    shown = page.locator("#recent h3").all_inner_texts()
+    expect(page.locator("#suggested > li")).to_have_count(len(newest))
+    shown = page.locator("#suggested h3").all_inner_texts()
     assert shown == [repo["title"] for repo in newest]
 
 

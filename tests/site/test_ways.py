@@ -72,7 +72,15 @@ def test_the_home_page_has_one_list_with_tabs(start: Page):
 
 def test_an_address_that_is_nearly_right_finds_its_prompt(visits: Visits):
     page = visits.open(f"/{SQL_REVIEW[:-1]}")
-    expect(page.locator("#similar .card").first).to_contain_text("SQL query review")
+    expect(page.locator("#suggested .card").first).to_contain_text("SQL query review")
+    expect(page.locator("#which")).to_have_text("Similar prompts")
+
+
+def test_an_address_that_resembles_no_prompt_leads_to_new_ones(visits: Visits, hub):
+    page = visits.open("/zzyzx/qqq")
+    expect(page.locator("#which")).to_have_text("New prompts")
+    newest = hub.get("/api/v1/repos?sort=new").json()["data"][0]
+    expect(page.locator("#suggested h3").first).to_have_text(newest["title"])
 
 
 def test_from_version_to_version(start: Page):

@@ -6,8 +6,9 @@
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
 const SHOWN_AT_ONCE = 50;
-const RECENT = 9;
-const SIMILAR = 6;
+const SUGGESTED = 9;
+const LIKENESS_MIN = 0.5;
+const NOTHING = { repos: [] };
 
 const { root, queries } = document.documentElement.dataset;
 const field = document.getElementById("q");
@@ -16,7 +17,8 @@ const status = document.getElementById("search-status");
 const found = document.getElementById("found"); // on the search page only
 const told = document.getElementById("told");
 const instead = document.getElementById("instead"); // shown where nothing is found
-const similar = document.getElementById("similar"); // on the page of what is not there only
+const suggested = document.getElementById("suggested");
+const which = document.getElementById("which"); // what is suggested, on the page of what is not there
 const title = document.title;
 const hint = told?.textContent;
 
@@ -54,7 +56,7 @@ export function startSearch() {
     addEventListener("popstate", readAddress);
     readAddress();
   }
-  if (similar && hostAnswers) showSimilar();
+  if (which) showSimilar();
 }
 
 function onKey(event) {
@@ -222,25 +224,42 @@ function show(repos, total, message) {
   document.getElementById("more").hidden = found.children.length >= total;
   instead.hidden = total > 0;
   document.getElementById("tips").hidden = !message;
-  if (!total) showRecent();
+  if (!total) showNew();
 }
 
-/** Fills the list of recent prompts, once, with cards of the page that has them. */
-async function showRecent() {
-  const recent = document.getElementById("recent");
-  if (recent.children.length) return;
+/** Suggests new prompts, once, with cards of the page that has them. */
+async function showNew() {
+  if (suggested.children.length) return;
   const answer = await get("/new.html").catch(() => null);
   if (!answer?.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  recent.replaceChildren(...[...page.querySelectorAll(".card")].slice(0, RECENT));
+  suggested.replaceChildren(...[...page.querySelectorAll(".card")].slice(0, SUGGESTED));
 }
 
-/** What the words of an address find that leads nowhere. */
+/** For an address that leads nowhere: prompts with a name like it, else new ones. */
 async function showSimilar() {
-  const words = decodeURI(location.pathname.slice(root.length)).replace(/[^\p{L}\p{N}]+/gu, " ");
-  const { repos } = await search(words.trim().slice(0, field.maxLength), 1).catch(() => ({ repos: [] }));
-  similar.replaceChildren(...repos.slice(0, SIMILAR).map(card));
-  instead.hidden = !repos.length;
+  const wrong = decodeURI(location.pathname.slice(root.length + 1)).slice(0, field.maxLength);
+  const words = wrong.replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+  const { repos } = words && hostAnswers ? await search(words, 1).catch(() => NOTHING) : NOTHING;
+  const near = repos
+    .map((repo) => [likeness(wrong, `${repo.owner}/${repo.name}`), repo])
+    .filter(([degree]) => degree >= LIKENESS_MIN)
+    .sort(([one], [other]) => other - one);
+  suggested.replaceChildren(...near.slice(0, SUGGESTED).map(([, repo]) => card(repo)));
+  if (!near.length) {
+    which.textContent = "New prompts";
+    await showNew();
+  }
+  instead.hidden = !suggested.children.length;
+}
+
+/** How alike two names are, from 0 to 1: Dice's coefficient of their pairs of letters. */
+function likeness(one, other) {
+  const [pairs, others] = [one, other].map(
+    (name) => new Set([...name].slice(1).map((char, at) => name[at] + char)),
+  );
+  const shared = [...pairs].filter((pair) => others.has(pair)).length;
+  return (2 * shared) / (pairs.size + others.size || 1);
 }
 
 async function showMore() {
