@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from builder.model.settings import DEFAULT_BASE_URL, Settings
+from tests.support.progress import without_progress
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_environment, serving
 
 # Their commands write to the current folder and to $HOME alone.
@@ -37,8 +38,6 @@ DOCUMENTS = (
 NODE = PROJECT / "tests/node/node_modules/.bin"
 INTERPRETERS = {"python": "python3 -", "js": "node --input-type=module -"}
 END = "\x1e"
-# Commands that take long say so, on a terminal or on a busy machine.
-PROGRESS = re.compile(r"^[\w ]+: [\d,]+ of [\d,]+\n", re.MULTILINE)
 
 
 class Step(NamedTuple):
@@ -102,7 +101,7 @@ def test_the_commands_of(document: str, clone: tuple[Path, Server], tmp_path: Pa
     for step, output in zip(steps, outputs, strict=False):
         if step.output is not None:
             parts = (re.escape(part.strip()) for part in step.output.split("…"))
-            printed = PROGRESS.sub("", output).strip()
+            printed = without_progress(output).strip()
             assert re.fullmatch(r"\s*.*?\s*".join(parts), printed, re.DOTALL), (
                 f"{step.text}\nprints\n{output}\nand not\n{step.output}"
             )

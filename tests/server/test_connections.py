@@ -295,8 +295,10 @@ def test_requests_that_do_not_wait_for_answers() -> None:
 def test_head_that_does_not_come(before: bytes, sent: bytes, again: bytes) -> None:
     async def test() -> None:
         async with running(App(), SOON) as server:
-            clients = [await server.connect() for _ in range(10)]
-            for client in clients:
+            clients = []
+            for _ in range(10):
+                client = await server.connect()
+                clients.append(client)
                 await client.send(before)
                 if before:
                     assert (await client.read()).startswith(b"HTTP/1.1 200 ")
