@@ -26,8 +26,9 @@ from builder.text.summary import summarize
 
 
 class Task(NamedTuple):
-    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions'; ``remembered`` is
-    ``RepoRow.versions`` of the last build, or None; ``pulls`` is None where nobody counts them.
+    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions', ``events`` those of
+    its changes of labels; ``remembered`` is ``RepoRow.versions`` of the last build, or None;
+    ``pulls`` is None where nobody counts them.
     """
 
     owner: str
@@ -35,6 +36,7 @@ class Task(NamedTuple):
     mark: str
     versions: list[Version]
     marks: list[str]
+    events: dict[int, str]
     remembered: bytes | None
     pulls: PullCounts | None
 
@@ -63,7 +65,7 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     known = _decode(row.versions)
     versions = [Version.parse(one.version) for one in known]
     marks = [one.marks.partition(" ")[0] for one in known]
-    return Task(owner, name, row.mark, versions, marks, row.versions, pulls)
+    return Task(owner, name, row.mark, versions, marks, {}, row.versions, pulls)
 
 
 class RepoRenderer:
