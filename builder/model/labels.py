@@ -29,6 +29,11 @@ class Move(NamedTuple):
     by: str
     note: str = ""
 
+    @property
+    def has_own_file(self) -> bool:
+        """Whether it is no part of a publication."""
+        return self.file.startswith(f"{FOLDER}/")
+
 
 class Labels(NamedTuple):
     """``current``: the last move of each label that names a version. ``history``: all moves of each
@@ -44,9 +49,15 @@ class Labels(NamedTuple):
         """The version that each label names."""
         return {label: str(move.version) for label, move in self.current.items()}
 
-    def of_version(self, version: str) -> list[str]:
-        """The labels that name a version, sorted."""
-        return [label for label, move in self.current.items() if move.version == version]
+    def by_version(self) -> dict[str, list[str]]:
+        """The labels of each version that has some, sorted."""
+        found: dict[str, list[str]] = {}
+        for label, version in self.versions().items():
+            found.setdefault(version, []).append(label)
+        return found
+
+
+NO_LABELS = Labels({}, {}, 1)
 
 
 def event_file(number: int) -> str:

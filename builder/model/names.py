@@ -23,7 +23,7 @@ LABEL_EVENTS_PER_REPO_MAX = 10_000
 
 NAME_PATTERN = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 VERSION_PATTERN = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
-LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?"
+LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}?[a-z0-9])??"
 
 # Answered like a label wherever one is read: the highest version.
 LATEST = "latest"

@@ -262,7 +262,9 @@ class RepoSummary(Struct):
 
 
 class Repo(RepoSummary):
-    """A repo: its summary, with the content and metadata of the latest version."""
+    """A repo: its summary, with the content and metadata of the latest version. `labels` maps each
+    label to its version; absent if the repo never had a label.
+    """
 
     content: str
     body: Annotated[str, Meta(description="the content after its front matter")]
@@ -274,6 +276,7 @@ class Repo(RepoSummary):
     changelog: str
     raw_url: str
     versions_url: str
+    labels: dict[LabelName, VersionName] | UnsetType = UNSET
 
 
 class LabelMove(Struct):
@@ -303,6 +306,12 @@ class VersionEntry(Struct):
     diff_url: str | None
 
 
+class ListedVersion(VersionEntry):
+    """A version in the list, with the labels that name it; absent if the repo never had a label."""
+
+    labels: list[LabelName] | UnsetType = UNSET
+
+
 class Version(VersionEntry):
     """A version with its content."""
 
@@ -312,6 +321,13 @@ class Version(VersionEntry):
     body: Annotated[str, Meta(description="the content after its front matter")]
     variables: list[Variable]
     parameters: dict[str, Any]
+
+
+class LabelledVersion(Version):
+    """The version that a label names."""
+
+    label: LabelName
+    moved_at: Time
 
 
 class Publication(Struct):

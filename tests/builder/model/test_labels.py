@@ -58,8 +58,7 @@ def test_a_label_that_is_back_has_its_history():
 
 def test_the_labels_of_a_version_are_sorted():
     labels = fold([move(1, "b", "1.0.0"), move(2, "a", "1.0.0"), move(3, "c", "1.1.0")])
-    assert labels.of_version("1.0.0") == ["a", "b"]
-    assert labels.of_version("2.0.0") == []
+    assert labels.by_version() == {"1.0.0": ["a", "b"], "1.1.0": ["c"]}
 
 
 def test_a_publication_moves_all_its_labels_with_one_number():
