@@ -4,7 +4,6 @@ The unit of work of a build. Needs nothing but the settings, the content and wha
 build remembered of this repo, so it runs in several processes at once.
 """
 
-from collections import defaultdict
 from typing import NamedTuple
 
 import msgspec
@@ -251,7 +250,7 @@ class RepoRenderer:
         histories = derive.label_histories(labels)
         page = self.pages.render(
             "repo.html", repo=repo, about=about, versions=newest_first,
-            labelled=defaultdict(list, labels.by_version()), histories=histories,
+            labelled=labels.by_version(), histories=histories,
             more_labels=len(labels.history) - len(histories),
         )  # fmt: skip
         self._write("repo_page", at, page)
