@@ -20,20 +20,23 @@ _decode = msgspec.json.Decoder(LabelFile).decode
 def list_events(root: str, repo: str, settled_ns: int) -> dict[int, str]:
     """The mark of each file (see ``mark_of_files``) by its number, in order; opens none.
 
-    ``repo`` is ``owner/name`` and has the folder ``labels``. Raises ContentError for a link, or
-    too many files.
+    ``repo`` is ``owner/name`` and has the folder ``labels``. Raises ContentError for a link,
+    too many files, or a folder that cannot be read.
     """
     marks, faults = {}, []
-    with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
-        for entry in entries:
-            found = _event_name.fullmatch(entry.name)
-            if not found:
-                continue
-            if entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                marks[int(found[1])] = mark_of_files((status,), settled_ns)
-            else:
-                faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+    try:
+        with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
+            for entry in entries:
+                found = _event_name.fullmatch(entry.name)
+                if not found:
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    marks[int(found[1])] = mark_of_files((status,), settled_ns)
+                else:
+                    faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+    except OSError as error:
+        faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
     if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:
         limit = names.LABEL_EVENTS_PER_REPO_MAX
         faults.append(Fault(f"{repo}/{FOLDER}", f"more than {limit:,} changes of labels"))

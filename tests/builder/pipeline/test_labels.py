@@ -139,8 +139,8 @@ def test_a_label_that_comes_back_at_once_is_not_taken_for_what_it_was(labelled):
 def test_a_publication_moves_its_labels(labelled):
     build_files(labelled)
     write_version(
-        labelled.content, "ann", "review", "1.2.0", "Review it.\n", tags=["code", "careful"], labels=["production", "next"],
-        label_number=2, published_at=moment(20_000),
+        labelled.content, "ann", "review", "1.2.0", "Review it.\n", tags=["code", "careful"],
+        labels=["production", "next"], label_number=2, published_at=moment(20_000),
     )  # fmt: skip
     site = built(labelled)
     assert data(site, "")["labels"] == {"next": "1.2.0", "production": "1.2.0"}

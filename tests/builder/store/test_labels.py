@@ -153,6 +153,18 @@ def test_links_and_pipes_are_named(root):
     assert checked(root) == faulty(root) == [f"{REPO}/labels"]
 
 
+def test_a_folder_that_cannot_be_read_is_named(root, monkeypatch):
+    scandir = os.scandir
+
+    def refuse(path: str):
+        if str(path).endswith("/labels"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("builder.store.label_files.os.scandir", refuse)
+    assert faulty(root) == [f"{REPO}/labels"]
+
+
 def test_too_many_files_are_told(root, monkeypatch):
     monkeypatch.setattr(names, "LABEL_EVENTS_PER_REPO_MAX", 2)
     assert len(read(root).current) == 2
