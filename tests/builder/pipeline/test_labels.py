@@ -11,6 +11,7 @@ from builder.model import names
 from builder.model.errors import ContentError
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
+from builder.pipeline.watch import changed_repos
 from builder.render import derive
 from builder.store.site import ONE_SECOND_NS
 from tests.support.catalogues import (
@@ -278,3 +279,9 @@ def test_as_many_labels_as_there_can_be(labelled):
     site = build_files(labelled)
     assert len(data(site, "/labels")) == len(data(site, "")["labels"]) == 20
     assert site == fresh(labelled)
+
+
+def test_a_watch_knows_whose_labels_changed():
+    paths = ["/c/ann/review/labels/1.json", "/c/ann/review/labels", "/c/bob/sql/1.0.0.json"]
+    assert changed_repos("/c", paths) == {("ann", "review"), ("bob", "sql")}
+    assert changed_repos("/c", [*paths, "/c/ann/review/versions/1.json"]) is None
