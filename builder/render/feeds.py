@@ -14,7 +14,7 @@ from builder.model import records
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.records import RepoSummary
 from builder.model.settings import Settings
-from builder.render.derive import Links
+from builder.render.derive import Links, label_histories
 
 ENTRIES_MAX = 50
 # When a feed without entries was updated.
@@ -67,7 +67,7 @@ def repo_feed(
     ]
     if labels.history:
         # The publication that carried a move has the same time and stays below it.
-        entries = [*_move_entries(repo, labels, links), *entries]
+        entries = [*_move_entries(repo, labels), *entries]
         entries.sort(key=lambda entry: entry[0], reverse=True)
         del entries[ENTRIES_MAX:]
     return _feed(
@@ -131,15 +131,16 @@ def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Lin
     )
 
 
-def _move_entries(repo: records.Repo, labels: Labels, links: Links) -> Iterator[tuple[str, str]]:
-    """The newest moves of each label, each with its time."""
-    for moves in labels.history.values():
-        for age, move in enumerate(moves[:ENTRIES_MAX]):
-            yield move.moved_at, _move_entry(repo, move, len(moves) - age, links)
+def _move_entries(repo: records.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
+    """The moves that the page of the repo shows, each with its time."""
+    for _, moves, total in label_histories(labels):
+        for age, move in enumerate(moves):
+            yield move.moved_at, _move_entry(repo, move, total - age)
 
 
-def _move_entry(repo: records.Repo, move: records.LabelMove, number: int, links: Links) -> str:
+def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str:
     """``number``: which move of its label it is, from 1."""
+    url = f"{repo.url}#move-{move.label}-{number}"
     if move.version is None:
         told = "removed"
     elif move.previous is None:
@@ -151,11 +152,11 @@ def _move_entry(repo: records.Repo, move: records.LabelMove, number: int, links:
     )
     return (
         "<entry>\n"
-        f"<id>{repo.url}#label-{move.label}-{number}</id>\n"
+        f"<id>{url}</id>\n"
         f"<title>{repo.owner}/{repo.name} {move.label} {told}</title>\n"
         f"<updated>{move.moved_at}</updated>\n"
         f"{author}"
-        f'<link rel="alternate" type="text/html" href="{repo.url}#labels"/>\n'
+        f'<link rel="alternate" type="text/html" href="{url}"/>\n'
         f"<summary>{_text(move.note) or f'Label {move.label} {told}'}</summary>\n"
         "</entry>\n"
     )

@@ -240,7 +240,7 @@ def test_the_feed_notes_moves(labelled):
     assert "<author><name>bob</name></author>" in feed
     assert "<summary>&lt;Better&gt; &amp; faster</summary>" in feed
     assert f"<updated>{moment(10_003)}</updated>" in feed.partition("<entry>")[0]
-    assert [f"#label-production-{number}</id>" in feed for number in (1, 2, 3, 4)] == [
+    assert [f"#move-production-{number}</id>" in feed for number in (1, 2, 3, 4)] == [
         True, True, True, False,
     ]  # fmt: skip
 
