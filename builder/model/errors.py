@@ -17,6 +17,7 @@ from builder.model.plural import counted
 
 STATUS = {
     "invalid_json": 400,
+    "invalid_label": 400,
     "invalid_name": 400,
     "invalid_parameter": 400,
     "invalid_version": 400,
@@ -25,6 +26,7 @@ STATUS = {
     "token_expired": 401,
     "insufficient_scope": 403,
     "not_owner": 403,
+    "label_not_found": 404,
     "not_found": 404,
     "page_not_found": 404,
     "repo_not_found": 404,

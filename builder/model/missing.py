@@ -9,7 +9,10 @@ from builder.model.routes import BY_NAME, SORTS, Route
 
 # By code; with the parameters of the URL in braces.
 MESSAGES = {
-    "not_found": "Nothing at this address. The first version of a prompt has no diff.",
+    "label_not_found": "{owner}/{name} has no label {label}. "
+    f"{BY_NAME['labels'].url} lists its labels.",
+    "not_found": "Nothing at this address. The first version of a prompt has no diff, and a prompt "
+    "that never had a label has no list of labels.",
     "page_not_found": "The list has fewer pages. meta.pages in page 1 has their number.",
     "repo_not_found": "No prompt '{owner}/{name}'. "
     f"{BY_NAME['catalogue'].url} lists all prompts.",
@@ -44,6 +47,9 @@ def reasons(route: Route) -> list[Reason]:
         found.append(Reason(first, "page_not_found"))
     if route.scope == "version":
         found.append(Reason(BY_NAME["repo"].file, "version_not_found"))
+    if route.scope == "label":
+        code = "label_not_found" if "{label}" in route.file else "not_found"
+        found.append(Reason(BY_NAME["repo"].file, code))
     if "{name}" in route.file:
         code = "repo_not_found"
     elif "{owner}" in route.file:

@@ -1,6 +1,7 @@
 """Grammar and limits of the names that the catalogue is made of.
 
-Owns the rules for owners, repo names, tags and versions. Knows nothing of files, URLs or HTTP.
+Owns the rules for owners, repo names, tags, versions and labels. Knows nothing of files, URLs or
+HTTP.
 """
 
 import re
@@ -14,10 +15,18 @@ TAG_CHARS_MAX = 48
 TAGS_PER_REPO_MAX = 10
 VERSIONS_PER_REPO_MAX = 10_000
 VERSION_PART_MAX = 999_999_999
+LABEL_CHARS_MAX = 36
+LABELS_PER_REPO_MAX = 20
+LABEL_NUMBER_MAX = 999_999_999
+# Files of a repo's `labels/`, each a change of one label.
+LABEL_EVENTS_PER_REPO_MAX = 10_000
 
 NAME_PATTERN = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 VERSION_PATTERN = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
+LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}?[a-z0-9])??"
 
+# Answered like a label wherever one is read: the highest version.
+LATEST = "latest"
 BUMPS = ("major", "minor", "patch")
 
 # Every first path segment that the site uses itself, now or soon. An owner with such a handle
@@ -35,6 +44,12 @@ RESERVED_OWNERS = frozenset(
 
 _name = re.compile(NAME_PATTERN)
 _version = re.compile(VERSION_PATTERN)
+_label = re.compile(LABEL_PATTERN)
+# What reads as a version or a number, in `owner/name@ref` and to people; and what would give two
+# labels the same file, as `a.json` and `a`.
+_reserved_label = re.compile(
+    rf"{LATEST}|v?[0-9]+(?:\.[0-9]+)*|v?[0-9]+\.[0-9]+\.[0-9]+-.*|.*\.(?:body|json|txt)"
+)
 
 
 class Version(NamedTuple):
@@ -89,6 +104,11 @@ def is_name(text: str, chars_max: int) -> bool:
     return len(text) <= chars_max and _name.fullmatch(text) is not None
 
 
+def is_version(text: str) -> bool:
+    """Whether ``text`` is x.y.z in the form of Version."""
+    return _version.fullmatch(text) is not None
+
+
 def check_owner(text: str) -> str:
     """Return ``text`` if it can be an owner's handle; raises RequestError ``invalid_name``."""
     return _check(text, "owner", OWNER_CHARS_MAX)
@@ -97,6 +117,42 @@ def check_owner(text: str) -> str:
 def check_repo(text: str) -> str:
     """Return ``text`` if it can be a repo's name; raises RequestError ``invalid_name``."""
     return _check(text, "prompt name", REPO_CHARS_MAX)
+
+
+def check_label(text: str) -> str:
+    """Return ``text`` if it can name a label or ``latest``; raises RequestError
+    ``invalid_label``.
+    """
+    if _label.fullmatch(text):
+        return text
+    lowered = text.lower()
+    told = f" Use {lowered!r}." if _label.fullmatch(lowered) else ""
+    raise RequestError(
+        "invalid_label",
+        f"Invalid label. A label has 1 to {LABEL_CHARS_MAX} characters: a-z and 0-9, and between "
+        f"them also dots, underscores and hyphens, like production.{told}",
+    )
+
+
+def check_new_label(text: str) -> str:
+    """As ``check_label``, and not reserved: raises RequestError ``name_reserved``."""
+    if is_reserved_label(check_label(text)):
+        raise RequestError(
+            "name_reserved",
+            f"The label {text!r} is reserved: {LATEST!r}, versions, numbers, and names that end in "
+            ".body, .json or .txt. Choose another name, like production.",
+        )
+    return text
+
+
+def is_label(text: str) -> bool:
+    """Whether a version can have this label: by its grammar, and not reserved."""
+    return _label.fullmatch(text) is not None and not is_reserved_label(text)
+
+
+def is_reserved_label(text: str) -> bool:
+    """Whether no label can have this name, which is in the grammar."""
+    return _reserved_label.fullmatch(text) is not None
 
 
 def check_new_owner(text: str) -> str:

@@ -45,6 +45,18 @@ TagName = Annotated[
     str, Meta(pattern=f"^{names.NAME_PATTERN}$", min_length=1, max_length=names.TAG_CHARS_MAX)
 ]
 VersionName = Annotated[str, Meta(pattern=f"^{names.VERSION_PATTERN}$", examples=["1.2.0"])]
+LabelName = Annotated[
+    str,
+    Meta(
+        pattern=f"^{names.LABEL_PATTERN}$",
+        max_length=names.LABEL_CHARS_MAX,
+        examples=["production"],
+    ),
+]
+# A repo counts its changes of labels; gaps mean nothing.
+LabelNumber = Annotated[int, Meta(ge=1, le=names.LABEL_NUMBER_MAX)]
+LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABELS_PER_REPO_MAX)]
+Note = Annotated[str, Meta(max_length=1024)]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
 ]
@@ -124,7 +136,9 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     """``content/{owner}/{name}/{x.y.z}.json``: the metadata as resolved at publication.
 
     ``front_matter_bytes``: how many bytes of the text are front matter; 0 where it has none.
-    Absent in what was published before this was recorded.
+    Absent in what was published before this was recorded. ``labels``: which labels this
+    publication moved to its version, as the repo's change of labels ``label_number``; both are
+    absent where it moved none.
     """
 
     publisher: Owner
@@ -138,6 +152,8 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     license: License | None = None
     variables: Variables = []
     parameters: dict[str, Any] = {}
+    labels: LabelNames | UnsetType = UNSET
+    label_number: LabelNumber | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         # A pattern's "$" admits a final newline, and lists have no pattern of their own.
@@ -157,6 +173,40 @@ class VersionFile(Struct, forbid_unknown_fields=True):
             raise ValueError("a variable name appears twice")
         if not self.title.isprintable() or not self.title.strip():
             raise ValueError("the title must be one line of printable text")
+        if (self.labels is UNSET) != (self.label_number is UNSET):
+            raise ValueError("`labels` and `label_number` need each other")
+        labels = self.labels or []
+        for label in labels:
+            check_label(label)
+        if len(set(labels)) < len(labels):
+            raise ValueError("a label appears twice")
+
+
+class LabelFile(Struct, forbid_unknown_fields=True):
+    """``content/{owner}/{name}/labels/{number}.json``: one change of one label.
+
+    ``version``: what the label names from then on; null removes the label. ``by``: who did it.
+    """
+
+    label: LabelName
+    version: VersionName | None
+    at: Time
+    by: Owner
+    note: Note = ""
+
+    def __post_init__(self) -> None:
+        check_label(self.label)
+        check_time(self.at)
+        if self.version is not None and not names.is_version(self.version):
+            raise ValueError("`version` must be x.y.z or null")
+        if not names.is_name(self.by, names.OWNER_CHARS_MAX):
+            raise ValueError("`by` must be an owner: a-z, 0-9 and single hyphens between them")
+
+
+def check_label(text: str) -> None:
+    """Raises ValueError where a stored label is none, or reserved."""
+    if not names.is_label(text):
+        raise ValueError(f"{text!r} cannot be a label: it is reserved, or has other characters")
 
 
 # Sent ----------------------------------------------------------------------------------------
@@ -212,7 +262,9 @@ class RepoSummary(Struct):
 
 
 class Repo(RepoSummary):
-    """A repo: its summary, with the content and metadata of the latest version."""
+    """A repo: its summary, with the content and metadata of the latest version. `labels` maps each
+    label to its version; absent if the repo never had a label.
+    """
 
     content: str
     body: Annotated[str, Meta(description="the content after its front matter")]
@@ -224,6 +276,20 @@ class Repo(RepoSummary):
     changelog: str
     raw_url: str
     versions_url: str
+    labels: dict[LabelName, VersionName] | UnsetType = UNSET
+
+
+class LabelMove(Struct):
+    """One change of a label: the version that it named until then and from then on. `version` is
+    null where the label was removed, `previous` where it was new.
+    """
+
+    label: LabelName
+    version: VersionName | None
+    previous: VersionName | None
+    moved_at: Time
+    moved_by: Owner
+    note: Note
 
 
 class VersionEntry(Struct):
@@ -240,6 +306,12 @@ class VersionEntry(Struct):
     diff_url: str | None
 
 
+class ListedVersion(VersionEntry):
+    """A version in the list, with the labels that name it; absent if the repo never had a label."""
+
+    labels: list[LabelName] | UnsetType = UNSET
+
+
 class Version(VersionEntry):
     """A version with its content."""
 
@@ -249,6 +321,13 @@ class Version(VersionEntry):
     body: Annotated[str, Meta(description="the content after its front matter")]
     variables: list[Variable]
     parameters: dict[str, Any]
+
+
+class LabelledVersion(Version):
+    """The version that a label names."""
+
+    label: LabelName
+    moved_at: Time
 
 
 class Publication(Struct):

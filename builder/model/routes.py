@@ -23,7 +23,7 @@ PAGE_SIZE = 50
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 100
 # What means something in a URL's query, of a list or a raw text; each at most once.
-PARAMETERS = ("page", "sort", "tag", "q", "version")
+PARAMETERS = ("page", "sort", "tag", "q", "version", "label")
 PARAMETERS_MAX = 50
 
 API = "/api/v1"
@@ -65,6 +65,8 @@ GRAMMAR = {
     "name": names.NAME_PATTERN,
     "tag": names.NAME_PATTERN,
     "version": names.VERSION_PATTERN,
+    # As few characters as possible: what follows may be an extension, and no label ends like one.
+    "label": names.LABEL_PATTERN,
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
 }
@@ -75,7 +77,7 @@ CHARS_MAX = {
     "tag": names.TAG_CHARS_MAX,
 }
 
-Scope = Literal["version", "repo", "owner", "tag", "list", "site"]
+Scope = Literal["version", "label", "repo", "owner", "tag", "list", "site"]
 
 
 class Route(NamedTuple):
@@ -157,6 +159,28 @@ _ROWS = (
         "diff", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/diff",
         "api/v1/repos/{owner}/{name}/versions/{version}.diff", TEXT, "version", "version",
         summary="Unified diff from the previous version",
+    ),
+    Route(
+        "labels", f"{API}/repos/{{owner}}/{{name}}/labels",
+        "api/v1/repos/{owner}/{name}/labels.json", JSON, "repo", "label",
+        summary="All labels of a repo with the version that each names",
+    ),
+    # Before the next, whose label would match the extension as well.
+    Route(
+        "label_raw", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}.txt",
+        "api/v1/repos/{owner}/{name}/labels/{label}.txt", TEXT, "repo", "label",
+        query=f"{API}/repos/{{owner}}/{{name}}/raw?label={{label}}",
+        summary="The text of the version that a label names",
+    ),
+    Route(
+        "label", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}",
+        "api/v1/repos/{owner}/{name}/labels/{label}.json", JSON, "repo", "label",
+        summary="The version that a label names, with its content",
+    ),
+    Route(
+        "label_history", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}/history",
+        "api/v1/repos/{owner}/{name}/labels/{label}/history.json", JSON, "repo", "label",
+        summary="All moves of a label, newest first",
     ),
     Route(
         "tags", f"{API}/tags", "api/v1/tags.json", JSON, "list", "tag",
@@ -361,7 +385,8 @@ def match_url(path: str) -> Match | None:
 
     Inverse of ``Route.url_for``.
     """
-    return _urls.match(path) or _files.match(path.removeprefix("/"))
+    # Files first: `a.json` is the file of the label `a`, and cannot be a label itself.
+    return _files.match(path.removeprefix("/")) or _urls.match(path)
 
 
 def match_file(file: str) -> Match | None:

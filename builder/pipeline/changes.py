@@ -102,5 +102,5 @@ def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) ->
     repo_id = f"{owner}/{name}"
     old = context.state.repos.get(repo_id)
     # Of what was begun, nobody knows which files are on the site.
-    known = old.versions if old and not is_begun else None
-    return Task(owner, name, mark, *listing, known, context.pulls.of(repo_id))
+    known = (old.versions, old.labels) if old and not is_begun else (None, None)
+    return Task(owner, name, mark, *listing, *known, context.pulls.of(repo_id))

@@ -13,7 +13,7 @@ from builder.write.catalogue import write_feed, write_tags
 from builder.write.fixed import write_fixed_files
 from builder.write.home import write_home
 from builder.write.lists import StalePage, find_stale_first, write_page
-from builder.write.orphans import lost_files, new_files
+from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner
 from builder.write.repo import Task, remembered_versions
 
@@ -52,6 +52,9 @@ def _note_begun(context: Context, found: Changes) -> None:
     repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
+        # What a build that died has written of labels that are gone meanwhile.
+        for repo_id in state.todo.names(Work.REPO):
+            state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
         for task in found.tasks:
             state.orphans.add(new_files(task, state.repos.get(f"{task.owner}/{task.name}")))
@@ -72,6 +75,8 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):
                 _note_change(state, old, row)
+            if old:
+                state.orphans.add(lost_files(old, row))
             state.todo.done(Work.REPO, [row.id])
     except ContentError as error:
         context.note_faults(error.faults)
@@ -84,12 +89,13 @@ def _forget_repos(state: State, removed: list[str]) -> None:
             state.repos.remove(old)
             state.todo.add(Work.INDEX_REPO, [repo_id])
             _note_change(state, old, None)
+            state.orphans.add(lost_files(old, None))
     state.todo.done(Work.REPO, removed)
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:
     """What a repo shows in lists and where, and which files it has."""
-    return row.digest, row.line, row.trend, remembered_versions(row.versions)
+    return row.digest, row.line, row.trend, remembered_versions(row)
 
 
 def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None:
@@ -99,8 +105,6 @@ def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None
     if old_tags != new_tags:
         state.todo.add(Work.TAGS)
     state.passes.note_behind()
-    if old:
-        state.orphans.add(lost_files(old, new))
 
 
 def _note_lists(state: State, tags: list[str]) -> None:

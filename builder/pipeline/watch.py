@@ -7,6 +7,7 @@ from typing import Self
 
 import watchfiles
 
+from builder.model import labels
 from builder.pipeline.rebuild import Rebuilder
 
 # An editor or a checkout touches many files at once: one build for all of them.
@@ -63,7 +64,7 @@ def changed_repos(root: str, paths: list[str]) -> set[tuple[str, str]] | None:
     repos = set()
     for path in paths:
         parts = os.path.relpath(path, root).split(os.sep)
-        if len(parts) != 3:
+        if len(parts) != 3 and not (len(parts) == 4 and parts[2] == labels.FOLDER):
             return None
         repos.add((parts[0], parts[1]))
     return repos

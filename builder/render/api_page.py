@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 # Shown in examples, in the place of a parameter. A first version would have no diff.
 _EXAMPLES = {
     "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
-    "page": "1",
+    "page": "1", "label": "production",
 }  # fmt: skip
 _BODY_EXAMPLES = {"content": "Say hello to {{name}}.", "token": "$ID_TOKEN", "repo": "ada/hello"}
 _QUERY_EXAMPLES = ("sort", "tag", "version")

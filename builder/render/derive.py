@@ -7,10 +7,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
+from msgspec import UNSET
+
 from builder.model import records
-from builder.model.names import Version
+from builder.model.labels import NO_LABELS, Labels
+from builder.model.names import LATEST, Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.routes import BY_NAME, PUBLISH_URL
 from builder.model.settings import Settings
@@ -18,6 +22,9 @@ from builder.model.settings import Settings
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
+# On a page.
+LABELS_SHOWN_MAX = 40
+MOVES_SHOWN_MAX = 10
 
 Part = TypeVar("Part", records.VersionEntry, records.RepoSummary, records.CatalogueLine)
 
@@ -76,8 +83,45 @@ def version_entry(version: records.Version) -> records.VersionEntry:
     return _part(records.VersionEntry, version)
 
 
+def labelled_version(version: records.Version, label: str, moved_at: str) -> records.Version:
+    """The version as what a label names."""
+    fields = (getattr(version, field) for field in records.Version.__struct_fields__)
+    return records.LabelledVersion(*fields, label, moved_at)
+
+
+class LabelHistory(NamedTuple):
+    """The newest moves of a label, newest first, of ``total``."""
+
+    label: str
+    moves: list[records.LabelMove]
+    total: int
+
+
+def label_histories(labels: Labels) -> list[LabelHistory]:
+    """What a page shows of a repo's labels: first those that name a version, then removed ones."""
+    removed = (label for label in labels.history if label not in labels.current)
+    return [
+        LabelHistory(label, labels.history[label][:MOVES_SHOWN_MAX], len(labels.history[label]))
+        for label in islice(chain(labels.current, removed), LABELS_SHOWN_MAX)
+    ]
+
+
+def moves_of_latest(entries: list[records.VersionEntry]) -> list[records.LabelMove]:
+    """How ``latest`` came to name each version, newest first; ``entries`` are oldest first."""
+    return [
+        records.LabelMove(
+            LATEST, one.version, one.previous, one.published_at, one.publisher, ""
+        )
+        for one in reversed(entries)
+    ]  # fmt: skip
+
+
 def repo_record(
-    latest: Stored, entries: list[records.VersionEntry], pulls: int | None, links: Links
+    latest: Stored,
+    entries: list[records.VersionEntry],
+    pulls: int | None,
+    links: Links,
+    labels: Labels = NO_LABELS,
 ) -> records.Repo:
     """The repo on its own; ``entries`` are its versions, oldest first."""
     owner, name, version, record, content, body = latest
@@ -103,6 +147,7 @@ def repo_record(
         changelog=record.changelog,
         raw_url=links.file("raw", owner=owner, name=name),
         versions_url=links.file("versions", owner=owner, name=name),
+        labels=labels.versions() if labels.history else UNSET,
     )
 
 

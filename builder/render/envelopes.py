@@ -25,6 +25,11 @@ def envelope(rows: list[bytes], meta: records.ListMeta) -> bytes:
     return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
 
 
+def with_labels(version: bytes, labels: list[str]) -> bytes:
+    """A row of the list of versions, with its labels as the last key."""
+    return version[:-1] + b',"labels":' + _encode(labels) + b"}"
+
+
 def whole_list(rows: list[bytes]) -> bytes:
     """The envelope of a list that has all its rows on one page."""
     return envelope(

@@ -5,15 +5,16 @@ URL and an entry's the URL of its page: each is there once, and stays.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 
 import msgspec
 
 from builder.model import records
+from builder.model.labels import NO_LABELS, Labels
 from builder.model.records import RepoSummary
 from builder.model.settings import Settings
-from builder.render.derive import Links
+from builder.render.derive import Links, label_histories
 
 ENTRIES_MAX = 50
 # When a feed without entries was updated.
@@ -52,19 +53,30 @@ def owner_feed(settings: Settings, user: records.User, summaries: list[bytes]) -
 
 
 def repo_feed(
-    settings: Settings, repo: records.Repo, newest_first: list[records.VersionEntry]
+    settings: Settings,
+    repo: records.Repo,
+    newest_first: list[records.VersionEntry],
+    labels: Labels = NO_LABELS,
 ) -> bytes:
-    """The feed of a repo's versions, with what changed in each."""
+    """The feed of a repo's versions, with what changed in each, and of the moves of its labels."""
     links = Links(settings.base_url)
     at = {"owner": repo.owner, "name": repo.name}
-    shown = newest_first[:ENTRIES_MAX]
+    entries = [
+        (version.published_at, _version_entry(repo, version, links))
+        for version in newest_first[:ENTRIES_MAX]
+    ]
+    if labels.history:
+        # The publication that carried a move has the same time and stays below it.
+        entries = [*_move_entries(repo, labels), *entries]
+        entries.sort(key=lambda entry: entry[0], reverse=True)
+        del entries[ENTRIES_MAX:]
     return _feed(
         url=links.page("repo_feed", **at),
         page=repo.url,
         head=f"<title>{_text(repo.title) or repo.name}</title>\n"
         f"{_optional('subtitle', repo.description)}{_author(repo.owner, links)}",
-        updated=max(version.published_at for version in shown),
-        entries=(_version_entry(repo, version, links) for version in shown),
+        updated=max(time for time, _ in entries),
+        entries=(entry for _, entry in entries),
     )
 
 
@@ -115,6 +127,37 @@ def _version_entry(repo: records.Repo, version: records.VersionEntry, links: Lin
         f"{author}"
         f'<link rel="alternate" type="text/html" href="{url}"/>\n'
         f"<summary>{_text(version.changelog) or f'Version {number}'}</summary>\n"
+        "</entry>\n"
+    )
+
+
+def _move_entries(repo: records.Repo, labels: Labels) -> Iterator[tuple[str, str]]:
+    """The moves that the page of the repo shows, each with its time."""
+    for _, moves, total in label_histories(labels):
+        for age, move in enumerate(moves):
+            yield move.moved_at, _move_entry(repo, move, total - age)
+
+
+def _move_entry(repo: records.Repo, move: records.LabelMove, number: int) -> str:
+    """``number``: which move of its label it is, from 1."""
+    url = f"{repo.url}#move-{move.label}-{number}"
+    if move.version is None:
+        told = "removed"
+    elif move.previous is None:
+        told = f"is {move.version}"
+    else:
+        told = f"moved from {move.previous} to {move.version}"
+    author = (
+        "" if move.moved_by == repo.owner else f"<author><name>{move.moved_by}</name></author>\n"
+    )
+    return (
+        "<entry>\n"
+        f"<id>{url}</id>\n"
+        f"<title>{repo.owner}/{repo.name} {move.label} {told}</title>\n"
+        f"<updated>{move.moved_at}</updated>\n"
+        f"{author}"
+        f'<link rel="alternate" type="text/html" href="{url}"/>\n'
+        f"<summary>{_text(move.note) or f'Label {move.label} {told}'}</summary>\n"
         "</entry>\n"
     )
 

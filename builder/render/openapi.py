@@ -22,11 +22,13 @@ from builder.render.envelopes import json_bytes
 
 # The record that a route of the API answers with: alone, or as the rows of a list.
 _SINGLE = {
-    "repo": records.Repo, "version": records.Version, "user": records.User, "hub": records.Hub,
+    "repo": records.Repo, "version": records.Version, "label": records.LabelledVersion,
+    "user": records.User, "hub": records.Hub,
 }  # fmt: skip
 _LIST = {
     "repos": records.RepoSummary, "list": records.RepoSummary, "tag_list": records.RepoSummary,
-    "versions": records.VersionEntry, "tags": records.Tag,
+    "versions": records.ListedVersion, "labels": records.LabelMove,
+    "label_history": records.LabelMove, "tags": records.Tag,
 }  # fmt: skip
 
 _QUERY = {
@@ -44,6 +46,11 @@ _QUERY = {
         "sorted by relevance unless `sort` is given.",
     },
     "version": {"type": "string", "pattern": f"^{names.VERSION_PATTERN}$"},
+    "label": {
+        "type": "string",
+        "pattern": f"^{names.LABEL_PATTERN}$",
+        "description": "A label of the repo, instead of `version`.",
+    },
 }
 _PUBLISH_HEADERS = {
     "Idempotency-Key": {
@@ -58,7 +65,7 @@ _PUBLISH_HEADERS = {
         "description": "Publish only if this is still the latest version. Same as `base_version`.",
     },
 }
-_PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version",)}
+_PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version", "label")}
 
 
 def document(settings: Settings) -> bytes:

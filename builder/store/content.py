@@ -4,17 +4,16 @@
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
+    content/{owner}/{name}/labels/{n}.json  a change of a label (see ``label_files``)
 
 An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a
 dot, and other plain files beside the owners' folders, are ignored. Everything else that is out of
 place is a fault: a build fails rather than silently leave out a prompt.
 """
 
-import errno
 import hashlib
 import os
 import re
-import stat
 import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -23,8 +22,12 @@ import msgspec
 
 from builder.model import names
 from builder.model.errors import ContentError, Fault, OperatorError
+from builder.model.labels import FOLDER as LABELS
+from builder.model.labels import Move, find_faults, move_of, moves_with
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
+from builder.store.label_files import find_strays, list_events, read_event
+from builder.store.plain_files import mark_of_files, read_file
 from builder.text.prompts import parse_document, variable_names
 
 HOME_FILE = "home.md"
@@ -43,11 +46,13 @@ class RepoListing(NamedTuple):
 
     ``marks`` has one string for each version, which differs whenever one of its two files
     was touched. It is empty where a file is so young that it may change again within the
-    grain of the file system's clock and look the same.
+    grain of the file system's clock and look the same. ``events`` has such a mark for each
+    change of a label, by its number, in order.
     """
 
     versions: list[Version]
     marks: list[str]
+    events: dict[int, str]
 
 
 # The kernel stamps files by a clock that ticks every 1 to 10 ms.
@@ -123,11 +128,13 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     """
     texts: dict[str, os.stat_result] = {}
     records: dict[str, os.stat_result] = {}
+    events: dict[int, str] = {}
     faults = []
+    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
         entries = os.scandir(repo_path(root, owner, name))
     except FileNotFoundError:
-        return RepoListing([], [])
+        return RepoListing([], [], {})
     except OSError as error:
         raise OperatorError(
             f"Cannot read {error.filename}: {error.strerror}. Let the user who runs hubctl read it."
@@ -136,6 +143,11 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
         for entry in entries:
             found = _version_file.fullmatch(entry.name)
             if not found:
+                if entry.name == LABELS:
+                    try:
+                        events = _list_events(root, owner, name, entry, settled_ns)
+                    except ContentError as error:
+                        faults += error.faults
                 continue
             if not entry.is_file(follow_symlinks=False):
                 faults.append(Fault(f"{owner}/{name}/{entry.name}", "not a plain file"))
@@ -153,11 +165,16 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     if faults:
         raise ContentError(sorted(faults))
     versions = sorted(Version(*map(int, text.split("."))) for text in records)
-    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
-    return RepoListing(
-        versions,
-        [_mark((texts[text], records[text]), settled_ns) for text in map(str, versions)],
-    )
+    marks = [mark_of_files((texts[text], records[text]), settled_ns) for text in map(str, versions)]
+    return RepoListing(versions, marks, events)
+
+
+def _list_events(
+    root: str, owner: str, name: str, entry: os.DirEntry[str], settled_ns: int
+) -> dict[int, str]:
+    if not entry.is_dir(follow_symlinks=False):
+        raise ContentError([Fault(f"{owner}/{name}/{LABELS}", "not a plain folder")])
+    return list_events(root, f"{owner}/{name}", settled_ns)
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:
@@ -166,21 +183,34 @@ def repo_mark(root: str, owner: str, name: str) -> str:
     Empty where a file is too young (see RepoListing), or where there is no folder.
     """
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
-    parts = []
     try:
-        with os.scandir(repo_path(root, owner, name)) as entries:
-            for entry in entries:
-                status = entry.stat(follow_symlinks=False)
-                if status.st_ctime_ns >= settled_ns:
-                    return ""
-                parts.append(
-                    f"{entry.name}\0{status.st_mode}.{status.st_ctime_ns}.{status.st_size}."
-                    f"{status.st_ino}"
-                )
+        parts = _mark_parts(repo_path(root, owner, name), settled_ns)
     except OSError:
         return ""  # list_versions tells why
+    if parts is None:
+        return ""
     joined = "\0".join(sorted(parts)).encode(errors="surrogateescape")
     return hashlib.blake2b(joined, digest_size=12).hexdigest()
+
+
+def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
+    """What tells each file of a folder and of its ``labels``; None where one is too young."""
+    parts = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            if status.st_ctime_ns >= settled_ns:
+                return None
+            parts.append(
+                f"{entry.name}\0{status.st_mode}.{status.st_ctime_ns}.{status.st_size}."
+                f"{status.st_ino}"
+            )
+            if entry.name == LABELS and entry.is_dir(follow_symlinks=False):
+                inside = _mark_parts(entry.path, settled_ns)
+                if inside is None:
+                    return None
+                parts += [f"{LABELS}/{part}" for part in inside]
+    return parts
 
 
 def owner_mark(root: str, owner: str) -> str:
@@ -198,32 +228,29 @@ def _file_mark(path: str) -> str:
         status = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return NO_FILE_MARK
-    return _mark((status,), time.time_ns() - CLOCK_GRAIN_NS)
+    return mark_of_files((status,), time.time_ns() - CLOCK_GRAIN_NS)
 
 
-def _mark(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
-    # The change time cannot be set by hand, and the inode tells a file put in another's place.
-    if any(status.st_ctime_ns >= settled_ns for status in files):
-        return ""
-    return ".".join(
-        f"{status.st_ctime_ns:x}.{status.st_size:x}.{status.st_ino:x}" for status in files
-    )
+def read_record(root: str, owner: str, name: str, version: Version) -> VersionFile:
+    """One version's record, without its text. Raises ContentError."""
+    file = f"{owner}/{name}/{version}.json"
+    try:
+        return _decode_version(read_file(f"{root}/{file}", RECORD_BYTES_MAX))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    raise ContentError([Fault(file, reason)])
 
 
 def read_version(root: str, owner: str, name: str, version: Version) -> tuple[VersionFile, str]:
     """One version's record and text, checked against each other. Raises ContentError."""
     stem = f"{owner}/{name}/{version}"
+    record = read_record(root, owner, name, version)
     try:
-        raw_record = _read(f"{root}/{stem}.json", RECORD_BYTES_MAX)
-        raw_text = _read(f"{root}/{stem}.md", CONTENT_BYTES_MAX)
+        raw_text = read_file(f"{root}/{stem}.md", CONTENT_BYTES_MAX)
     except OSError as error:
-        # A read that fails halfway names no file.
-        path = os.path.relpath(error.filename or f"{root}/{stem}", root)
-        raise ContentError([Fault(path, error.strerror or "unreadable")]) from None
-    try:
-        record = _decode_version(raw_record)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ContentError([Fault(f"{stem}.json", str(error))]) from None
+        raise ContentError([Fault(f"{stem}.md", error.strerror or "unreadable")]) from None
     if hashlib.sha256(raw_text).hexdigest() != record.sha256:
         raise ContentError(
             [Fault(f"{stem}.md", "changed after publication: its hash differs from the record; "
@@ -246,32 +273,11 @@ def read_version(root: str, owner: str, name: str, version: Version) -> tuple[Ve
     return record, text
 
 
-def _read(path: str, bytes_max: int) -> bytes:
-    # Without O_NONBLOCK, a pipe in a file's place would wait for a writer for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a plain file", path)
-        size = status.st_size
-        if size > bytes_max:
-            raise OSError(errno.EFBIG, f"larger than {bytes_max:,} bytes", path)
-        data = os.read(descriptor, size + 1)
-        while len(data) < size:
-            more = os.read(descriptor, size - len(data))
-            if not more:
-                break
-            data += more
-        return data
-    finally:
-        os.close(descriptor)
-
-
 def read_owner(root: str, owner: str) -> OwnerFile | None:
     """An owner's profile; None if the owner has not written one. Raises ContentError."""
     path = f"{root}/{owner}/{OWNER_FILE}"
     try:
-        return _decode_owner(_read(path, RECORD_BYTES_MAX))
+        return _decode_owner(read_file(path, RECORD_BYTES_MAX))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -284,7 +290,7 @@ def read_owner(root: str, owner: str) -> OwnerFile | None:
 def read_home(root: str) -> str:
     """What the operator says of the hub, in Markdown; empty if nothing. Raises ContentError."""
     try:
-        return _read(f"{root}/{HOME_FILE}", HOME_BYTES_MAX).decode()
+        return read_file(f"{root}/{HOME_FILE}", HOME_BYTES_MAX).decode()
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -325,21 +331,26 @@ def _readable(path: str, chars_max: int) -> list[str]:
 def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     where = f"{owner}/{name}"
     try:
-        versions = list_versions(root, owner, name).versions
+        versions, _, events = list_versions(root, owner, name)
     except ContentError as error:
         yield from error.faults
         return
     known = {f"{version}.{suffix}" for version in versions for suffix in ("md", "json")}
+    if os.path.isdir(f"{root}/{where}/{LABELS}"):
+        known.add(LABELS)
+        yield from find_strays(root, where)
     yield from _strays(f"{root}/{where}", where, known)
     if not versions:
         yield Fault(where, "no versions")
     before = ""
+    moves: list[Move] = []
     for version in versions:
         try:
             record, text = read_version(root, owner, name, version)
         except ContentError as error:
             yield from error.faults
             continue
+        moves += moves_with(str(version), record)
         file = f"{where}/{version}.json"
         if record.published_at < before:
             yield Fault(file, "published_at is earlier than that of the version before")
@@ -356,6 +367,12 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         missing = [found for found in variable_names(text) if found not in declared]
         if missing:
             yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
+    for number in events:
+        try:
+            moves.append(move_of(number, read_event(root, where, number)))
+        except ContentError as error:
+            yield from error.faults
+    yield from find_faults(moves, {*map(str, versions)}, f"{where}/")
 
 
 def _faults_of(read, *args: str) -> Iterable[Fault]:

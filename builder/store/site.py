@@ -79,8 +79,11 @@ class Site:
         # On an empty site there is nothing to compare with.
         self.is_new = _is_empty(root)
 
-    def write(self, file: str, data: bytes) -> None:
-        """Make ``file`` (relative to the site) have these bytes. Raises OperatorError."""
+    def write(self, file: str, data: bytes, *, not_before: str = "") -> None:
+        """Make ``file`` (relative to the site) have these bytes. Raises OperatorError.
+
+        Where it was not there, it gets a time no earlier than that of the file ``not_before``.
+        """
         path = f"{self.root}/{file}"
         old_ns = None
         try:
@@ -92,6 +95,8 @@ class Site:
             if self.dry:
                 (self.tally.missing if old_ns is None else self.tally.differing).append(file)
                 return
+            if old_ns is None and not_before and not self.is_new:
+                old_ns = os.stat(f"{self.root}/{not_before}").st_mtime_ns - ONE_SECOND_NS
             _replace(path, data, old_ns)
         except OSError as error:
             raise OperatorError(
@@ -134,9 +139,11 @@ class Site:
             pass
         return True
 
-    def files(self) -> Iterator[str]:
-        """Every file below the site, relative to it; leaves out names that start with a dot."""
-        for path, name in self._walk():
+    def files(self, folder: str = "") -> Iterator[str]:
+        """Every file below a folder of the site, relative to the site; leaves out names that start
+        with a dot.
+        """
+        for path, name in self._walk(folder):
             if not name.startswith("."):
                 yield os.path.relpath(os.path.join(path, name), self.root)
 
@@ -146,8 +153,8 @@ class Site:
             if name.startswith(".") and name.endswith(_TEMPORARY):
                 os.unlink(os.path.join(path, name))
 
-    def _walk(self) -> Iterator[tuple[str, str]]:
-        for path, folders, files in os.walk(self.root):
+    def _walk(self, folder: str = "") -> Iterator[tuple[str, str]]:
+        for path, folders, files in os.walk(os.path.join(self.root, folder)):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
             for name in sorted(files):
                 yield path, name

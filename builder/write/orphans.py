@@ -5,6 +5,8 @@ The answer comes from the table of routes and the state, so it needs no list of 
 
 from functools import cache
 
+from builder.model.labels import Labels, fold
+from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,
     HOST_FILES,
@@ -17,9 +19,10 @@ from builder.model.routes import (
     list_page,
     match_file,
 )  # fmt: skip
+from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
-from builder.write.repo import Task, remembered_versions
+from builder.write.repo import Task, remembered_labels, remembered_versions
 from builder.write.sitemap import PARTS
 
 
@@ -29,6 +32,7 @@ class Expected:
     def __init__(self, state: State) -> None:
         self._has_owner = cache(lambda owner: state.owners.mark(owner) is not None)
         self._versions = cache(lambda repo_id: _versions(state, repo_id))
+        self._labels = cache(lambda repo_id: _labels(state, repo_id))
         self._pages = cache(lambda tag, sort: state.lists.pages(tag, sort))
 
     def __contains__(self, file: str) -> bool:
@@ -48,6 +52,9 @@ class Expected:
             if page > LIST_PAGES_MAX and not found.route.is_api:
                 return False
             return page in self._pages(tag, sort) and made(tag, sort, page).file == found.file
+        if found.route.scope == "label":
+            labels = self._labels(f"{params['owner']}/{params['name']}")
+            return _has_file(labels, found.route.name, params.get("label"))
         if found.route.scope in ("repo", "version"):
             versions = self._versions(f"{params['owner']}/{params['name']}")
             if found.route.name == "diff":
@@ -58,14 +65,28 @@ class Expected:
 
 def _versions(state: State, repo_id: str) -> list[str]:
     row = state.repos.get(repo_id)
-    return remembered_versions(row.versions) if row else []
+    return remembered_versions(row) if row else []
+
+
+def _labels(state: State, repo_id: str) -> Labels:
+    row = state.repos.get(repo_id)
+    return remembered_labels(row) if row else fold([])
+
+
+def _has_file(labels: Labels, route: str, label: str | None) -> bool:
+    """Whether a repo with these labels has the file of a route of their scope."""
+    if label in (None, LATEST):
+        return bool(labels.history)
+    return label in (labels.history if route == "label_history" else labels.current)
 
 
 def new_files(task: Task, old: RepoRow | None) -> list[str]:
-    """The files that a task may put on the site and that were not there."""
+    """The files that a task may put on the site and that were not there; but for those of labels,
+    which are known once their events are read (see ``label_files``).
+    """
     at = {"owner": task.owner, "name": task.name}
     files = [] if old else files_of("repo", **at)
-    known = set(remembered_versions(old.versions)) if old else set()
+    known = set(remembered_versions(old)) if old else set()
     for version in map(str, task.versions):
         if version not in known:
             files += files_of("version", **at, version=version)
@@ -75,15 +96,34 @@ def new_files(task: Task, old: RepoRow | None) -> list[str]:
 def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     """The files of a repo that have lost their object."""
     owner, name = old.id.split("/")
-    before = remembered_versions(old.versions)
-    after = remembered_versions(new.versions) if new else []
+    before = remembered_versions(old)
+    after = remembered_versions(new) if new else []
     files = [] if new else files_of("repo", owner=owner, name=name)
     for version in {*before} - {*after}:
         files += files_of("version", owner=owner, name=name, version=version)
     if after and after[0] != before[0]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
-    return files
+    return files + [file for file in _label_files(old) if not new or file not in _label_files(new)]
+
+
+def _label_files(row: RepoRow) -> list[str]:
+    """The files of labels that a repo has."""
+    labels = remembered_labels(row)
+    owner, name = row.id.split("/")
+    return [
+        route.file_for(owner=owner, name=name, label=label)
+        for route in ROUTES if route.scope == "label"
+        for label in ([*labels.history, LATEST] if "{label}" in route.file else [""])
+        if _has_file(labels, route.name, label or None)
+    ]  # fmt: skip
+
+
+def files_left(site: Site, repo_id: str) -> list[str]:
+    """The files of a repo's labels that are on the site, whatever is remembered of them."""
+    owner, name = repo_id.split("/")
+    list_file = BY_NAME["labels"].file_for(owner=owner, name=name)
+    return [list_file, *site.files(list_file.removesuffix(".json"))]
 
 
 def files_of(scope: Scope, **params: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from builder.model.names import Version
+from builder.model.labels import Labels, Move, fold, moves_with
+from builder.model.names import LATEST, Version
 from builder.model.records import VersionEntry
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
@@ -23,11 +24,20 @@ from builder.store.state.repos import RepoRow, digest_of
 from builder.text import line_diff
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
+from builder.write.labels import (
+    LabelFiles,
+    Named,
+    decode_moves,
+    encode_moves,
+    labels_of,
+    read_events,
+)
 
 
 class Task(NamedTuple):
-    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions'; ``remembered`` is
-    ``RepoRow.versions`` of the last build, or None; ``pulls`` is None where nobody counts them.
+    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions', ``events`` those of
+    its changes of labels; ``remembered`` and ``remembered_labels`` are ``RepoRow.versions`` and
+    ``RepoRow.labels`` of the last build, or None; ``pulls`` is None where nobody counts them.
     """
 
     owner: str
@@ -35,16 +45,34 @@ class Task(NamedTuple):
     mark: str
     versions: list[Version]
     marks: list[str]
+    events: dict[int, str]
     remembered: bytes | None
+    remembered_labels: bytes | None
     pulls: PullCounts | None
 
 
 class _Remembered(msgspec.Struct, array_like=True):
-    """A version whose files are on the site: its mark and its predecessor's, and its entry."""
+    """A version whose files are on the site: its mark and its predecessor's, its entry, and the
+    labels on its page.
+    """
 
     version: str
     marks: str
     entry: bytes
+    shown: list[str]
+
+
+class _Written(NamedTuple):
+    """What the versions of a repo have come to, oldest first. ``moves``: of labels, by their
+    publications. ``texts``: versions that were read anyway, and are wanted again. ``renewed``:
+    those whose files were written.
+    """
+
+    rows: list[_Remembered]
+    entries: list[VersionEntry]
+    moves: list[Move]
+    texts: dict[str, Stored]
+    renewed: set[str]
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -52,9 +80,14 @@ _decode = msgspec.msgpack.Decoder(list[_Remembered]).decode
 _decode_entry = msgspec.json.Decoder(VersionEntry).decode
 
 
-def remembered_versions(blob: bytes) -> list[str]:
+def remembered_versions(row: RepoRow) -> list[str]:
     """The versions that the last build put on the site."""
-    return [one.version for one in _decode(blob)]
+    return [one.version for one in _decode(row.versions)]
+
+
+def remembered_labels(row: RepoRow) -> Labels:
+    """The labels that the last build put on the site."""
+    return fold(move for _, move in decode_moves(row.labels))
 
 
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
@@ -63,7 +96,11 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     known = _decode(row.versions)
     versions = [Version.parse(one.version) for one in known]
     marks = [one.marks.partition(" ")[0] for one in known]
-    return Task(owner, name, row.mark, versions, marks, row.versions, pulls)
+    events = {
+        move.number: mark for mark, move in decode_moves(row.labels) if move.has_own_file
+    }  # fmt: skip
+    known = (row.versions, row.labels)
+    return Task(owner, name, row.mark, versions, marks, events, *known, pulls)
 
 
 class RepoRenderer:
@@ -77,36 +114,105 @@ class RepoRenderer:
 
     def render(self, task: Task) -> RepoRow:
         """Write the files of a repo with at least one version. Raises ContentError."""
-        owner, name = task.owner, task.name
+        repo = f"{task.owner}/{task.name}"
         known = {one.version: one for one in _decode(task.remembered)} if task.remembered else {}
-        rows: list[_Remembered] = []
-        entries: list[VersionEntry] = []
+        remembered = decode_moves(task.remembered_labels)
+        events = read_events(self.settings.content, repo, task.events, remembered)
+        labelled = fold(move for _, move in events).by_version()
+        before = [move for _, move in remembered]
+        written = self._write_versions(task, known, before, labelled)
+        moves = [*events, *(("", move) for move in written.moves)]
+        labels = labels_of(repo, moves, {row.version for row in written.rows})
+        self._renew_pages(task, written, labels.by_version())
+        if labels.history:
+            is_same = not written.renewed and [*known] == [row.version for row in written.rows]
+            self._write_labels(task, written, labels, fold(before), is_same)
+        return self._write_repo(task, written, labels)._replace(labels=encode_moves(moves))
+
+    def _write_versions(
+        self,
+        task: Task,
+        known: dict[str, _Remembered],
+        moves: list[Move],
+        labelled: dict[str, list[str]],
+    ) -> _Written:
+        """Write what is not as ``known``; so are the ``moves`` of what is. ``labelled`` are labels
+        by version, as far as one can tell before all records are read.
+        """
+        written = _Written([], [], [], {}, set())
+        carried: dict[str, list[Move]] = {}
+        for move in moves:
+            if not move.has_own_file:
+                carried.setdefault(move.version, []).append(move)
         stored = None
         for index, version in enumerate(task.versions):
             # A version's files depend on it and on the one below it (diff, previous).
             marks = f"{task.marks[index]} {task.marks[index - 1]}" if index else task.marks[0]
             is_settled = all(task.marks[max(0, index - 1) : index + 1])
-            old = known.get(str(version))
+            name = str(version)
+            old = known.get(name)
             if old and is_settled and old.marks == marks:
-                rows.append(old)
-                entries.append(_decode_entry(old.entry))
+                written.rows.append(old)
+                written.entries.append(_decode_entry(old.entry))
+                written.moves.extend(carried.get(name, ()))
                 stored = None
-            else:
-                if stored is None and index:
-                    stored = self._read(owner, name, task.versions[index - 1])
-                older, stored = stored, self._read(owner, name, version)
-                entry = self._write_version(stored, older)
-                rows.append(_Remembered(str(version), marks, envelopes.json_bytes(entry)))
-                entries.append(entry)
-        latest = stored or self._read(owner, name, task.versions[-1])
-        return self._write_repo(task, latest, rows, entries)
+                continue
+            if stored is None and index:
+                stored = self._read(task, task.versions[index - 1])
+            older, stored = stored, self._read(task, version)
+            shown = sorted({*labelled.get(name, ()), *(stored.record.labels or ())})
+            entry = self._write_version(stored, older, shown)
+            written.rows.append(_Remembered(name, marks, envelopes.json_bytes(entry), shown))
+            written.entries.append(entry)
+            written.moves.extend(moves_with(name, stored.record))
+            written.renewed.add(name)
+            if shown or version == task.versions[-1]:
+                written.texts[name] = stored
+        return written
 
-    def _read(self, owner: str, name: str, version: Version) -> Stored:
+    def _renew_pages(self, task: Task, written: _Written, labelled: dict[str, list[str]]) -> None:
+        """Write the pages that show other labels than they have."""
+        for index, row in enumerate(written.rows):
+            shown = labelled.get(row.version, [])
+            if row.shown != shown:
+                older = self._read(task, task.versions[index - 1]) if index else None
+                stored = self._read(task, task.versions[index])
+                self._write_version(stored, older, shown)
+                written.texts[row.version] = stored
+                row.shown = shown
+
+    def _write_labels(
+        self, task: Task, written: _Written, labels: Labels, before: Labels, is_same: bool
+    ) -> None:
+        """Write the files of labels that are not as ``before``. ``is_same``: the versions are."""
+        latest = derive.moves_of_latest(written.entries)
+
+        def is_current(label: str) -> bool:
+            if label == LATEST:
+                return is_same and bool(before.history)
+            moves = labels.history[label]
+            return before.history.get(label) == moves and moves[0].version not in written.renewed
+
+        def named(name: str) -> Named:
+            version = Version.parse(name)
+            index = task.versions.index(version)
+            stored = written.texts.get(name) or self._read(task, version)
+            previous = task.versions[index - 1] if index else None
+            record = derive.version_record(stored, previous, self.links)
+            return Named(record, stored.content.encode())
+
+        files = LabelFiles(self.site, task.owner, task.name, named)
+        files.write(labels, latest, is_current)
+
+    def _read(self, task: Task, version: Version) -> Stored:
+        owner, name = task.owner, task.name
         record, text = content.read_version(self.settings.content, owner, name, version)
         body = body_of(text, record.front_matter_bytes)
         return Stored(owner, name, version, record, text, body)
 
-    def _write_version(self, stored: Stored, older: Stored | None) -> VersionEntry:
+    def _write_version(
+        self, stored: Stored, older: Stored | None, labels: list[str]
+    ) -> VersionEntry:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
         version = derive.version_record(stored, older.version if older else None, self.links)
         self._write("version_raw", at, stored.content.encode())
@@ -118,27 +224,35 @@ class RepoRenderer:
             self._write("diff", at, text.encode())
             rows = hunks(changes)
         page = self.pages.render(
-            "version.html", version=version, title=stored.record.title, hunks=rows
+            "version.html", version=version, title=stored.record.title, labels=labels, hunks=rows
         )
         self._write("version_page", at, page)
         # Last: it says where the others are.
         self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
         return derive.version_entry(version)
 
-    def _write_repo(
-        self, task: Task, latest: Stored, rows: list[_Remembered], entries: list[VersionEntry]
-    ) -> RepoRow:
+    def _write_repo(self, task: Task, written: _Written, labels: Labels) -> RepoRow:
         at = {"owner": task.owner, "name": task.name}
+        rows, entries = written.rows, written.entries
+        latest = written.texts.get(rows[-1].version) or self._read(task, task.versions[-1])
         total, by_day = task.pulls or (None, ())
-        repo = derive.repo_record(latest, entries, total, self.links)
+        repo = derive.repo_record(latest, entries, total, self.links, labels)
         repo_json = envelopes.json_bytes(repo)
         newest_first = entries[::-1]
+        listed = [row.entry for row in reversed(rows)]
+        if labels.history:
+            listed = [envelopes.with_labels(row.entry, row.shown) for row in reversed(rows)]
         self._write("raw", at, latest.content.encode())
-        self._write("versions", at, envelopes.whole_list([row.entry for row in reversed(rows)]))
+        self._write("versions", at, envelopes.whole_list(listed))
         self._write("repo", at, envelopes.single(repo_json))
-        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first))
+        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first, labels))
         about = summarize(repo.description, repo.body)
-        page = self.pages.render("repo.html", repo=repo, about=about, versions=newest_first)
+        histories = derive.label_histories(labels)
+        page = self.pages.render(
+            "repo.html", repo=repo, about=about, versions=newest_first,
+            labelled=labels.by_version(), histories=histories,
+            more_labels=len(labels.history) - len(histories),
+        )  # fmt: skip
         self._write("repo_page", at, page)
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         card = self.pages.render("card.html", repo=repo, about=about)
@@ -149,6 +263,7 @@ class RepoRenderer:
             owner=task.owner,
             mark=task.mark,
             versions=_encode(rows),
+            labels=b"",
             versions_count=len(entries),
             pulls=repo.pulls or 0,
             updated=derive.epoch_seconds(repo.updated_at),

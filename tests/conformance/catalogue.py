@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,
     GZIP,
@@ -109,6 +110,13 @@ class Catalogue:
         path = "/" + BY_NAME["versions"].file_for(owner=owner, name=name)
         return spread(rows_of(self.client.get(path)), self.sample)
 
+    def labels(self, owner: str, name: str) -> list[str] | None:
+        """The labels of a repo, and what is read like one; None if it never had a label."""
+        answer = self.client.get("/" + BY_NAME["repo"].file_for(owner=owner, name=name))
+        data = answer.json.get("data") if isinstance(answer.json, dict) else None
+        labels = data.get("labels") if isinstance(data, dict) else None
+        return [*spread(labels, self.sample), LATEST] if isinstance(labels, dict) else None
+
     def pages(self, tag: str | None, sort: str) -> list[Page]:
         """The pages of a list that are looked at."""
         total = self.tag_counts[tag] if tag else len(self.ids)
@@ -134,6 +142,13 @@ class Catalogue:
                 for row in self.versions(owner, name):
                     if route.name != "diff" or row["previous"]:
                         yield {"owner": owner, "name": name, "version": row["version"]}
+        elif route.scope == "label":
+            for owner, name in self.repos:
+                labels = self.labels(owner, name)
+                if labels is not None and "label" not in fields:
+                    yield {"owner": owner, "name": name}
+                elif labels is not None:
+                    yield from ({"owner": owner, "name": name, "label": one} for one in labels)
         elif "name" in fields:
             yield from ({"owner": owner, "name": name} for owner, name in self.repos)
         elif "owner" in fields:

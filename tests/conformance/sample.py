@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from tests.support.catalogues import moment, write_owner, write_version
+from tests.support.catalogues import moment, write_label, write_owner, write_version
 from tests.support.servers import SAMPLE
 
 MANY = 60
@@ -52,6 +52,13 @@ def write_sample(root: Path) -> None:
         root, "odd", "history", "10.0.1", "Version 10.0.0 of {{it}}.\n", tags=["history", "odd"],
         changelog="Only the title.", title="Another title",
     )  # fmt: skip
+    # Labels that share a beginning, one that is moved and one that is removed.
+    for number, (label, version) in enumerate(
+        [("a", "1.0.0"), ("a.b", "1.9.0"), ("a.b-c_d", "2.0.0"), ("a", "10.0.1"), ("gone", "1.0.0"),
+         ("gone", None), ("x" * 36, "1.10.0")],
+        1,
+    ):  # fmt: skip
+        write_label(root, "odd/history", number, label, version, note=f"Move <{number}> é")
 
 
 def write_canaries(folder: Path) -> None:

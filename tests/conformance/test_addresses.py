@@ -77,7 +77,7 @@ def test_headers(check: Check, client: Client, catalogue: Catalogue, route: Rout
 
 @area("raw text")
 def test_raw_text_cannot_run(check: Check, client: Client, catalogue: Catalogue) -> None:
-    for name in ("raw", "version_raw", "diff"):
+    for name in ("raw", "version_raw", "label_raw", "diff"):
         for url, _ in catalogue.urls(BY_NAME[name]):
             answer = client.get(url)
             check.header(answer, "Content-Type", TEXT)

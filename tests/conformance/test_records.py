@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from builder.model import records
-from builder.model.names import Version
+from builder.model.names import LATEST, Version
 from builder.model.routes import BY_NAME, PAGE_SIZE, SORTS, list_api
 from tests.conformance import orders
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of, rows_of
@@ -196,7 +196,7 @@ def check_page_link(check: Check, client: Client, answer: Answer, url: str, want
 def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
     for owner, name in catalogue.repos:
         answer = client.get(file_of("versions", owner=owner, name=name))
-        found = check.rows(answer, records.VersionEntry)
+        found = check.rows(answer, records.ListedVersion)
         if not found:
             continue
         check_whole_list(check, answer, found)
@@ -240,7 +240,7 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
         check.that(answer, place == (owner, name, number), f"{owner}/{name} {number}", f"{place}")
         data = answer.json["data"]
         row = next(row for row in catalogue.versions(owner, name) if row["version"] == number)
-        differing = [key for key in row if data.get(key) != row[key]]
+        differing = [key for key in row if key != "labels" and data.get(key) != row[key]]
         check.that(
             answer, not differing, "the same as in the list of versions",
             f"other: {', '.join(differing)}",
@@ -254,6 +254,67 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
                 answer, not differing, "the latest version's fields as in the repo",
                 f"other: {', '.join(differing)}",
             )  # fmt: skip
+
+
+@area("labels")
+def test_lists_of_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for at in catalogue.params(BY_NAME["labels"]):
+        answer = client.get(file_of("labels", **at))
+        found = check.rows(answer, records.LabelMove)
+        repo = check.single(client.get(file_of("repo", **at)), records.Repo)
+        if not found or not repo:
+            continue
+        check_whole_list(check, answer, found)
+        named = [(move.label, move.version) for move in found.data]
+        check.that(
+            answer, named == list(repo.labels.items()), f"the labels of the repo {repo.labels}",
+            f"{named}",
+        )  # fmt: skip
+        check.that(answer, named == sorted(named), "sorted by label", f"{named}")
+        for row in rows_of(client.get(file_of("versions", **at))):
+            wanted = [label for label, version in named if version == row["version"]]
+            check.that(
+                answer, row.get("labels") == wanted,
+                f"the labels {row.get('labels')} of {row['version']} in the list of versions",
+                f"{wanted}",
+            )  # fmt: skip
+
+
+@area("labels")
+def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
+    for at in catalogue.params(BY_NAME["label"]):
+        answer = client.get(file_of("label", **at))
+        named = check.single(answer, records.LabelledVersion)
+        if not named:
+            continue
+        of_version = at | {"version": named.version}
+        version = client.get(file_of("version", **of_version)).json["data"]
+        added = {"label": at["label"], "moved_at": named.moved_at}
+        check.that(
+            answer, answer.json["data"] == version | added,
+            f"the record of {named.version} with label and moved_at",
+        )  # fmt: skip
+        raw = client.get(file_of("version_raw", **of_version))
+        check.same_body(client.get(file_of("label_raw", **at)), raw, raw.target)
+        history = client.get(file_of("label_history", **at))
+        moves = check.rows(history, records.LabelMove)
+        if not moves or not moves.data:
+            check.that(history, False, "the moves of a label that names a version")
+            continue
+        check_whole_list(check, history, moves)
+        newest = moves.data[0]
+        check.that(
+            history, (newest.version, newest.moved_at) == (named.version, named.moved_at),
+            f"the newest move to {named.version} at {named.moved_at}", f"{newest}",
+        )  # fmt: skip
+        chain = [move.previous for move in moves.data]
+        wanted = [*(move.version for move in moves.data[1:]), None]
+        check.that(history, chain == wanted, "previous: the version of the move before", f"{chain}")
+        if at["label"] != LATEST:
+            listed = rows_of(client.get(file_of("labels", **at)))
+            row = next(row for row in listed if row["label"] == at["label"])
+            first = history.json["data"][0]
+            check.that(history, first == row, f"the newest move as in the list of labels {row}")
 
 
 @area("raw text")

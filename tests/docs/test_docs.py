@@ -9,7 +9,7 @@ import click
 import msgspec
 import pytest
 
-from builder.model.records import VersionFile
+from builder.model.records import LabelFile, VersionFile
 from builder.store import content
 from cli.hubctl import main as hubctl
 
@@ -87,14 +87,15 @@ def test_places_named_in_the_architecture_exist():
             ), place
 
 
-def test_the_example_record_is_a_record():
-    (example,) = blocks("docs/reference/content-format.md", "json")
-    assert msgspec.json.decode(example, type=VersionFile).variables[0].required
+def test_the_example_records_are_records():
+    version, label = blocks("docs/reference/content-format.md", "json")
+    assert msgspec.json.decode(version, type=VersionFile).variables[0].required
+    assert msgspec.json.decode(label, type=LabelFile).note
 
 
 def test_the_record_table_names_every_key():
     text = (ROOT / "docs/reference/content-format.md").read_text()
-    for key in VersionFile.__struct_fields__:
+    for key in VersionFile.__struct_fields__ + LabelFile.__struct_fields__:
         assert f"| `{key}` |" in text
 
 

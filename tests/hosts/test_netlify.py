@@ -18,7 +18,7 @@ from builder.model.routes import CACHE_CONTROL, ROUTES, SORTS, match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.node import PROGRAMS
-from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.catalogues import settings_in, write_label, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, PROJECT
 
 # What Netlify says of files by itself, for those that we leave to it.
@@ -73,6 +73,7 @@ def host(
     folder = tmp_path_factory.mktemp("netlify")
     settings = settings_in(folder, request.param)
     write_small_catalogue(settings.content)
+    write_label(settings.content, "ann/review", 1, "production", "1.0.0")
     build(settings, index=False)
     return Netlify(folder, settings)
 
@@ -133,9 +134,10 @@ def test_parameters_that_mean_nothing_do_not_matter(host: Netlify):
 
 def test_a_version_of_a_raw_text(host: Netlify):
     url = "/api/v1/repos/ann/review/raw"
-    latest, old = host.ask(url, f"{url}?version=1.0.0")
+    latest, old, labelled = host.ask(url, f"{url}?version=1.0.0", f"{url}?label=production")
     assert latest[0] == "api/v1/repos/ann/review/raw.txt"
     assert old[0] == "api/v1/repos/ann/review/versions/1.0.0.txt"
+    assert labelled[0] == "api/v1/repos/ann/review/labels/production.txt"
 
 
 def test_what_names_no_page_gives_no_file(host: Netlify):

@@ -84,6 +84,14 @@ def test_reads_go_on_without_the_service(alone):
         assert get(alone + path).status_code == 200, path
     for path, code in {
         f"{REPO}/versions/9.9.9": "version_not_found",
+        f"{REPO}/labels": "not_found",
+        f"{REPO}/labels/nothing/history": "label_not_found",
+        f"{REPO}/raw?label=nothing": "label_not_found",
+        f"{REPO}/raw?label=A": "invalid_label",
+        f"{REPO}/raw?label": "invalid_label",
+        f"{REPO}/raw?x&label=a&version=1.0.0": "invalid_parameter",
+        f"{REPO}/raw?version=1.0.0&label=": "invalid_parameter",
+        f"{REPO}/raw?label=a&label=a": "invalid_parameter",
         "/api/v1/repos?sort=old": "invalid_parameter",
         "/api/v1/repos?page=99": "page_not_found",
     }.items():

@@ -421,6 +421,27 @@ ERRORS = [
     (f"{DIFF_REVIEW}/raw?version=1.0.0%0A", 400, "invalid_version"),
     (f"{DIFF_REVIEW}/raw?version=1000000000.0.0", 400, "invalid_version"),
     (f"{DIFF_REVIEW}/raw?version=1.0.0&version=1.1.0", 400, "invalid_parameter"),
+    (f"{DIFF_REVIEW}/raw?label=", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label=Production", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label=a.", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label=production%0A", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label=..%2Fraw", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label={'a' * 37}", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/raw?label=nothing", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/raw?label=2.0.0", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/raw?label=production.json", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/raw?label=production&version=2.0.0", 400, "invalid_parameter"),
+    (f"{DIFF_REVIEW}/raw?version=x&label=Y", 400, "invalid_parameter"),
+    (f"{DIFF_REVIEW}/raw?label=production&label=production", 400, "invalid_parameter"),
+    (f"{DIFF_REVIEW}/labels/nothing", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/labels/nothing/history", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/labels/production.txt.json", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}/labels/Production", 400, "invalid_label"),
+    (f"{DIFF_REVIEW}/labels/-a/history", 400, "invalid_label"),
+    ("/api/v1/repos/sam-ferreira/nothing/labels", 404, "repo_not_found"),
+    ("/api/v1/repos/sam-ferreira/commit-message/labels", 404, "not_found"),
+    ("/api/v1/repos/sam-ferreira/commit-message/labels/latest", 404, "label_not_found"),
+    ("/api/v1/repos/sam-ferreira/commit-message/raw?label=latest", 404, "label_not_found"),
     (f"{DIFF_REVIEW}/versions/1.0", 400, "invalid_version"),
     (f"{DIFF_REVIEW}/versions/1.0.0-beta", 400, "invalid_version"),
     (f"{DIFF_REVIEW}/versions/01.0.0/diff", 400, "invalid_version"),
@@ -612,12 +633,19 @@ def test_hostile_target_made_of_pieces(guarded: Server, text: str, start: str) -
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_hostile_parameters(guarded: Server, key: str, value: str) -> None:
     for path in ("/api/v1/repos", f"{DIFF_REVIEW}/raw", "/api/v1/tags"):
-        for params in ({key: value}, {"q": value}, {"tag": value, "sort": key}, {"version": value}):
+        for params in (
+            {key: value},
+            {"q": value},
+            {"tag": value, "sort": key},
+            {"version": value},
+            {"label": value},
+        ):
             answer = guarded.get(path, params=params)
             assert answer.status_code in (200, 400, 404)
             if answer.status_code != 200:
                 assert answer.json()["error"]["code"] in (
                     "invalid_parameter", "invalid_version", "version_not_found", "tag_not_found",
+                    "invalid_label", "label_not_found",
                 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
 
 PARAMS = {
     "owner": "ann", "name": "story", "version": "1.20.3", "tag": "sql", "sort": "new", "page": "2",
+    "label": "production",
 }  # fmt: skip
 REPO = "/api/v1/repos/ann/story"
 
@@ -26,8 +27,8 @@ def test_every_row_of_the_table_as_url_and_file(route, base_path: str) -> None:
 
 
 def test_what_counts_is_the_text_the_record_and_versions() -> None:
-    assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version"}
-    assert "versions" not in PULLED and "diff" not in PULLED
+    assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version", "label"}
+    assert not {"versions", "diff", "labels", "label_history"} & {*PULLED}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ def test_what_counts_is_the_text_the_record_and_versions() -> None:
     [
         f"{REPO}/raw?version=1.0.0",
         f"{REPO}/raw?version=nonsense",
+        f"{REPO}/raw?label=production",
         f"{REPO}/raw?x=/../..",
         f"{REPO}?",
         f"{REPO}/raw#part",

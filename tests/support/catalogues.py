@@ -66,6 +66,17 @@ def write_version(
     return path
 
 
+def write_label(
+    root: str | Path, repo: str, number: int, label: str, version: str | None, **fields: Any
+) -> Path:
+    """Write one change of a label of ``owner/name``; fields left out get plain values."""
+    path = Path(root, repo, "labels", f"{number}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    event = {"label": label, "version": version, "at": moment(10_000 + number), "by": "ann"}
+    write_json(path, event | fields)
+    return path
+
+
 def edit_record(path: Path, **fields: Any) -> None:
     """Rewrite a record in place with other values of some fields."""
     write_json(path, json.loads(path.read_text(encoding="utf-8")) | fields)

@@ -22,6 +22,7 @@ class RepoRow(NamedTuple):
     owner: str
     mark: str
     versions: bytes
+    labels: bytes
     versions_count: int
     pulls: int
     updated: int

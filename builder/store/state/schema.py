@@ -21,6 +21,7 @@ CREATE TABLE repo (
     summary BLOB NOT NULL,
     card BLOB NOT NULL,
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
+    labels BLOB NOT NULL,             -- the same for its changes of labels
     checksum INTEGER NOT NULL         -- of all the above but the key
 );
 CREATE INDEX repo_mark ON repo (id, mark);

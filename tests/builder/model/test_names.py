@@ -142,3 +142,49 @@ def test_a_larger_bump_gives_a_higher_version(version):
 
 def test_the_first_version():
     assert str(names.FIRST_VERSION) == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["production", "a", "7-up", "a.b_c-d", "eu--west", "v1.x", "latest-1", "2026-11-01", "json",
+     "a" * 36],
+)  # fmt: skip
+def test_a_good_label_is_returned(label):
+    assert names.check_label(label) == names.check_new_label(label) == label
+    assert names.is_label(label)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["", "-a", "a-", ".a", "a.", "_a", "a b", "a\n", "a\0", "a/b", "..", "Production", "é", "٣",
+     "a" * 37],
+)  # fmt: skip
+def test_a_bad_label_is_refused(label):
+    for check in (names.check_label, names.check_new_label):
+        assert code_of(check, label) == "invalid_label"
+    assert not names.is_label(label)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["latest", "1", "007", "1.2", "1.2.0", "v1", "v1.2.0", "1.2.0-rc.1", "v1.2.0-beta", "1.2.3.4",
+     "a.json", "a.txt", "a.body", "1.2.0.json"],
+)  # fmt: skip
+def test_a_reserved_label_is_in_the_grammar_but_not_for_a_version(label):
+    assert names.check_label(label) == label
+    assert code_of(names.check_new_label, label) == "name_reserved"
+    assert not names.is_label(label)
+
+
+def test_an_upper_case_label_is_told_the_lower_case_spelling():
+    with pytest.raises(RequestError, match="'production'") as caught:
+        names.check_label("Production")
+    assert caught.value.status == 400
+
+
+@given(st.text(alphabet="az09.-_AÉ \n", max_size=40))
+def test_labels_are_as_the_contract_says(text):
+    if re.fullmatch(r"[a-z0-9]([a-z0-9._-]{0,34}[a-z0-9])?", text):
+        assert names.check_label(text) == text
+    else:
+        assert code_of(names.check_label, text) == "invalid_label"

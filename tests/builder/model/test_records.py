@@ -135,9 +135,12 @@ ENTRY = "version previous changelog publisher published_at sha256 size raw_url d
 KEYS = {
     records.RepoSummary: SUMMARY,
     records.Repo: f"{SUMMARY} content body variables parameters license sha256 size changelog "
-    "raw_url versions_url",
+    "raw_url versions_url labels",
     records.VersionEntry: ENTRY,
     records.Version: f"{ENTRY} owner name content body variables parameters",
+    records.ListedVersion: f"{ENTRY} labels",
+    records.LabelMove: "label version previous moved_at moved_by note",
+    records.LabelledVersion: f"{ENTRY} owner name content body variables parameters label moved_at",
     records.Tag: "name count",
     records.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",

@@ -31,6 +31,7 @@ from tests.support.catalogues import (
     moment,
     read_tree,
     settings_in,
+    write_label,
     write_owner,
     write_small_catalogue,
     write_version,
@@ -89,6 +90,7 @@ def test_the_body_is_that_of_the_records_or_parsed_once_a_version(empty, yaml_wo
 def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     for name in ("a", "b", "c"):
         write_version(small.content, "ann", name, "1.0.0", "x", tags=["code"])
+    write_label(small.content, "ann/a", 1, "production", "1.0.0")
     found = {match_file(file).route.name for file in build_files(small)}
     # The later pages of lists take more than fifty repos.
     assert {route.name for route in routes.ROUTES} - found == {"list_pages", "tag_pages"}
@@ -255,35 +257,36 @@ def recorded_writes(monkeypatch) -> list[str]:
     written: list[str] = []
     write = Site.write
 
-    def record(self, file, data):
+    def record(self, file, data, **options):
         written.append(file)
-        write(self, file, data)
+        write(self, file, data, **options)
 
     monkeypatch.setattr(Site, "write", record)
     return written
 
 
-SCOPE_ORDER = ["version", "repo", "owner", "tag", "list"]
+SCOPE_ORDER = ["version", "label", "repo", "owner", "tag", "list"]
 
 
 def test_a_pointer_is_written_after_what_it_points_to(small, monkeypatch):
     written = recorded_writes(monkeypatch)
+    write_label(small.content, "ann/review", 1, "production", "1.0.0")
     build_files(small)
     assert written[-1] == "api/v1/hub.json"
     assert written[-3:-1] == ["api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz"]
     found = [match_file(file) for file in written]
     place = {file: index for index, file in enumerate(written)}
     for match in found:
-        if match.route.scope == "repo":
+        if match.route.scope in ("repo", "label"):
             versions = [
                 place[other.file] for other in found
-                if other.route.scope == "version"
+                if other.route.scope in SCOPE_ORDER[: SCOPE_ORDER.index(match.route.scope)]
                 and all(other.params[key] == match.params[key] for key in ("owner", "name"))
             ]  # fmt: skip
             assert max(versions) < place[match.file]
     # From the owners on, scope by scope.
     scopes = [match.route.scope for match in found if match.route.scope in SCOPE_ORDER]
-    order = [SCOPE_ORDER.index(scope) for scope in scopes if scope in SCOPE_ORDER[2:]]
+    order = [SCOPE_ORDER.index(scope) for scope in scopes if scope in SCOPE_ORDER[3:]]
     assert order == sorted(order)
     assert max(i for i, scope in enumerate(scopes) if scope == "repo") < scopes.index("owner")
     home = written.index("index.html")

@@ -38,6 +38,7 @@ from tests.support.catalogues import (
     moment,
     read_tree,
     settings_in,
+    write_label,
     write_owner,
     write_version,
 )
@@ -53,11 +54,14 @@ OWNERS = ("ann", "a-b", "zoe")
 NAMES = ("x", "x-y", "sql")
 VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.10.0", "2.0.0")
 TAGS = ("code", "top", "long-tag")
+LABELS = ("production", "a.b")
 
 owners = st.sampled_from(OWNERS)
 names = st.sampled_from(NAMES)
 versions = st.sampled_from(VERSIONS)
 hours = st.sampled_from((0, 1, 100, 100_000))
+labels = st.sampled_from(LABELS)
+label_lists = st.lists(labels, min_size=1, unique=True)
 tag_lists = st.lists(st.sampled_from(TAGS), unique=True)
 texts = st.sampled_from(("One.\n", "Two.\n", "Two {{a}}", "<b>\r\n", "---\ntitle: x\n---\nBody"))
 numbers = st.integers(0, 1000)
@@ -120,6 +124,20 @@ class Builds(RuleBasedStateMachine):
 
     def touch(self, owner: str, name: str) -> None:
         self.touched.add((owner, name))
+        # What names a version that is gone is a fault.
+        for path in (self.root / owner / name).glob("labels/*.json"):
+            version = json.loads(path.read_text())["version"]
+            if version and not (path.parents[1] / f"{version}.json").exists():
+                path.unlink()
+
+    def next_number(self, owner: str, name: str) -> int:
+        """One that no change of a label has."""
+        folder = self.root / owner / name
+        taken = [int(path.stem) for path in folder.glob("labels/*.json")]
+        taken += [
+            json.loads(path.read_text()).get("label_number", 0) for path in folder.glob("*.json")
+        ]
+        return max(taken, default=0) + 1
 
     def wait_for_tick(self) -> None:
         """Until the file system's clock has moved on, so that a change shows in a file's time."""
@@ -149,6 +167,47 @@ class Builds(RuleBasedStateMachine):
             changelog=f"To {version}", description=text[:3],
         )  # fmt: skip
         self.touch(owner, name)
+
+    @rule(owner=owners, name=names, version=versions, labels=label_lists)
+    def publish_with_labels(self, owner, name, version, labels):
+        write_version(
+            self.root, owner, name, version, "With labels.\n", labels=labels,
+            label_number=self.next_number(owner, name),
+        )  # fmt: skip
+        self.touch(owner, name)
+
+    @rule(number=numbers, label=labels, gap=st.integers(0, 2))
+    def move_label(self, number, label, gap):
+        path = self.pick(self.records(), number)
+        owner, name = path.parts[-3:-1]
+        at = self.next_number(owner, name) + gap
+        write_label(self.root, f"{owner}/{name}", at, label, path.stem)
+        self.touch(owner, name)
+
+    @rule(number=numbers, label=labels)
+    def remove_label(self, number, label):
+        owner, name = self.pick(self.repos(), number)
+        at = self.next_number(owner, name)
+        write_label(self.root, f"{owner}/{name}", at, label, None, note="Gone.")
+        self.touch(owner, name)
+
+    @rule(number=numbers, label=labels)
+    def edit_move(self, number, label):
+        path = self.pick(sorted(self.root.glob("*/*/labels/*.json")), number)
+        edit_record(path, label=label)
+        self.touch(*path.parts[-4:-2])
+
+    @rule(number=numbers)
+    def forget_move(self, number):
+        path = self.pick(sorted(self.root.glob("*/*/labels/*.json")), number)
+        path.unlink()
+        self.touch(*path.parts[-4:-2])
+
+    @rule(number=numbers)
+    def forget_labels(self, number):
+        path = self.pick(sorted(self.root.glob("*/*/labels")), number)
+        shutil.rmtree(path)
+        self.touch(*path.parts[-3:-1])
 
     @rule(number=numbers, field=st.sampled_from(["title", "description", "changelog", "license"]),
           value=st.sampled_from(["Other", "<i>", "字"]))  # fmt: skip
@@ -416,7 +475,7 @@ class Builds(RuleBasedStateMachine):
         built, whole = read_tree(self.settings.out), self.build_afresh()
         for file in whole:
             found = match_file(file)
-            is_first = found.route.scope in ("version", "repo", "owner") or (
+            is_first = found.route.scope in ("version", "label", "repo", "owner") or (
                 found.params.get("page", "1") == "1" and found.route.scope == "list"
             )
             if self.are_pulls_new:

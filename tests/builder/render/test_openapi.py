@@ -23,8 +23,12 @@ SPEC_PATHS = {
     "/api/v1/users/{owner}",
 }
 # Schemathesis: the question of whether q has a word in it, and the length of each of several
-# tags, no schema tells; so a 400 there says nothing.
+# tags, no schema tells, nor that a text has one of two parameters; so a 400 there says nothing.
 CONFIG = """
+[[operations]]
+include-name = "GET /api/v1/repos/{owner}/{name}/raw"
+checks.positive_data_acceptance.enabled = false
+
 [[operations]]
 include-name = "GET /api/v1/repos"
 checks.positive_data_acceptance.enabled = false
@@ -35,6 +39,7 @@ REAL_CONFIG = """
 "path.owner" = "sam-ferreira"
 "path.name" = "diff-review"
 "path.version" = "1.1.0"
+"path.label" = "production"
 "path.tag" = "code"
 "path.page" = "1"
 """
@@ -80,9 +85,9 @@ def test_parameters_of_the_spec(document: dict) -> None:
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
     assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == 100
     raw = parameters["/api/v1/repos/{owner}/{name}/raw"]
-    assert set(raw) == {"owner", "name", "version"}
-    assert raw["version"]["in"] == "query"
-    assert not raw["version"]["required"]
+    assert set(raw) == {"owner", "name", "version", "label"}
+    assert raw["version"]["in"] == raw["label"]["in"] == "query"
+    assert not (raw["version"]["required"] or raw["label"]["required"])
     assert all(
         parameter["required"] == (parameter["in"] == "path")
         for one in parameters.values()
@@ -114,8 +119,8 @@ def check_keys(document: dict, schema: dict, value: object) -> None:
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, dict) and "properties" in schema:
-        # Where words were searched for, and nowhere else.
-        optional = {"match", "corrected"} - value.keys()
+        # Where words were searched for, or where there are labels, and nowhere else.
+        optional = {"match", "corrected", "labels"} - value.keys()
         assert list(value) == [key for key in schema["properties"] if key not in optional]
         for key, one in value.items():
             check_keys(document, schema["properties"][key], one)
@@ -162,6 +167,26 @@ def test_repos_are_as_documented(document: dict, live: Server, repos: list[str])
             check(document, schema_of(document, f"{base}/versions/{{version}}"), version)
 
 
+def test_labels_are_as_documented(document: dict, live: Server) -> None:
+    repo = "/api/v1/repos/sam-ferreira/diff-review"
+    base = "/api/v1/repos/{owner}/{name}/labels"
+    labels = live.get(f"{repo}/labels").json()
+    check(document, schema_of(document, base), labels)
+    for label in ["latest", *(row["label"] for row in labels["data"])]:
+        one = live.get(f"{repo}/labels/{label}").json()
+        check(document, schema_of(document, f"{base}/{{label}}"), one)
+        history = live.get(f"{repo}/labels/{label}/history").json()
+        assert history["data"]
+        check(document, schema_of(document, f"{base}/{{label}}/history"), history)
+    assert live.get(repo).json()["data"]["labels"] == {
+        row["label"]: row["version"] for row in labels["data"]
+    }
+    for row in live.get(f"{repo}/versions").json()["data"]:
+        assert row["labels"] == [
+            one["label"] for one in labels["data"] if one["version"] == row["version"]
+        ]
+
+
 def test_users_are_as_documented(document: dict, live: Server, repos: list[str]) -> None:
     for owner in sorted({repo.split("/")[4] for repo in repos}):
         user = live.get(f"/api/v1/users/{owner}").json()
@@ -171,6 +196,7 @@ def test_users_are_as_documented(document: dict, live: Server, repos: list[str])
 def test_media_types_are_as_documented(document: dict, live: Server) -> None:
     values = {
         "{owner}": "sam-ferreira", "{name}": "diff-review", "{version}": "1.1.0", "{tag}": "sql",
+        "{label}": "production",
         "{sort}": "top", "{page}": "1",
     }  # fmt: skip
     for url, operation in reads(document).items():

@@ -75,8 +75,8 @@ def test_versions_come_in_order_of_number(root):
 
 
 def test_a_repo_that_is_not_there_has_no_versions(root):
-    assert list_versions(str(root), "ann", "nothing") == ([], [])
-    assert list_versions(str(root), "nobody", "nothing") == ([], [])
+    assert list_versions(str(root), "ann", "nothing") == ([], [], {})
+    assert list_versions(str(root), "nobody", "nothing") == ([], [], {})
 
 
 @pytest.mark.parametrize(

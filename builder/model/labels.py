@@ -1,0 +1,131 @@
+"""The labels of one repo: which version each names, and how it came to that. Pure.
+
+A label changes by *moves*. A move is a file of its own, or part of a publication; one counter of
+the repo numbers both, and the order of these numbers is the history. What a label named before a
+move follows from that order.
+"""
+
+from collections.abc import Container, Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from builder.model.errors import Fault
+from builder.model.names import LABELS_PER_REPO_MAX
+from builder.model.records import LabelFile, LabelMove, VersionFile
+
+FOLDER = "labels"
+
+
+class Move(NamedTuple):
+    """One change of one label. ``file`` says so; it is relative to the repo's folder. ``version``
+    is None where the label was removed.
+    """
+
+    number: int
+    file: str
+    label: str
+    version: str | None
+    at: str
+    by: str
+    note: str = ""
+
+    @property
+    def has_own_file(self) -> bool:
+        """Whether it is no part of a publication."""
+        return self.file.startswith(f"{FOLDER}/")
+
+
+class Labels(NamedTuple):
+    """``current``: the last move of each label that names a version. ``history``: all moves of each
+    label that ever was, newest first. Both in order of label. ``next_number``: the number of the
+    next move.
+    """
+
+    current: dict[str, LabelMove]
+    history: dict[str, list[LabelMove]]
+    next_number: int
+
+    def versions(self) -> dict[str, str]:
+        """The version that each label names."""
+        return {label: str(move.version) for label, move in self.current.items()}
+
+    def by_version(self) -> dict[str, list[str]]:
+        """The labels of each version that has some, sorted."""
+        found: dict[str, list[str]] = {}
+        for label, version in self.versions().items():
+            found.setdefault(version, []).append(label)
+        return found
+
+
+NO_LABELS = Labels({}, {}, 1)
+
+
+def event_file(number: int) -> str:
+    """Where a move of its own is stored, relative to the repo's folder."""
+    return f"{FOLDER}/{number}.json"
+
+
+def move_of(number: int, event: LabelFile) -> Move:
+    """The move that a file of its own says."""
+    file = event_file(number)
+    return Move(number, file, event.label, event.version, event.at, event.by, event.note)
+
+
+def moves_with(version: str, record: VersionFile) -> list[Move]:
+    """The moves that a publication carried; they have one number."""
+    return [
+        Move(
+            record.label_number, f"{version}.json", label, version,
+            record.published_at, record.publisher,
+        )
+        for label in record.labels or ()
+    ]  # fmt: skip
+
+
+def fold(moves: Iterable[Move]) -> Labels:
+    """The labels that some moves, in any order, come to."""
+    ordered = _in_order(moves)
+    history: dict[str, list[LabelMove]] = {}
+    for move in ordered:
+        past = history.setdefault(move.label, [])
+        previous = past[-1].version if past else None
+        past.append(LabelMove(move.label, move.version, previous, move.at, move.by, move.note))
+    newest_first = {label: history[label][::-1] for label in sorted(history)}
+    current = {label: past[0] for label, past in newest_first.items() if past[0].version}
+    return Labels(current, newest_first, ordered[-1].number + 1 if ordered else 1)
+
+
+def find_faults(
+    moves: Iterable[Move], versions: Container[str], where: str = ""
+) -> Iterator[Fault]:
+    """What is wrong with the moves of a repo that has these versions, in order of number; with
+    paths below ``where``. Labels are shown despite a warning.
+    """
+    ordered = _in_order(moves)
+    current: dict[str, str] = {}
+    for move in ordered:
+        path = f"{where}{move.file}"
+        if move.version is None and move.label not in current:
+            yield Fault(path, f"removes the label {move.label}, which is not there", True)
+        if move.version is None:
+            current.pop(move.label, None)
+            continue
+        if move.version not in versions:
+            yield Fault(
+                path, f"the label {move.label} names {move.version}, which is not a version; "
+                "restore that version, or remove this file",
+            )  # fmt: skip
+        if move.label not in current and len(current) == LABELS_PER_REPO_MAX:
+            yield Fault(path, f"more than {LABELS_PER_REPO_MAX} labels at once", True)
+        current[move.label] = move.version
+    for before, move in pairwise(ordered):
+        path = f"{where}{move.file}"
+        if move.number == before.number and move.file != before.file:
+            yield Fault(path, f"has number {move.number:,}, as {before.file}; give it another one")
+        if move.at < before.at:
+            yield Fault(path, f"its time is earlier than that of {before.file}", True)
+
+
+def _in_order(moves: Iterable[Move]) -> list[Move]:
+    # Faulty moves may share a number; the order is to be the same nevertheless.
+    return sorted(moves, key=lambda move: (move.number, move.file))

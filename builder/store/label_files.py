@@ -1,0 +1,69 @@
+"""Reads the files that move labels: ``content/{owner}/{name}/labels/{number}.json``."""
+
+import os
+import re
+
+import msgspec
+
+from builder.model import names
+from builder.model.errors import ContentError, Fault
+from builder.model.labels import FOLDER, event_file
+from builder.model.records import LabelFile
+from builder.store.plain_files import mark_of_files, read_file
+
+EVENT_BYTES_MAX = 16 * 1024
+
+_event_name = re.compile(r"([1-9][0-9]{0,8})\.json")
+_decode = msgspec.json.Decoder(LabelFile).decode
+
+
+def list_events(root: str, repo: str, settled_ns: int) -> dict[int, str]:
+    """The mark of each file (see ``mark_of_files``) by its number, in order; opens none.
+
+    ``repo`` is ``owner/name`` and has the folder ``labels``. Raises ContentError for a link,
+    too many files, or a folder that cannot be read.
+    """
+    marks, faults = {}, []
+    try:
+        with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
+            for entry in entries:
+                found = _event_name.fullmatch(entry.name)
+                if not found:
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    marks[int(found[1])] = mark_of_files((status,), settled_ns)
+                else:
+                    faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+    except OSError as error:
+        faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
+    if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:
+        limit = names.LABEL_EVENTS_PER_REPO_MAX
+        faults.append(Fault(f"{repo}/{FOLDER}", f"more than {limit:,} changes of labels"))
+    if faults:
+        raise ContentError(sorted(faults))
+    return dict(sorted(marks.items()))
+
+
+def read_event(root: str, repo: str, number: int) -> LabelFile:
+    """One change of a label of ``repo`` (``owner/name``). Raises ContentError."""
+    file = f"{repo}/{event_file(number)}"
+    try:
+        return _decode(read_file(f"{root}/{file}", EVENT_BYTES_MAX))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = str(error)
+    raise ContentError([Fault(file, reason)])
+
+
+def find_strays(root: str, repo: str) -> list[Fault]:
+    """What else is in the folder ``labels`` of a repo; not names that start with a dot."""
+    faults = []
+    with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
+        for entry in entries:
+            if not entry.name.startswith(".") and not _event_name.fullmatch(entry.name):
+                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
+                path = f"{repo}/{FOLDER}/{entry.name}"
+                faults.append(Fault(path, f"unexpected {kind}; move it away"))
+    return sorted(faults)

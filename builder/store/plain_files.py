@@ -1,0 +1,39 @@
+"""Reads plain files that others may replace or damage, and tells whether they were touched."""
+
+import errno
+import os
+import stat
+
+
+def read_file(path: str, bytes_max: int) -> bytes:
+    """The bytes of a plain file. Raises OSError where it is none, or has more than that."""
+    # Without O_NONBLOCK, a pipe in a file's place would wait for a writer for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", path)
+        size = status.st_size
+        if size > bytes_max:
+            raise OSError(errno.EFBIG, f"larger than {bytes_max:,} bytes", path)
+        data = os.read(descriptor, size + 1)
+        while len(data) < size:
+            more = os.read(descriptor, size - len(data))
+            if not more:
+                break
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:
+    """Differs whenever one of the files was touched. Empty where one changed after ``settled_ns``
+    (epoch nanoseconds), and so may change again and look the same.
+    """
+    # The change time cannot be set by hand, and the inode tells a file put in another's place.
+    if any(status.st_ctime_ns >= settled_ns for status in files):
+        return ""
+    return ".".join(
+        f"{status.st_ctime_ns:x}.{status.st_size:x}.{status.st_ino:x}" for status in files
+    )

@@ -1,0 +1,287 @@
+"""What a build makes of labels, and of their moves."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.model import names
+from builder.model.errors import ContentError
+from builder.model.settings import Settings
+from builder.pipeline.build import build, compare
+from builder.pipeline.watch import changed_repos
+from builder.render import derive
+from builder.store.site import ONE_SECOND_NS
+from tests.support.catalogues import (
+    build_files,
+    edit_record,
+    moment,
+    read_tree,
+    settings_in,
+    write_label,
+    write_small_catalogue,
+    write_version,
+)
+
+REPO = "ann/review"
+API = f"api/v1/repos/{REPO}"
+
+
+@pytest.fixture
+def labelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A small catalogue with one label; files count as settled at once."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+    settings = settings_in(tmp_path)
+    write_small_catalogue(settings.content)
+    move(settings, 1, "production", "1.0.0", note="First.")
+    return settings
+
+
+def move(settings: Settings, number: int, label: str, version: str | None, **fields) -> None:
+    write_label(settings.content, REPO, number, label, version, **fields)
+
+
+def built(settings: Settings) -> dict[str, bytes]:
+    """Build what has changed in the repo with labels."""
+    return build_files(settings, changed=[tuple(REPO.split("/"))])
+
+
+def fresh(settings: Settings) -> dict[str, bytes]:
+    """What a full build into an empty folder gives."""
+    folder = f"{os.path.dirname(settings.out)}/fresh"
+    shutil.rmtree(folder, ignore_errors=True)
+    return build_files(settings._replace(out=f"{folder}/site", state=f"{folder}/state"))
+
+
+def data(site: dict[str, bytes], file: str):
+    return json.loads(site[f"{API}{file}.json"])["data"]
+
+
+def test_what_there_is_to_read(labelled):
+    move(labelled, 2, "canary", "1.1.0")
+    site = build_files(labelled)
+    assert data(site, "")["labels"] == {"canary": "1.1.0", "production": "1.0.0"}
+    assert [row["labels"] for row in data(site, "/versions")] == [["canary"], ["production"]]
+    assert [row["label"] for row in data(site, "/labels")] == ["canary", "production"]
+    one = data(site, "/labels/production")
+    assert (one.pop("label"), one.pop("moved_at")) == ("production", moment(10_001))
+    assert one == data(site, "/versions/1.0.0")
+    assert "labels" not in one
+    assert site[f"{API}/labels/production.txt"] == b"Review {{code}}.\n"
+    assert data(site, "/labels/production/history") == [
+        {"label": "production", "version": "1.0.0", "previous": None, "moved_at": moment(10_001),
+         "moved_by": "ann", "note": "First."}
+    ]  # fmt: skip
+    assert data(site, "/labels/latest")["version"] == "1.1.0"
+    assert site[f"{API}/labels/latest.txt"] == site[f"{API}/raw.txt"]
+    assert [row["previous"] for row in data(site, "/labels/latest/history")] == ["1.0.0", None]
+
+
+def test_the_rest_of_the_site_is_as_without_labels(labelled):
+    site = build_files(labelled)
+    shutil.rmtree(f"{labelled.content}/{REPO}/labels")
+    without = fresh(labelled)
+    changed = {file for file in without if site[file] != without[file]}
+    assert changed == {
+        f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
+        f"{REPO}/feed.xml",
+    }  # fmt: skip
+    assert all(file.startswith(f"{API}/labels") for file in site.keys() - without.keys())
+    assert b"label" not in without[f"{API}.json"] + without[f"{API}/versions.json"]
+
+
+def test_a_move_writes_few_files(labelled):
+    before = build_files(labelled)
+    move(labelled, 2, "production", "1.1.0")
+    after = built(labelled)
+    changed = {file for file, bytes_ in after.items() if before.get(file) != bytes_}
+    assert changed == {
+        f"{API}.json", f"{API}/versions.json", f"{API}/labels.json", f"{REPO}.html",
+        f"{API}/labels/production.json", f"{API}/labels/production.txt",
+        f"{API}/labels/production/history.json", f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
+        f"{REPO}/feed.xml",
+    }  # fmt: skip
+    assert before.keys() == after.keys()
+    assert after == fresh(labelled)
+    assert build(labelled).rendered == 0
+
+
+def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
+    build_files(labelled)
+    move(labelled, 2, "production", None)
+    site = built(labelled)
+    assert f"{API}/labels/production.json" not in site
+    assert f"{API}/labels/production.txt" not in site
+    assert [row["version"] for row in data(site, "/labels/production/history")] == [None, "1.0.0"]
+    assert data(site, "/labels") == []
+    assert data(site, "")["labels"] == {}
+    assert data(site, "/labels/latest")["version"] == "1.1.0"
+    assert site == fresh(labelled)
+
+
+def test_a_label_that_comes_back_at_once_is_not_taken_for_what_it_was(labelled):
+    move(labelled, 1, "production", "1.0.0")
+    write_version(labelled.content, "ann", "review", "1.1.0", "Review {{diff}}.\n")
+    build_files(labelled)
+    paths = [Path(labelled.out, f"{API}/labels/production.{suffix}") for suffix in ("json", "txt")]
+    seen = [path.stat() for path in paths]
+    move(labelled, 2, "production", None)
+    built(labelled)
+    move(labelled, 3, "production", "1.1.0")
+    built(labelled)
+    for path, before in zip(paths, seen, strict=True):
+        after = path.stat()
+        # nginx makes its ETag of this and the size, which may be the same.
+        assert after.st_mtime_ns // ONE_SECOND_NS > before.st_mtime_ns // ONE_SECOND_NS
+
+
+def test_a_publication_moves_its_labels(labelled):
+    build_files(labelled)
+    write_version(
+        labelled.content, "ann", "review", "1.2.0", "Review it.\n", tags=["code", "careful"],
+        labels=["production", "next"], label_number=2, published_at=moment(20_000),
+    )  # fmt: skip
+    site = built(labelled)
+    assert data(site, "")["labels"] == {"next": "1.2.0", "production": "1.2.0"}
+    assert data(site, "/labels/production/history")[0]["previous"] == "1.0.0"
+    assert site == fresh(labelled)
+    move(labelled, 3, "next", "1.0.0")
+    site = built(labelled)
+    assert [row["labels"] for row in data(site, "/versions")] == [["production"], [], ["next"]]
+    assert site == fresh(labelled)
+
+
+def test_pulls_alone_leave_labels_as_they_are(labelled):
+    build_files(labelled)
+    before = read_tree(labelled.out)
+    build(labelled, changed=[("bob", "sql")])
+    assert build(labelled, full=True).written == 0
+    assert read_tree(labelled.out) == before
+
+
+def test_moves_that_are_forgotten_leave_nothing(labelled):
+    without = Path(labelled.content, REPO, "labels")
+    build_files(labelled)
+    shutil.rmtree(without)
+    built(labelled)
+    assert built(labelled) == fresh(labelled)
+    assert not Path(labelled.out, f"{API}/labels").exists()
+
+
+def test_a_repo_that_goes_takes_its_labels_along(labelled):
+    build_files(labelled)
+    shutil.rmtree(Path(labelled.content, REPO))
+    built(labelled)
+    assert built(labelled) == fresh(labelled)
+
+
+def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatch):
+    build_files(labelled)
+    move(labelled, 2, "lost", "1.0.0")
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builder.pipeline.visible.find_stale_first", die)
+        patch.setattr("builder.store.state.repos.Repos.put", die)
+        with pytest.raises(KeyboardInterrupt):
+            built(labelled)
+    assert Path(labelled.out, f"{API}/labels/lost.json").exists()
+    Path(labelled.content, REPO, "labels/2.json").unlink()
+    built(labelled)
+    assert built(labelled) == fresh(labelled)
+
+
+@pytest.mark.parametrize("fields", [{"version": "9.0.0"}, {"label": "latest"}, {"at": "x"}])
+def test_a_fault_leaves_the_repo_as_it_was(labelled, fields):
+    before = build_files(labelled)
+    move(labelled, 2, "production", "1.1.0")
+    edit_record(Path(labelled.content, REPO, "labels/2.json"), **fields)
+    with pytest.raises(ContentError, match=r"ann/review/labels/2\.json"):
+        built(labelled)
+    assert read_tree(labelled.out) == before
+    with pytest.raises(ContentError, match=r"ann/review/labels/2\.json"):
+        build(labelled, full=True)
+    edit_record(
+        Path(labelled.content, REPO, "labels/2.json"), label="production", version="1.1.0",
+        at=moment(10_002),
+    )  # fmt: skip
+    assert built(labelled) == fresh(labelled)
+
+
+def test_compare_knows_the_files_of_labels(labelled):
+    build(labelled)
+    assert compare(labelled) == ([], [], [])
+    lost, extra = (
+        Path(labelled.out, f"{API}/labels.json"),
+        Path(labelled.out, f"{API}/labels/x.txt"),
+    )
+    lost.unlink()
+    extra.write_text("x")
+    assert compare(labelled) == ([f"{API}/labels.json"], [], [f"{API}/labels/x.txt"])
+    assert extra.exists()
+    move(labelled, 2, "production", None)
+    assert f"{API}/labels/production.txt" in compare(labelled).orphaned
+    assert Path(labelled.out, f"{API}/labels/production.txt").exists()
+
+
+def test_the_feed_notes_moves(labelled):
+    move(labelled, 2, "production", "1.1.0", by="bob", note="<Better> & faster")
+    move(labelled, 3, "production", None)
+    feed = build_files(labelled)[f"{REPO}/feed.xml"].decode()
+    titles = [part.partition("</title>")[0] for part in feed.split("<title>")[2:]]
+    assert titles == [
+        "ann/review production removed", "ann/review production moved from 1.0.0 to 1.1.0",
+        "ann/review production is 1.0.0", "ann/review 1.1.0", "ann/review 1.0.0",
+    ]  # fmt: skip
+    assert "<author><name>bob</name></author>" in feed
+    assert "<summary>&lt;Better&gt; &amp; faster</summary>" in feed
+    assert f"<updated>{moment(10_003)}</updated>" in feed.partition("<entry>")[0]
+    assert [f"#move-production-{number}</id>" in feed for number in (1, 2, 3, 4)] == [
+        True, True, True, False,
+    ]  # fmt: skip
+
+
+def test_pages_show_labels_and_who_moved_them(labelled):
+    move(labelled, 2, "canary", "1.1.0", note='<script>alert("1")</script>')
+    site = build_files(labelled)
+    page = site[f"{REPO}.html"].decode()
+    assert '<h2 id="labels">Labels</h2>' in page
+    assert "&lt;script&gt;alert" in page and "<script>alert" not in page
+    assert "canary</span>" in site[f"{REPO}/1.1.0.html"].decode()
+    assert "production</span>" not in site[f"{REPO}/1.1.0.html"].decode()
+    assert 'id="labels"' not in site["ann/story.html"].decode()
+
+
+def test_pages_and_feeds_have_a_bound(labelled):
+    shown = derive.LABELS_SHOWN_MAX + derive.MOVES_SHOWN_MAX
+    for number in range(2, 2 + shown):
+        move(labelled, number, "production", ("1.0.0", "1.1.0")[number % 2])
+    for number in range(100, 100 + 2 * shown, 2):
+        move(labelled, number, f"label-{number}", "1.0.0")
+        move(labelled, number + 1, f"label-{number}", None)
+    site = build_files(labelled)
+    page = site[f"{REPO}.html"].decode()
+    assert page.count('<h3 id="label-') == derive.LABELS_SHOWN_MAX
+    assert f"{shown + 1 - derive.LABELS_SHOWN_MAX} more labels" in page
+    assert f"All {shown + 1} changes of production" in page
+    assert page.count("<time") < 3 * shown
+    assert len(data(site, "/labels/production/history")) == shown + 1
+    assert site[f"{REPO}/feed.xml"].count(b"<entry>") == 50
+
+
+def test_as_many_labels_as_there_can_be(labelled):
+    for number in range(2, 1 + names.LABELS_PER_REPO_MAX):
+        move(labelled, number, f"label-{number}", "1.0.0")
+    site = build_files(labelled)
+    assert len(data(site, "/labels")) == len(data(site, "")["labels"]) == 20
+    assert site == fresh(labelled)
+
+
+def test_a_watch_knows_whose_labels_changed():
+    paths = ["/c/ann/review/labels/1.json", "/c/ann/review/labels", "/c/bob/sql/1.0.0.json"]
+    assert changed_repos("/c", paths) == {("ann", "review"), ("bob", "sql")}
+    assert changed_repos("/c", [*paths, "/c/ann/review/versions/1.json"]) is None
