@@ -95,6 +95,9 @@ def test_busybox_and_curl_alone(client: Client, publishing: Hub, tmp_path: Path)
     assert to.run("pull", "ann/review", "--version", "1.0.0", "-o", "r").status == 0
     assert to.run("pull", "ann/review", "-o", "r").status == 0
     assert to.run("search", "x").status == 1
+    assert to.run("lock", "ann/review", "locked.md").status == 0
+    assert to.run("sync").status == 0 and to.run("sync", "--check").status == 0
+    assert (to.work / "locked.md").read_bytes() == (to.work / "r").read_bytes()
 
 
 # Targets -----------------------------------------------------------------------------------------
