@@ -8,7 +8,7 @@ import pytest
 
 from builder.pipeline.build import build
 from tests.client.fake import Fake, answer, error, in_turn
-from tests.client.shells import TOKEN, Client
+from tests.client.shells import TOKEN, Client, run_traced
 from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact, small_site
 from tests.client.test_terminal import NOISE, PLAIN, on_a_terminal
 from tests.support.catalogues import settings_in, write_owner, write_version
@@ -333,8 +333,18 @@ def test_moves_need_a_token_that_nobody_else_gets(client: Client) -> None:
         fake.answers = lambda _: error(403, f"Not with {TOKEN}.")
         done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
         assert done.err == "Not with ***.\n"
-        traced = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words, options=("-x", "-a"))
-        assert TOKEN not in traced.err
+
+
+def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
+    """Neither as an argument nor in its environment."""
+    with Fake(lambda _: moved("a", "1.0.0")) as fake:
+        to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
+        done, calls = run_traced(to, tmp_path / "trace", "label", "ann/x", "a", "1.0.0")
+    assert done.stdout == b"ann/x@a 1.0.0\n", done.stderr
+    assert b"main label" in done.stderr and TOKEN.encode() not in done.stderr
+    first, *runs = [call for call in calls if " execve(" in call]
+    assert TOKEN in first and len(runs) > 10  # the shell itself
+    assert not [call[:200] for call in runs if TOKEN in call]
 
 
 def test_a_note_that_is_not_utf_8(client: Client) -> None:

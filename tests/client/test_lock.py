@@ -69,15 +69,15 @@ def test_from_nothing_to_files(each: Client, host: Fake) -> None:
     done = to.run("sync")
     assert (done.status, done.out) == (0, b"") and files(to) == SYNCED
     assert "saved ann/review 1.1.0 as prompts/review.md\n" in done.err
-    assert to.run("sync") == (0, b"", "3 files are as prompts.lock says\n")
-    assert to.run("sync", "--check") == (0, b"", "3 files are as prompts.lock says\n")
+    assert to.run("sync") == (0, b"", "every file is as prompts.lock says\n")
+    assert to.run("sync", "--check") == (0, b"", "every file is as prompts.lock says\n")
 
 
 def test_a_label_that_moves(each: Client, site: Site, host: Fake) -> None:
     to = each.to(host.url)
     lock = write_lock(to, "# Ours.\n", PINNED, REVIEW, TALE)
     to.run("sync")
-    assert to.run("update") == (0, b"", "no ref in prompts.lock has moved\n")
+    assert to.run("update") == (0, b"", "prompts.lock is up to date\n")
     site.move("ann/review", "production", "2.0.0")
     done = to.run("sync", "--check")
     assert (done.status, done.out) == (1, b"") and files(to) == SYNCED
@@ -123,7 +123,7 @@ def test_lines_that_a_person_wrote(pair: Client, host: Fake) -> None:
     ]  # fmt: skip
     assert lock.read_text() == "# Why.\n" + PINNED + REVIEW + TALE
     before = lock.stat()
-    assert to.run("lock") == (0, b"", "no ref in prompts.lock has moved\n")
+    assert to.run("lock") == (0, b"", "prompts.lock is up to date\n")
     assert (lock.stat().st_ino, lock.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
@@ -319,7 +319,7 @@ def test_what_is_not_there(to: Client) -> None:
         done = to.run(command)
         assert done.status == 1 and "no file prompts.lock. Create it with" in done.err
     lock = write_lock(to)
-    assert to.run("sync") == (0, b"", "0 files are as prompts.lock says\n")
+    assert to.run("sync") == (0, b"", "every file is as prompts.lock says\n")
     assert to.run("update").status == 0 and lock.read_text() == ""
 
 
