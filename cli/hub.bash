@@ -3,25 +3,29 @@
 
 _hub() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='pull cat search versions push help' words=
+    local commands='pull cat search versions labels lock sync update push label help' words=
     # Which operand of the command it is, from 1; 0 is the command.
     local operand=$((COMP_CWORD - 1))
     [[ ${COMP_WORDS[2]-} != --trusted || $COMP_CWORD -eq 2 ]] || operand=$((operand - 1))
     COMPREPLY=()
     case $before in
-    -o | --output)
+    -o | --output | --file)
         _hub_files "$word"
         return
         ;;
     --sort) words='top trending new' ;;
-    --version | --tag | --page) ;;
+    --version | --label | --at | --expected | --tag | --page) ;;
     *)
         case $operand:${COMP_WORDS[1]} in
         0:*) words="$commands --version --help" ;;
-        *:pull) words='--version --output --force --offline --no-cache --help' ;;
-        *:cat) words='--version --offline --no-cache --help' ;;
+        *:pull) words='--version --label --at --output --force --offline --no-cache --help' ;;
+        *:cat) words='--version --label --at --offline --no-cache --help' ;;
         *:search) words='--tag --sort --page --json --help' ;;
         *:versions) words='--json --help' ;;
+        *:labels) words='--help' ;;
+        *:lock | *:update) words='--file --help' ;;
+        *:sync) words='--check --force --offline --file --help' ;;
+        *:label) words='--expected --remove --help' ;;
         1:help) words=$commands ;;
         1:push) words='--trusted --help' ;;
         2:push)

@@ -170,7 +170,10 @@ def commands() -> str:
 def client() -> str:
     """The help of the shell client and of each of its commands, as it prints it."""
     parts = []
-    for command in ("", "pull", "cat", "search", "versions", "push"):
+    for command in (
+        "", "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push",
+        "label",
+    ):  # fmt: skip
         told = subprocess.run(
             ["sh", CLIENT, "help", *command.split()], capture_output=True, text=True, check=True,
             env={"PATH": os.environ["PATH"]},

@@ -16,7 +16,9 @@ from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
 # All that the client may call, but for python3.
-TOOLS = ("awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum tr wc").split()
+TOOLS = (
+    "awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum sort tr wc"
+).split()
 
 
 class Hub(NamedTuple):

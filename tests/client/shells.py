@@ -142,8 +142,8 @@ def link_tools(folder: Path, *programs: str, **others: str) -> Path:
     return folder
 
 
-def run_traced(client: Client, trace: Path, *operands: str) -> tuple[Any, list[str]]:
-    """How `hub push` of "Hi." ends, traced by its shell as well, and the system calls, a line
+def run_traced(client: Client, trace: Path, *words: str) -> tuple[Any, list[str]]:
+    """How `hub` ends that reads "Hi.", traced by its shell as well, and the system calls, a line
     each, by which programs are started and things are written.
     """
     need("strace")
@@ -151,7 +151,7 @@ def run_traced(client: Client, trace: Path, *operands: str) -> tuple[Any, list[s
         [
             shutil.which("strace"), "-f", "-qq", "-v", "-y", "-s", "100000", "-o", trace,
             "-e", "trace=execve,write,writev,sendto,sendmsg",
-            *client.command("push", *operands, options=("-x", "-a")),
+            *client.command(*words, options=("-x", "-a")),
         ],
         input=b"Hi.", capture_output=True, cwd=client.work,
         env=client.environment(), timeout=2 * DEADLINE_SECONDS,

@@ -8,7 +8,10 @@ import pytest
 from builder.render.shell_client import CLIENT
 from tests.support.servers import PROJECT
 
-COMMANDS = ("pull", "cat", "search", "versions", "push", "help")
+COMMANDS = (
+    "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "label",
+    "help",
+)  # fmt: skip
 BASH = PROJECT / "cli" / "hub.bash"
 ZSH = PROJECT / "cli" / "_hub"
 
@@ -37,9 +40,10 @@ def test_commands() -> None:
     assert completed("hub", "") >= set(COMMANDS)
     assert completed("hub", "p") == {"pull", "push"}
     assert completed("hub", "help", "v") == {"versions"}
+    assert completed("hub", "help", "la") == {"labels", "label"}
 
 
-@pytest.mark.parametrize("command", ["pull", "cat", "search", "versions", "push"])
+@pytest.mark.parametrize("command", COMMANDS[:-1])
 def test_options_in_bash(command: str) -> None:
     assert completed("hub", command, "--") == long_options(command) | {"--help"}
 
@@ -51,6 +55,7 @@ def test_values() -> None:
     assert "pyproject.toml" in completed("hub", "push", "a/b", "pypro")
     assert "pyproject.toml" in completed("hub", "push", "--trusted", "a/b", "pypro")
     assert "pyproject.toml" in completed("hub", "pull", "a/b", "-o", "pypro")
+    assert "pyproject.toml" in completed("hub", "sync", "--file", "pypro")
 
 
 def test_options_in_zsh() -> None:

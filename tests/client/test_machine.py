@@ -1,5 +1,6 @@
 """On machines that lack something, or on which something cannot be written."""
 
+import hashlib
 import os
 import resource
 import shutil
@@ -95,6 +96,9 @@ def test_busybox_and_curl_alone(client: Client, publishing: Hub, tmp_path: Path)
     assert to.run("pull", "ann/review", "--version", "1.0.0", "-o", "r").status == 0
     assert to.run("pull", "ann/review", "-o", "r").status == 0
     assert to.run("search", "x").status == 1
+    assert to.run("lock", "ann/review", "locked.md").status == 0
+    assert to.run("sync").status == 0 and to.run("sync", "--check").status == 0
+    assert (to.work / "locked.md").read_bytes() == (to.work / "r").read_bytes()
 
 
 # Targets -----------------------------------------------------------------------------------------
@@ -184,6 +188,23 @@ def test_a_full_disk(bytes_max: int, limited: Client) -> None:
             assert target.read_bytes() == OLD
             assert not list(limited.tmp.iterdir())
             assert [path.name for path in limited.work.iterdir()] == ["PROMPT.md"]
+
+
+@pytest.mark.parametrize("bytes_max", [0, 100, 700, 1500, 1880, 1950])
+def test_a_full_disk_loses_no_line_of_a_lock_file(bytes_max: int, limited: Client) -> None:
+    lock = limited.work / "prompts.lock"
+    sha256 = hashlib.sha256(TEXT).hexdigest()
+    lines = [f"ann/story 1.0.0 1.0.0 {sha256} {number:02}.md\n" for number in range(20)]
+    with Fake(hub(b"Hi.", "1.0.1")) as fake:
+        to = limited.to(fake.url)
+        for comments in (["# Why.\n"], ["# Why.\n"] * 60):
+            lock.write_text("".join([*comments, *lines, "ann/story latest\n"]))
+            old = lock.read_text()
+            process = to.start("lock", **limit(bytes_max))
+            out, err = process.communicate(timeout=DEADLINE_SECONDS)
+            assert process.returncode == 1 and b"cannot " in err and out == b"", err
+            assert lock.read_text() == old
+    assert [path.name for path in limited.work.iterdir()] == ["prompts.lock"]
 
 
 @pytest.mark.parametrize("bytes_max", [0, 100])

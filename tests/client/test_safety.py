@@ -90,7 +90,7 @@ def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment; and nobody writes it but into a pipe."""
     with Fake(lambda _: CREATED) as fake:
         to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
-        done, calls = run_traced(to, tmp_path / "trace", "ada/x", "-")
+        done, calls = run_traced(to, tmp_path / "trace", "push", "ada/x", "-")
     assert done.stdout == b"ada/x 1.0.0\n", done.stderr
     assert b"main push" in done.stderr and TOKEN.encode() not in done.stderr
     assert len([call for call in calls if " execve(" in call]) > 10

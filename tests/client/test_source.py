@@ -22,10 +22,12 @@ CURL_OPTIONS = {
     "--url": (7, 5), "--noproxy": (7, 19), "--location": (4, 9), "--max-redirs": (7, 5),
     "--header": (5, 0), "--data-binary": (7, 2), "--data-urlencode": (7, 18), "--get": (7, 8),
     "--compressed": (7, 10), "--max-time": (4, 0), "--max-filesize": (7, 10),
+    "--request": (6, 0),
 }  # fmt: skip
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
-    "--json", "--help", "--trusted",
+    "--json", "--help", "--trusted", "--label", "--at", "--expected",
+    "--remove", "--file", "--check",
 }  # fmt: skip
 
 

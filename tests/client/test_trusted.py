@@ -457,7 +457,7 @@ def test_no_program_is_told_a_secret(each: Client, tmp_path: Path) -> None:
         job = on_github(
             each, fake.url, fake.url, HUB_TOKEN=old, **dict.fromkeys(names.split(), "exported")
         )
-        done, calls = run_traced(job, tmp_path / "trace", *PUSH[1:])
+        done, calls = run_traced(job, tmp_path / "trace", *PUSH)
     assert done.stdout == b"ada/x 1.0.0\n", done.stderr
     assert not list(job.tmp.iterdir())
     secrets = (old, RUNTIME_SECRET, ID_TOKEN, TOKEN)

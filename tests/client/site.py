@@ -1,0 +1,118 @@
+"""The files of a hub whose prompts have labels, made by hand, and a host that serves them."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.client.fake import Answer, Request, answer, tag
+
+MOVED = "2026-10-01T09:30:00Z"
+
+
+def sha256(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def compact(data: Any, **meta: Any) -> bytes:
+    """An answer of the API."""
+    text = json.dumps({"data": data} | meta, ensure_ascii=False, separators=(",", ":"))
+    return text.encode() + b"\n"
+
+
+def listed(entries: list[dict[str, Any]]) -> bytes:
+    return compact(entries, meta={"page": 1, "pages": 1, "total": len(entries)})
+
+
+@dataclass
+class Site:
+    """``files`` are the bytes of each path below ``/api/v1/repos/``. Without ``is_up`` each is a
+    503.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    is_up: bool = True
+
+    def __post_init__(self) -> None:
+        self._versions: dict[str, dict[str, dict[str, Any]]] = {}
+        self._moves: dict[str, list[dict[str, Any]]] = {}
+
+    def publish(self, repo: str, version: str, text: bytes) -> None:
+        """As the latest version."""
+        owner, name = repo.split("/")
+        entry = {
+            "version": version, "previous": None, "changelog": 'A ","sha256":"x" change.',
+            "publisher": owner, "published_at": MOVED, "sha256": sha256(text), "size": len(text),
+        }  # fmt: skip
+        content = text.decode(errors="replace")
+        more = {"owner": owner, "name": name, "content": content, "variables": []}
+        versions = self._versions.setdefault(repo, {})
+        versions[version] = entry | more | {"parameters": {"sha256": "0", "size": 1}}
+        self.files[f"{repo}/versions/{version}.txt"] = text
+        self.files[f"{repo}/versions/{version}.json"] = compact(versions[version])
+        newest = [versions[each] | {"content": None} for each in reversed(versions)]
+        self.files[f"{repo}/versions.json"] = listed(newest)
+        self._write_repo(repo)
+
+    def move(
+        self, repo: str, label: str, version: str | None, at: str = MOVED, note: str = "", **of: Any
+    ) -> None:
+        """Has a label name a version, or none."""
+        moves = self._moves.setdefault(repo, [])
+        record = {"label": label, "version": version, "previous": None}
+        moves.append(record | {"moved_at": at, "moved_by": "ann", "note": note} | of)
+        history = [move for move in reversed(moves) if move["label"] == label]
+        self.files[f"{repo}/labels/{label}/history.json"] = listed(history)
+        now = {move["label"]: move for move in moves}
+        entries = [now[each] for each in sorted(now) if now[each]["version"]]
+        self.files[f"{repo}/labels.json"] = listed(entries)
+        for one in ("json", "txt"):
+            self.files.pop(f"{repo}/labels/{label}.{one}", None)
+        if version:
+            its = self._versions[repo].get(version, {}) | {"label": label, "moved_at": at}
+            self.files[f"{repo}/labels/{label}.json"] = compact(its)
+        self._write_repo(repo)
+
+    def _write_repo(self, repo: str) -> None:
+        (*_, latest) = self._versions[repo].values()
+        labels = {move["label"]: move["version"] for move in self._moves.get(repo, [])}
+        data = {key: value for key, value in latest.items() if key != "version"}
+        data |= {"latest_version": latest["version"], "labels": labels}
+        self.files[f"{repo}.json"] = compact(data)
+
+    def __call__(self, request: Request) -> Answer:
+        body = self.files.get(request.path.removeprefix("/api/v1/repos/"))
+        if not self.is_up:
+            return answer(status=503)
+        if body is None:
+            return answer("<h1>Not found</h1>", 404)
+        if request.headers.get("if-none-match") == tag(body):
+            return answer(status=304, ETag=tag(body))
+        return answer(body, ETag=tag(body))
+
+    def write(self, folder: Path) -> None:
+        """Puts the files into the site that a build has written there."""
+        for path, body in self.files.items():
+            target = folder / "api" / "v1" / "repos" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(body)
+
+
+ONE, TWO, THREE = b"Review {{code}}.\n", b"Review {{code}} with care.\n", b"Review it all.\n"
+
+
+def small_site() -> Site:
+    """ann/review 1.0.0, 1.1.0 and 2.0.0, of which production names 1.1.0; and ann/story, which has
+    never had a label.
+    """
+    site = Site()
+    site.publish("ann/story", "1.0.0", b"Tell a story.\n")
+    for version, text in (("1.0.0", ONE), ("1.1.0", TWO), ("2.0.0", THREE)):
+        site.publish("ann/review", version, text)
+    # A label of the name of a key.
+    site.move("ann/review", "sha256", "1.0.0", "2026-08-01T00:00:00Z")
+    site.move("ann/review", "production", "1.0.0", "2026-09-01T10:00:00Z")
+    site.move("ann/review", "production", None, "2026-09-10T10:00:00Z")
+    site.move("ann/review", "production", "1.1.0", MOVED, 'Passed "all"\tchecks \\o/ ü')
+    return site

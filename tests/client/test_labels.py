@@ -1,0 +1,360 @@
+"""References: what OWNER/NAME@REF, --label and --at name; labels listed and moved."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.pipeline.build import build
+from tests.client.fake import Fake, answer, error, in_turn
+from tests.client.shells import TOKEN, Client, run_traced
+from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact, small_site
+from tests.client.test_terminal import NOISE, PLAIN, on_a_terminal
+from tests.support.catalogues import settings_in, write_owner, write_version
+from tests.support.servers import file_host, nginx
+
+LINES = (
+    'production\t1.1.0\t2026-10-01T09:30:00Z\tann\tPassed "all" checks \\o/ ü\n'
+    "sha256\t1.0.0\t2026-08-01T00:00:00Z\tann\t\n"
+)
+LABELS = "/api/v1/repos/ann/review/labels"
+
+
+@pytest.fixture
+def site() -> Site:
+    return small_site()
+
+
+@pytest.fixture
+def host(site: Site) -> Iterator[Fake]:
+    with Fake(site) as fake:
+        yield fake
+
+
+REFS = {
+    ("ann/review",): THREE, ("ann/review@latest",): THREE, ("ann/review@1.0.0",): ONE,
+    ("ann/review@production",): TWO, ("ann/review", "--label", "production"): TWO,
+    ("--label", "sha256", "ann/review"): ONE, ("ann/review", "--label", "latest"): THREE,
+    ("ann/review", "--version", "1.1.0"): TWO,
+    # The day ends at midnight in UTC, and a moment is itself part of its past.
+    ("ann/review@production", "--at", "2026-09-01"): ONE,
+    ("ann/review@production", "--at", "2026-09-01T10:00:00Z"): ONE,
+    ("ann/review@production", "--at", "2026-09-10T09:59:59Z"): ONE,
+    ("ann/review", "--label", "production", "--at", MOVED): TWO,
+    ("--at", "2030-01-01", "ann/review@production"): TWO,
+}  # fmt: skip
+
+
+def test_what_a_reference_names(each: Client, host: Fake) -> None:
+    for words, text in REFS.items():
+        assert each.to(host.url).run("cat", *words) == (0, text, ""), words
+    done = each.to(host.url).run("pull", "ann/review@production")
+    assert done.err == "saved ann/review 1.1.0 as PROMPT.md\n"
+    assert (each.work / "PROMPT.md").read_bytes() == TWO
+
+
+def test_under_each_awk(awk: Client, host: Fake) -> None:
+    for words, text in REFS.items():
+        assert awk.to(host.url).run("cat", *words) == (0, text, ""), words
+    assert awk.to(host.url).run("labels", "ann/review").text == LINES
+
+
+@pytest.mark.parametrize("kind", ["python", "nginx"])
+def test_on_hosts_of_files(kind: str, client: Client, site: Site, tmp_path: Path) -> None:
+    """Label files beside those that a build writes."""
+    settings = settings_in(tmp_path / "hub")
+    write_owner(settings.content, "ann")
+    for version, text in (("1.0.0", ONE), ("1.1.0", TWO), ("2.0.0", THREE)):
+        write_version(settings.content, "ann", "review", version, text)
+    write_version(settings.content, "ann", "story", "1.0.0", b"Tell a story.\n")
+    build(settings)
+    out = Path(settings.out)
+    for path, body in site.files.items():
+        if "/labels" not in path:
+            assert (out / "api/v1/repos" / path).exists(), path
+        else:
+            target = out / "api/v1/repos" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(body)
+    (tmp_path / "nginx").mkdir()
+    serve = nginx(tmp_path / "nginx", f"root {out.resolve()};")
+    with file_host(out) if kind == "python" else serve as found:
+        url = found if isinstance(found, str) else found[0]
+        to = client.to(url)
+        for words, text in REFS.items():
+            assert to.run("cat", *words) == (0, text, ""), words
+        assert to.run("labels", "ann/review").text == LINES
+        assert to.run("labels", "ann/story") == (0, b"", "ann/story has no labels\n")
+        assert to.run("lock", "ann/review@production", "a.md").status == 0
+        assert to.run("sync").status == 0 and (to.work / "a.md").read_bytes() == TWO
+        assert to.run("sync", "--check").status == 0
+        assert to.run("label", "ann/review", "production", "2.0.0").status == 4
+        moved = client.to(url, HUB_TOKEN=TOKEN).run("label", "ann/review", "production", "2.0.0")
+        assert moved.status in (1, 3, 6) and "does not move labels" in moved.err
+
+
+WRONG = {
+    ("cat", "ann/review@"): "name a version or a label after @",
+    ("cat", "ann/review@1.0"): "'1.0' is not a version",
+    ("cat", "ann/review@a@b"): "'a@b' is not a label",
+    ("cat", "ann/review@../x"): "'../x' is not a label",
+    ("cat", "ann/review@a/b"): "'a/b' is not a label",
+    ("cat", "ann/review@*"): "'*' is not a label",
+    ("cat", "ann/review@a\nb"): "is not a label",
+    ("cat", "ann/review@$(id)"): "'$(id)' is not a label",
+    ("cat", "ann/review@Production"): "'Production' has capitals",
+    ("cat", "ann/review@-x"): "'-x' is not a label",
+    ("cat", "ann/review@x-"): "'x-' is not a label",
+    ("cat", "ann/review@" + "x" * 37): "is too long. A label has at most 36 characters",
+    ("cat", "ann/review", "--label"): "--label needs a value",
+    ("cat", "ann/review", "--label", ""): "'' is not a label",
+    ("cat", "ann/review", "--label", "1.0.0"): "it looks like a version",
+    ("cat", "ann/review", "--label", "17"): "it looks like a version or a number",
+    ("cat", "ann/review", "--label", "a", "--version", "1.0.0"): "name one version: with @",
+    ("cat", "ann/review@a", "--version", "1.0.0"): "name one version: with @",
+    ("pull", "ann/review@latest", "--label", "a"): "name one version: with @",
+    ("cat", "ann/review", "--at", "2026-11-01"): "--at needs a label",
+    ("cat", "ann/review@latest", "--at", "2026-11-01"): "--at needs a label",
+    ("cat", "ann/review@1.0.0", "--at", "2026-11-01"): "--at needs a label",
+    **{
+        ("cat", "ann/review@a", "--at", time): "is not a time. Pass a day"
+        for time in (
+            "", "yesterday", "2026-11", "2026-13-01", "2026-11-32", "2026-11-01T25:00:00Z",
+            "2026-11-01T10:00Z", "2026-11-01 10:00:00", "2026-11-01T10:00:00+01:00",
+            "2026-11-01\n2026-11-02", "x2026-11-01",
+        )
+    },
+    ("versions", "ann/review@a"): "'review@a' is not a name",
+    ("labels", "ann/review@a"): "'review@a' is not a name",
+    ("labels",): "which prompt?",
+    ("labels", "ann/review", "--json"): "unknown option --json",
+    ("push", "ann/review@a", "f"): "'review@a' is not a name",
+    ("label", "ann/review"): "pass OWNER/NAME, LABEL, VERSION",
+    ("label", "ann/review", "a"): "pass OWNER/NAME, LABEL, VERSION",
+    ("label", "ann/review", "a", "1.0.0", "n", "m"): "put quotes around the NOTE",
+    ("label", "ann/review", "a", "1.0"): "'1.0' is not a version",
+    ("label", "ann/review", "a", "latest"): "'latest' is not a version",
+    ("label", "ann/review", "latest", "1.0.0"): "'latest' always names the newest",
+    ("label", "ann/review", "2.0.0", "1.0.0"): "it looks like a version",
+    ("label", "ann/review", "a", "1.0.0", "--expected", "b"): "'b' is not a version",
+    ("label", "ann/review", "a", "1.0.0", "--expected"): "--expected needs a value",
+    ("label", "ann/review", "a", "1.0.0", "-n"): "unknown option -n. Put -- before a NOTE",
+    ("label", "ann/review", "a", "--", "-n"): "put -- before the NOTE",
+    ("label", "ann/review", "a", "1.0.0", "--remove"): "--remove takes OWNER/NAME and LABEL only",
+    ("label", "ann/review", "a", "--remove", "--expected", "1.0.0"): "--remove takes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_uses_ask_nobody(words: tuple[str, ...], client: Client) -> None:
+    with Fake(lambda _: error(500)) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
+        assert (done.status, done.out, fake.requests) == (2, b"", [])
+        assert WRONG[words] in done.err and "Run `hub help" in done.err
+
+
+def test_wrong_references_under_each_shell(each: Client) -> None:
+    for words in [*WRONG][:20]:
+        done = each.to("http://127.0.0.1:9").run(*words)
+        assert done.status == 2 and WRONG[words] in done.err, words
+
+
+def test_labels_that_there_are_not(client: Client, host: Fake) -> None:
+    to = client.to(host.url)
+    done = to.run("cat", "ann/review@staging")
+    assert (done.status, done.out) == (3, b"")
+    assert done.err.startswith(f"no ann/review@staging at {host.url}")
+    assert to.run("cat", "ann/story@production").status == 3
+    for at, why in (("2026-08-31", "it was first set later"), ("2026-09-20", "had been removed")):
+        done = to.run("cat", "ann/review@production", "--at", at)
+        assert (done.status, done.out) == (3, b"") and why in done.err
+        assert f"named no version at {at}T23:59:59Z" in done.err
+    assert to.run("labels", "ann/nothing").status == 3
+
+
+def test_a_missing_label_of_a_prompt_that_is_there(client: Client, site: Site) -> None:
+    catalogue = answer('{"owner":"ann","name":"review","title":""}\n')
+    with Fake(lambda asked: catalogue if "catalogue" in asked.path else site(asked)) as fake:
+        done = client.to(fake.url).run("cat", "ann/review@staging")
+        assert done.err.endswith("Run `hub labels ann/review` to see its labels.\n")
+        fake.answers = lambda _: answer(
+            '{"error":{"code":"label_not_found","message":"No label staging."}}', 404
+        )
+        fake.requests.clear()
+        done = client.to(fake.url).run("cat", "ann/review@staging")
+        assert done == (3, b"", "No label staging.\n") and len(fake.requests) == 1
+
+
+def test_a_label_offline_is_what_it_was(each: Client, site: Site, host: Fake) -> None:
+    to = each.to(host.url)
+    assert to.run("cat", "ann/review@production").out == TWO
+    assert to.run("labels", "ann/review").text == LINES
+    site.move("ann/review", "production", "2.0.0")
+    assert to.run("cat", "ann/review@production", "--offline").out == TWO
+    assert to.run("cat", "ann/review@production").out == THREE
+    site.is_up = False
+    done = to.run("cat", "ann/review@production")
+    assert (done.status, done.out) == (0, THREE) and "using the last fetched copy" in done.err
+    assert to.run("labels", "ann/review").text == LINES
+
+
+def test_a_text_that_is_not_the_label_s(client: Client, site: Site, host: Fake) -> None:
+    site.files["ann/review/versions/1.1.0.txt"] = b"Another.\n"
+    done = client.to(host.url).run("cat", "ann/review@production")
+    assert (done.status, done.out) == (6, b"") and "its SHA-256 differs" in done.err
+
+
+@pytest.mark.parametrize("record", [
+    {}, {"version": None}, {"version": "1.0.0"}, {"version": "1.0.0", "sha256": "0" * 63},
+    {"version": "../x", "sha256": "0" * 64}, {"version": "1.0.0", "sha256": "/" * 64},
+    {"more": {"version": "1.0.0", "sha256": "0" * 64}}, [],
+], ids=str)  # fmt: skip
+def test_records_that_are_none(record: object, client: Client) -> None:
+    with Fake(lambda _: answer(compact(record))) as fake:
+        done = client.to(fake.url).run("cat", "ann/review@production")
+        assert (done.status, done.out) == (6, b"") and "is not from a hub" in done.err
+        at = client.to(fake.url).run("cat", "ann/review@production", "--at", "2026-01-01")
+        assert at.status in (3, 6) and at.out == b""
+
+
+def test_a_long_history_and_long_notes(awk: Client, site: Site, host: Fake) -> None:
+    moves = [
+        {"label": "p", "version": "1.0.0", "moved_at": f"2026-{9 - i // 1000:02}-01T00:00:00Z",
+         "note": '"\\' * 500}
+        for i in range(5000)
+    ]  # fmt: skip
+    site.files["ann/review/labels/p/history.json"] = compact(moves)
+    assert awk.to(host.url).run("cat", "ann/review@p", "--at", "2026-05-01").out == ONE
+    site.publish("ann/large", "1.0.0", b'"' * 100_000 + b"\\" * 100_000)
+    assert awk.to(host.url).run("cat", "ann/large").out == b'"' * 100_000 + b"\\" * 100_000
+
+
+def test_labels_on_a_terminal(each: Client, site: Site, host: Fake) -> None:
+    note = f"N{NOISE[:-1].decode(errors='replace')}"
+    site.files["ann/review/labels.json"] = compact(
+        [{"label": "a", "version": "1.0.0", "moved_at": MOVED, "moved_by": "ann", "note": note},
+         {"label": "long", "version": "10.0.0", "moved_at": MOVED, "moved_by": "bob", "note": ""}]
+    )  # fmt: skip
+    shown = on_a_terminal(each.to(host.url), "labels", "ann/review").splitlines()
+    assert shown[0].startswith(f"a     1.0.0   {MOVED}  ann  N")
+    assert shown[1] == f"long  10.0.0  {MOVED}  bob  "
+    assert "\x1b" not in "".join(shown) and "\u202e" not in "".join(shown)
+    piped = each.to(host.url).run("labels", "ann/review").text
+    assert piped.count("\n") == 2 and "\x1b" not in piped
+
+
+# Moving ------------------------------------------------------------------------------------------
+
+
+def moved(label: str, version: str | None, status: int = 200) -> bytes:
+    return answer(compact({"label": label, "version": version, "previous": None}), status)
+
+
+def test_what_a_move_sends(each: Client) -> None:
+    note = 'It\'s "fine" \\ new\nline\t\x01 👩'
+    for status, more, body in (
+        (201, ["--expected", "none"], {"expected": None}),
+        (200, ["--expected", "1.1.0"], {"expected": "1.1.0"}),
+        (200, [], {}),
+    ):
+        with Fake(lambda _, status=status: moved("production", "1.2.0", status)) as fake:
+            to = each.to(fake.url, HUB_TOKEN=TOKEN)
+            done = to.run("label", *more, "ann/review", "production", "1.2.0", note)
+        assert done == (0, b"ann/review@production 1.2.0\n", "")
+        (request,) = fake.requests
+        assert (request.method, request.path) == ("PUT", f"{LABELS}/production")
+        assert request.body.isascii()
+        assert json.loads(request.body) == {"version": "1.2.0", "note": note} | body
+        assert request.headers["authorization"] == f"Bearer {TOKEN}"
+        assert request.headers["content-type"] == "application/json"
+        assert request.headers["idempotency-key"].startswith("hub-")
+
+
+@pytest.mark.parametrize("words", [["--", "-n"], ["-n"]])
+def test_notes_that_start_with_a_hyphen(words: list[str], client: Client) -> None:
+    with Fake(lambda _: moved("a", "1.0.0")) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0", *words)
+    assert [json.loads(asked.body)["note"] for asked in fake.requests] == words[1:]
+    assert done.status == (0 if words[1:] else 2)
+
+
+def test_what_a_removal_sends(each: Client) -> None:
+    for gone in (answer(status=204), moved("production", None)):
+        with Fake(lambda _, gone=gone: gone) as fake:
+            to = each.to(fake.url, HUB_TOKEN=TOKEN)
+            done = to.run("label", "ann/review", "production", "--remove")
+        assert done == (0, b"ann/review@production removed\n", "")
+        (request,) = fake.requests
+        assert (request.method, request.path) == ("DELETE", f"{LABELS}/production")
+        assert request.body == b"" and request.headers["authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"),
+    [(400, 5), (401, 4), (403, 4), (404, 3), (405, 1), (409, 5), (410, 3), (412, 5), (422, 5),
+     (429, 7), (500, 6), (503, 6)],
+)  # fmt: skip
+def test_moves_that_are_refused(status: int, ends: int, client: Client) -> None:
+    with Fake(lambda _: error(status, "This is why.")) as fake:
+        to = client.to(fake.url, HUB_TOKEN=TOKEN)
+        for words in (["a", "1.0.0"], ["a", "--remove"]):
+            assert to.run("label", "ann/x", *words) == (ends, b"", "This is why.\n")
+
+
+def test_a_move_whose_answer_is_lost_is_sent_again_with_its_key(client: Client) -> None:
+    lost = moved("a", "1.0.0")[:-9]
+    with Fake(in_turn(lost, error(503), moved("a", "1.0.0"))) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
+    assert done.out == b"ann/x@a 1.0.0\n" and len(fake.requests) == 3
+    assert len({asked.headers["idempotency-key"] for asked in fake.requests}) == 1
+
+
+@pytest.mark.parametrize("page", [
+    answer("<h1>Hi</h1>"), answer("{}", 201), moved("b", "1.0.0"), moved("a", "1.0.1"),
+], ids=repr)  # fmt: skip
+def test_what_is_no_answer_to_a_move(page: bytes, client: Client) -> None:
+    with Fake(lambda _: page) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
+    assert (done.status, done.out) == (6, b"") and "is not from a hub" in done.err
+
+
+def test_moves_need_a_token_that_nobody_else_gets(client: Client) -> None:
+    with Fake(lambda _: moved("a", "1.0.0")) as fake, Fake(lambda _: moved("a", "1.0.0")) as other:
+        words = ["label", "ann/x", "a", "1.0.0"]
+        assert "set HUB_TOKEN" in client.to(fake.url).run(*words).err
+        assert client.to(fake.url).run(*words).status == 4
+        assert client.to("http://hub.example", HUB_TOKEN=TOKEN).run(*words).status == 4
+        assert client.to(fake.url, HUB_TOKEN="no token").run(*words).status == 4
+        assert not fake.requests
+        fake.answers = lambda asked: answer("", 307, Location=other.url + asked.path)
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
+        assert done.status == 6 and not other.requests
+        fake.answers = lambda _: error(403, f"Not with {TOKEN}.")
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run(*words)
+        assert done.err == "Not with ***.\n"
+
+
+def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
+    """Neither as an argument nor in its environment."""
+    with Fake(lambda _: moved("a", "1.0.0")) as fake:
+        to = each.to(fake.url, HUB_TOKEN=TOKEN, token="there already")
+        done, calls = run_traced(to, tmp_path / "trace", "label", "ann/x", "a", "1.0.0")
+    assert done.stdout == b"ann/x@a 1.0.0\n", done.stderr
+    assert b"main label" in done.stderr and TOKEN.encode() not in done.stderr
+    first, *runs = [call for call in calls if " execve(" in call]
+    assert TOKEN in first and len(runs) > 10  # the shell itself
+    assert not [call[:200] for call in runs if TOKEN in call]
+
+
+def test_a_note_that_is_not_utf_8(client: Client) -> None:
+    with Fake(lambda _: error(500)) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0", "a\udcff")
+    assert (done.status, fake.requests) == (5, []) and "the note is not UTF-8 at byte 1" in done.err
+
+
+def test_messages_do_not_reach_a_terminal_raw(client: Client) -> None:
+    refused = answer('{"error":{"code":"x","message":"NOISE"}}', 412, length=False)
+    with Fake(lambda _: refused.replace(b"NOISE", NOISE)) as fake:
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("label", "ann/x", "a", "1.0.0")
+    assert done.err == f"{PLAIN}\n"

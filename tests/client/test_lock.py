@@ -1,0 +1,591 @@
+"""The lock file: written by lock and update, followed by sync."""
+
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.fake import Fake, Request, answer
+from tests.client.shells import Client, link_tools
+from tests.client.site import ONE, THREE, TWO, Site, sha256, small_site
+from tests.client.test_machine import put_tool, without
+from tests.support.servers import DEADLINE_SECONDS
+
+STORY = b"Tell a story.\n"
+REVIEW = f"ann/review production 1.1.0 {sha256(TWO)} prompts/review.md\n"
+PINNED = f"ann/review 1.0.0 1.0.0 {sha256(ONE)} old.md\n"
+TALE = f"ann/story latest 1.0.0 {sha256(STORY)} prompts/ann/story.md\n"
+RUN_SYNC = "run `hub sync` to bring the files\n"
+
+
+@pytest.fixture
+def site() -> Site:
+    return small_site()
+
+
+@pytest.fixture
+def host(site: Site) -> Iterator[Fake]:
+    with Fake(site) as fake:
+        yield fake
+
+
+@pytest.fixture
+def to(client: Client, host: Fake) -> Client:
+    return client.to(host.url)
+
+
+def write_lock(client: Client, *lines: str) -> Path:
+    path = client.work / "prompts.lock"
+    path.write_text("".join(lines))
+    return path
+
+
+def files(client: Client) -> dict[str, bytes]:
+    """All that is in the folder of the lock file, but for that file."""
+    found = {
+        str(path.relative_to(client.work)): path.read_bytes()
+        for path in client.work.rglob("*")
+        if path.is_file()
+    }
+    found.pop("prompts.lock", None)
+    return found
+
+
+SYNCED = {"prompts/review.md": TWO, "old.md": ONE, "prompts/ann/story.md": STORY}
+
+
+def test_from_nothing_to_files(each: Client, host: Fake) -> None:
+    to = each.to(host.url)
+    lock = to.work / "prompts.lock"
+    done = to.run("lock", "ann/review@production", "prompts/review.md")
+    assert done == (0, b"ann/review@production: 1.1.0\n", RUN_SYNC)
+    assert to.run("lock", "ann/story").out == b"ann/story@latest: 1.0.0\n"
+    assert to.run("lock", "ann/review@1.0.0", "old.md").out == b"ann/review@1.0.0: 1.0.0\n"
+    comment, *lines = lock.read_text().splitlines(keepends=True)
+    assert comment.startswith("# ") and lines == [PINNED, REVIEW, TALE]
+    done = to.run("sync")
+    assert (done.status, done.out) == (0, b"") and files(to) == SYNCED
+    assert "saved ann/review 1.1.0 as prompts/review.md\n" in done.err
+    assert to.run("sync") == (0, b"", "every file is as prompts.lock says\n")
+    assert to.run("sync", "--check") == (0, b"", "every file is as prompts.lock says\n")
+
+
+def test_a_label_that_moves(each: Client, site: Site, host: Fake) -> None:
+    to = each.to(host.url)
+    lock = write_lock(to, "# Ours.\n", PINNED, REVIEW, TALE)
+    to.run("sync")
+    assert to.run("update") == (0, b"", "prompts.lock is up to date\n")
+    site.move("ann/review", "production", "2.0.0")
+    done = to.run("sync", "--check")
+    assert (done.status, done.out) == (1, b"") and files(to) == SYNCED
+    assert done.err == "ann/review@production is now 2.0.0, not 1.1.0. Run `hub update`\n"
+    # A sync follows the file, not the label.
+    assert to.run("sync").status == 0 and files(to) == SYNCED
+    assert to.run("update", "ann/story").out == b""
+    assert to.run("update") == (0, "ann/review@production: 1.1.0 → 2.0.0\n".encode(), RUN_SYNC)
+    assert lock.read_text() == "# Ours.\n" + PINNED + (
+        f"ann/review production 2.0.0 {sha256(THREE)} prompts/review.md\n" + TALE
+    )
+    done = to.run("sync", "--check")
+    assert done.err == "prompts/review.md is not ann/review 2.0.0. Run `hub sync`\n"
+    # An older version is no change of one's own.
+    assert to.run("sync").status == 0
+    assert files(to) == SYNCED | {"prompts/review.md": THREE}
+    assert to.run("sync", "--check").status == 0
+
+
+def test_an_update_of_one_prompt(to: Client, site: Site) -> None:
+    lock = write_lock(to, REVIEW, TALE)
+    site.move("ann/review", "production", "1.0.0")
+    site.publish("ann/story", "1.0.1", b"Tell two.\n")
+    assert to.run("update", "ann/story").text == "ann/story@latest: 1.0.0 → 1.0.1\n"
+    assert lock.read_text().startswith(REVIEW)
+    done = to.run("update", "ann/nothing")
+    assert (done.status, done.out) == (3, b"") and "has no ann/nothing. Add it with" in done.err
+    # Back as well: the label decides.
+    assert to.run("update", "ann/review").text == "ann/review@production: 1.1.0 → 1.0.0\n"
+
+
+def test_lines_that_a_person_wrote(pair: Client, host: Fake) -> None:
+    to = pair.to(host.url)
+    lock = write_lock(
+        to, "  ann/story   latest\r\n", "\n", "# Why.\n",
+        "ann/review production prompts/review.md\r\n",
+        # Pinned to another version than it was.
+        f"ann/review 1.0.0 1.1.0 {sha256(TWO)} old.md",
+    )  # fmt: skip
+    done = to.run("lock")
+    assert done.text.splitlines() == [
+        "ann/story@latest: 1.0.0", "ann/review@production: 1.1.0", "ann/review@1.0.0: 1.0.0",
+    ]  # fmt: skip
+    assert lock.read_text() == "# Why.\n" + PINNED + REVIEW + TALE
+    before = lock.stat()
+    assert to.run("lock") == (0, b"", "prompts.lock is up to date\n")
+    assert (lock.stat().st_ino, lock.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_what_is_locked_stays(to: Client, site: Site, host: Fake) -> None:
+    lock = write_lock(to, REVIEW)
+    site.move("ann/review", "production", "2.0.0")
+    host.requests.clear()
+    assert to.run("lock").status == 0 and lock.read_text() == REVIEW and not host.requests
+    assert to.run("lock", "ann/review@production", "prompts/review.md").out == b""
+    assert lock.read_text() == REVIEW
+    # Another ref for the same file.
+    done = to.run("lock", "ann/review@1.0.0", "prompts/review.md")
+    assert done.out == b"ann/review@1.0.0: 1.0.0\n"
+    assert lock.read_text() == f"ann/review 1.0.0 1.0.0 {sha256(ONE)} prompts/review.md\n"
+    done = to.run("lock", "ann/story", "prompts/review.md")
+    assert (done.status, done.out) == (1, b"") and "path of another prompt: prompts/" in done.err
+
+
+def test_a_lock_file_elsewhere(each: Client, host: Fake) -> None:
+    to = each.to(host.url)
+    (to.work / "-a b").mkdir()
+    for command in (["lock", "ann/story", "x y  z.md"], ["sync"], ["sync", "--check"], ["update"]):
+        assert to.run(*command, "--file", "-a b/*.lock").status == 0
+    assert (to.work / "-a b" / "x y  z.md").read_bytes() == STORY
+    whole = str(to.work / "-a b" / "*.lock")
+    assert to.run("sync", "--check", "--file", whole).status == 0
+    assert to.run("lock", "--file", "none/x.lock", "ann/story").status == 1
+
+
+# Edited files, and what stands in the way ---------------------------------------------------------
+
+
+def test_changes_of_one_s_own(each: Client, host: Fake) -> None:
+    to = each.to(host.url)
+    write_lock(to, PINNED, REVIEW, TALE)
+    to.run("sync")
+    (to.work / "old.md").unlink()
+    (to.work / "prompts/review.md").write_bytes(b"Mine.\n")
+    done = to.run("sync", "--check")
+    assert (done.status, done.out) == (1, b"")
+    assert done.err.splitlines() == [
+        "old.md is missing. Run `hub sync`",
+        "prompts/review.md is not ann/review 1.1.0. Run `hub sync`",
+    ]
+    done = to.run("sync")
+    assert done.status == 1 and "prompts/review.md has your own changes." in done.err
+    # All or nothing: the file that is missing stays so.
+    assert files(to) == {"prompts/review.md": b"Mine.\n", "prompts/ann/story.md": STORY}
+    assert to.run("sync", "--force").status == 0 and files(to) == SYNCED
+
+
+def test_what_stands_in_the_way(each: Client, host: Fake, tmp_path: Path) -> None:
+    to = each.to(host.url)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "review.md").write_bytes(b"Theirs.\n")
+    ways = [
+        lambda: (to.work / "prompts").symlink_to(outside),
+        lambda: (to.work / "prompts").symlink_to("."),
+        lambda: (to.work / "prompts").symlink_to("nowhere"),
+        lambda: (to.work / "prompts").write_bytes(b"A file."),
+        lambda: (to.work / "prompts").mkdir() or (to.work / "prompts/review.md").mkdir(),
+        lambda: (to.work / "prompts").mkdir() or os.mkfifo(to.work / "prompts/review.md"),
+        lambda: (
+            (to.work / "prompts").mkdir()
+            or (to.work / "prompts/review.md").symlink_to(outside / "review.md")
+        ),
+    ]
+    for number, put in enumerate(ways):
+        to.work.rename(tmp_path / f"work-{number}")
+        to.work.mkdir()
+        write_lock(to, REVIEW)
+        put()
+        before = sorted(to.work.rglob("*"))
+        for options in (["--force"], []):
+            done = to.run("sync", *options)
+            assert done.status == 1 and done.err, number
+            assert sorted(to.work.rglob("*")) == before
+        assert to.run("sync", "--check").status == 1
+    assert [path.read_bytes() for path in outside.iterdir()] == [b"Theirs.\n"]
+
+
+def test_a_write_that_fails(each: Client, host: Fake, tmp_path: Path) -> None:
+    """What is there is whole, and the next run goes on."""
+    to = each.to(host.url)
+    write_lock(to, PINNED, REVIEW, TALE)
+    full = put_tool(
+        tmp_path / "full", "mv", 'case $* in */review.md) exit 1 ;; esac; exec REAL "$@"'
+    )
+    done = to.having(full).run("sync")
+    assert done.status == 1 and "cannot write prompts/review.md" in done.err
+    assert files(to) == {"old.md": ONE}
+    assert to.run("sync").status == 0 and files(to) == SYNCED
+
+
+def test_a_text_that_cannot_be_fetched(to: Client, site: Site) -> None:
+    write_lock(to, PINNED, REVIEW, TALE)
+    text = site.files.pop("ann/story/versions/1.0.0.txt")
+    done = to.run("sync")
+    assert done.status == 3 and files(to) == {}
+    site.files["ann/story/versions/1.0.0.txt"] = text
+    assert to.run("sync").status == 0 and files(to) == SYNCED
+
+
+def test_files_have_the_modes_of_the_user(each: Client, host: Fake) -> None:
+    before = os.umask(0o027)
+    try:
+        to = each.to(host.url)
+        to.run("lock", "ann/story")
+        to.run("sync")
+    finally:
+        os.umask(before)
+    modes = {
+        str(path.relative_to(to.work)): stat.S_IMODE(path.stat().st_mode)
+        for path in to.work.rglob("*")
+    }
+    folders = {"prompts": 0o750, "prompts/ann": 0o750}
+    assert modes == folders | {"prompts.lock": 0o640, "prompts/ann/story.md": 0o640}
+
+
+# Trust and networks ------------------------------------------------------------------------------
+
+
+def test_a_text_that_is_not_what_was_locked(to: Client, site: Site, host: Fake) -> None:
+    write_lock(to, PINNED, REVIEW)
+    site.files["ann/review/versions/1.1.0.txt"] = b"Evil.\n"
+    done = to.run("sync")
+    assert done.status == 6 and "is not ann/review 1.1.0: its SHA-256 differs" in done.err
+    assert files(to) == {}
+    # A hub that changes a version, record and all.
+    site.publish("ann/review", "1.1.0", b"Evil.\n")
+    site.move("ann/review", "production", "1.1.0")
+    for command in (["update"], ["sync", "--check"]):
+        done = to.run(*command)
+        assert (done.status, done.out) == (6, b""), command
+        assert "is not the one in prompts.lock: its SHA-256 differs" in done.err
+    done = to.run("lock", "ann/review@production", "b.md")
+    assert done.status == 0  # it is new here
+
+
+def test_a_sync_offline(to: Client, site: Site, host: Fake) -> None:
+    lock = write_lock(to, PINNED, REVIEW)
+    done = to.run("sync", "--offline")
+    assert done.status == 6 and "no copy of ann/review 1.0.0 on this machine" in done.err
+    assert files(to) == {}
+    lock.write_text("ann/review production prompts/review.md\nann/review 1.0.0 old.md\n")
+    assert to.run("lock").status == 0
+    host.requests.clear()
+    # What is locked is in the cache.
+    assert to.run("sync", "--offline").status == 0
+    (to.work / "old.md").unlink()
+    assert to.run("sync").status == 0 and not host.requests
+    site.is_up = False
+    (to.work / "old.md").unlink()
+    assert to.run("sync").status == 0
+    assert to.run("sync", "--check", "--offline").status == 0
+    site.is_up = True
+    site.move("ann/review", "production", "2.0.0")
+    assert to.run("sync", "--check", "--offline").status == 0
+
+
+def test_labels_are_never_read_from_old_copies(to: Client, site: Site, host: Fake) -> None:
+    to.run("cat", "ann/review@production")
+    site.move("ann/review", "production", "2.0.0")
+    locked = f"ann/review production 2.0.0 {sha256(THREE)} a.md\n"
+    lock = write_lock(to, locked)
+    site.is_up = False
+    for command in (["update"], ["sync", "--check"], ["lock", "ann/review@production", "b.md"]):
+        done = to.run(*command)
+        assert (done.status, done.out) == (6, b""), command
+    assert lock.read_text() == locked and files(to) == {}
+
+
+def test_a_label_that_is_gone(to: Client, site: Site) -> None:
+    lock = write_lock(to, REVIEW, TALE)
+    to.run("sync")
+    site.move("ann/review", "production", None)
+    site.publish("ann/story", "2.0.0", b"Tell two.\n")
+    done = to.run("sync", "--check")
+    assert done.status == 1 and done.err.splitlines() == [
+        "ann/review@production is gone. Change the line in prompts.lock",
+        "ann/story is now 2.0.0, not 1.0.0. Run `hub update`",
+    ]
+    # All or nothing.
+    done = to.run("update")
+    assert (done.status, done.out) == (3, b"") and lock.read_text() == REVIEW + TALE
+
+
+def test_what_is_not_there(to: Client) -> None:
+    done = to.run("lock", "ann/nothing")
+    assert done.status == 3 and not (to.work / "prompts.lock").exists()
+    for command in ("lock", "update", "sync"):
+        done = to.run(command)
+        assert done.status == 1 and "no file prompts.lock. Create it with" in done.err
+    lock = write_lock(to)
+    assert to.run("sync") == (0, b"", "every file is as prompts.lock says\n")
+    assert to.run("update").status == 0 and lock.read_text() == ""
+
+
+@pytest.mark.parametrize("tool", ["sha256sum"])
+def test_no_tool_for_sha_256(tool: str, to: Client, tools: Path, tmp_path: Path) -> None:
+    bare = to.having_only(without(tools, tmp_path / "bare", tool))
+    write_lock(to, REVIEW)
+    done = bare.run("sync")
+    assert done.status == 1 and "needs sha256sum, shasum or openssl" in done.err
+    assert bare.run("update").status == 0
+
+
+# Lock files of strangers --------------------------------------------------------------------------
+
+SUM = sha256(TWO)
+PATHS = [
+    "/etc/passwd", "../up.md", "a/../../up.md", "a/..", "..", ".", "./a.md", "a/./b.md", "a//b.md",
+    "a/", "~/../../a", "..\\up.md", "a\\b", ".git/hooks/pre-commit", "a/.GIT/config",
+    "prompts.lock", "\u202egnp.md", "a\x1b[31m.md", "a\x07", "a\tb", "a\x00b", "\udcff.md",
+    "\x9b.md",
+]  # fmt: skip
+LINES = {
+    "ann/review": "not OWNER/NAME REF PATH", "review production a.md": "not OWNER/NAME",
+    "Ann/review production": "not OWNER/NAME", "ann/re*w production": "not OWNER/NAME",
+    "ann/review@production a.md": "not OWNER/NAME", "../x production": "not OWNER/NAME",
+    "ann/review/x production": "not OWNER/NAME", "ann/review -production": "not OWNER/NAME",
+    "ann/review a/b": "not OWNER/NAME", "ann/review 1.0": "not OWNER/NAME",
+    "ann/review 01.0.0 a.md": "not OWNER/NAME", f"ann/review {'x' * 37}": "not OWNER/NAME",
+    "ann/review $(id)": "not OWNER/NAME", '"ann/review" production': "not OWNER/NAME",
+    "ann/review production 1.1.0 a.md": "version without its SHA-256",
+    f"ann/review production 1.1.0 {SUM[:-1]} a.md": "version without its SHA-256",
+    f"ann/review production 1.1.0 {SUM.upper()} a.md": "version without its SHA-256",
+    f"ann/review production a{'a' * 1000}": "longer than 1000 bytes",
+    f"{PINNED}{TALE[:-2]}x\n{TALE[:-2]}x": "line 3: path of another line: prompts/ann/story.mx",
+    f"{PINNED}{PINNED}": "line 2: path of another line: old.md",
+}  # fmt: skip
+
+
+def check_refused(client: Client, host: Fake, why: str, lock: bytes) -> None:
+    host.requests.clear()
+    for command in (["lock"], ["update"], ["sync"], ["sync", "--check"], ["sync", "--force"]):
+        done = client.run(*command)
+        assert (done.status, done.out) == (1, b""), (command, done.err)
+        assert why in done.err, (command, done.err)
+        assert done.err.count("\n") == 1 and done.err.rstrip("\n").isprintable()
+    assert not host.requests and files(client) == {}
+    assert (client.work / "prompts.lock").read_bytes() == lock
+
+
+@pytest.mark.parametrize("path", PATHS, ids=repr)
+def test_paths_that_are_refused(path: str, to: Client, host: Fake) -> None:
+    lock = f"ann/review production 1.1.0 {SUM} {path}\n".encode(errors="surrogateescape")
+    (to.work / "prompts.lock").write_bytes(lock)
+    check_refused(to, host, "prompts.lock", lock)
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:40])
+def test_lines_that_are_refused(line: str, to: Client, host: Fake) -> None:
+    write_lock(to, line + "\n")
+    check_refused(to, host, LINES[line], f"{line}\n".encode())
+
+
+def test_refusals_under_each_shell_and_awk(pair: Client, host: Fake) -> None:
+    to = pair.to(host.url)
+    for line, why in LINES.items():
+        write_lock(to, line)
+        done = to.run("lock")
+        assert done.status == 1 and why in done.err, line
+    for path in PATHS:
+        line = f"ann/review production 1.1.0 {SUM} {path}"
+        (to.work / "prompts.lock").write_bytes(line.encode(errors="surrogateescape"))
+        assert to.run("sync").status == 1, path
+    assert files(to) == {} and not host.requests
+
+
+def test_lines_that_are_not_locked(to: Client, host: Fake) -> None:
+    for line in (
+        "ann/review production", "ann/review 1.1.0 a.md", f"ann/review 1.0.0 1.1.0 {SUM} a.md",
+    ):  # fmt: skip
+        write_lock(to, TALE, line)
+        for options in ([], ["--check"]):
+            done = to.run("sync", *options)
+            assert done == (1, b"", "prompts.lock: line 2: not locked. Run `hub lock`\n")
+    assert not host.requests
+
+
+ODD = [
+    "*", "?.md", "[a].md", "$(id >x)", "`id`", "a'b\"c", "-rf", "~", "#a", "a b  c", "é/👩.md",
+    "%s", "1.0", "&;|<>", "..a", "a..", ".github/prompts/a.md", "a=b", "!x", "{a,b}",
+]  # fmt: skip
+
+
+def test_any_other_path(each: Client, host: Fake) -> None:
+    to = each.to(host.url)
+    lock = write_lock(to, *(f"ann/review production {path}\n" for path in ODD))
+    assert to.run("lock").status == 0
+    assert to.run("sync").status == 0
+    assert files(to) == dict.fromkeys(ODD, TWO)
+    assert to.run("lock", "ann/story", "new *\"'$(id)").status == 0
+    assert lock.read_text().endswith(" new *\"'$(id)\n")
+    assert to.run("sync", "--check").status == 1
+
+
+@pytest.mark.parametrize("path", [*PATHS[:12], "a\nann/story latest b.md"], ids=repr)
+def test_paths_that_are_not_added(path: str, to: Client, host: Fake) -> None:
+    lock = write_lock(to, REVIEW)
+    done = to.run("lock", "ann/story", path)
+    assert done.status in (1, 2) and done.err and not host.requests
+    assert lock.read_text() == REVIEW
+
+
+def test_the_most_lines(to: Client, host: Fake) -> None:
+    lines = [f"ann/review 1.1.0 1.1.0 {SUM} many/{number:03}.md\n" for number in range(1000)]
+    lock = write_lock(to, *lines)
+    assert to.run("lock").status == 0
+    lock.write_text(lock.read_text() + TALE)
+    for command in (["lock"], ["sync"], ["update"]):
+        done = to.run(*command)
+        assert done.status == 1 and "more than 1000 prompts" in done.err
+    write_lock(to, *lines[1:])
+    assert to.run("lock", "ann/story").status == 0
+    done = to.run("lock", "ann/story", "b.md")
+    assert done.status == 1 and "more than 1000 prompts" in done.err
+    write_lock(to, *lines)
+    host.requests.clear()
+    assert to.run("sync").status == 0
+    assert len(files(to)) == 1000 and len(host.requests) == 1
+    assert to.run("sync", "--check").status == 0
+
+
+def test_the_longest_line(awk: Client, site: Site, host: Fake) -> None:
+    to = awk.to(host.url)
+    repo, label = f"{'o' * 39}/{'n' * 64}", "l" * 36
+    site.publish(repo, "999999999.999999999.999999999", STORY)
+    site.move(repo, label, "999999999.999999999.999999999")
+    path = "/".join(["d" * 200] * 4)[:700]
+    write_lock(to, f"{repo} {label} {path}\n")
+    assert to.run("lock").status == 0 and to.run("sync").status == 0
+    assert files(to) == {path: STORY}
+    for line, why in (
+        (f"{repo} {label} {path}x", "path that no prompt may have"),
+        (f"{REVIEW[:-1]}{' ' * (1001 - len(REVIEW))}", ""),
+        (f"{REVIEW[:-1]}{' ' * (1002 - len(REVIEW))}", "longer than 1000 bytes"),
+    ):
+        write_lock(to, line)
+        done = to.run("lock")
+        assert done.status == (1 if why else 0) and why in done.err
+
+
+def test_a_file_that_is_far_too_large(to: Client) -> None:
+    lock = to.work / "prompts.lock"
+    with lock.open("wb") as file:
+        file.truncate(1 << 40)
+    for command in ("lock", "update", "sync"):
+        done = to.run(command)
+        assert done.status == 1 and "is too large" in done.err
+    lock.unlink()
+    lock.symlink_to("/dev/zero")
+    assert to.run("sync").status == 1
+
+
+# At once -----------------------------------------------------------------------------------------
+
+
+def test_two_at_once_lose_nothing(to: Client, site: Site) -> None:
+    """What one cannot add, it says; what it says it added, is there."""
+    names = [f"p{number}" for number in range(8)]
+    for name in names:
+        site.publish(f"ann/{name}", "1.0.0", name.encode())
+    lock = write_lock(to, TALE)
+    left = names
+    for _ in range(len(names)):
+        started = {name: to.start("lock", f"ann/{name}") for name in left}
+        left = []
+        for name, process in started.items():
+            with process:
+                _, err = process.communicate(timeout=DEADLINE_SECONDS)
+            if process.returncode:
+                assert b"has changed meanwhile" in err or b"if no other hub writes" in err.lower()
+                left.append(name)
+        there = lock.read_text()
+        assert all((f"ann/{name} " in there) == (name not in left) for name in names)
+    assert not left and not (to.work / "prompts.lock.hub").exists()
+    started = [to.start("sync") for _ in range(6)]
+    for process in started:
+        with process:
+            _, err = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == 0, err
+    assert files(to) == {f"prompts/ann/{name}.md": name.encode() for name in names} | {
+        "prompts/ann/story.md": STORY
+    }
+
+
+def test_a_lock_file_that_changes_meanwhile(each: Client, site: Site) -> None:
+    lock = each.work / "prompts.lock"
+
+    def meddle(request: Request) -> bytes:
+        if request.path.endswith("review.json"):
+            lock.write_text(PINNED)
+        return site(request)
+
+    with Fake(meddle) as fake:
+        for first in (None, TALE):
+            lock.unlink(missing_ok=True)
+            if first:
+                lock.write_text(first)
+            done = each.to(fake.url).run("lock", "ann/review")
+            assert (done.status, done.out) == (1, b"")
+            assert "prompts.lock has changed meanwhile. Run `hub lock` again" in done.err
+            assert lock.read_text() == PINNED
+    assert sorted(path.name for path in each.work.iterdir()) == ["prompts.lock"]
+
+
+def test_a_lock_file_that_another_writes(to: Client) -> None:
+    lock = write_lock(to, TALE)
+    (to.work / "prompts.lock.hub").mkdir()
+    done = to.run("lock", "ann/review")
+    assert done.status == 1 and "If no other hub writes prompts.lock, remove that" in done.err
+    assert lock.read_text() == TALE and (to.work / "prompts.lock.hub").is_dir()
+    (to.work / "prompts.lock.hub").rmdir()
+    lock.rename(to.work / "real.lock")
+    lock.symlink_to("real.lock")
+    done = to.run("lock", "ann/review")
+    assert done.status == 1 and "is a symbolic link" in done.err
+    assert lock.is_symlink() and lock.read_text() == TALE
+    assert to.run("sync").status == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(number: int, each: Client, site: Site, tmp_path: Path) -> None:
+    """In the middle of a write: the old file is there, and nothing else."""
+    os.mkfifo(tmp_path / "reached")
+    slow = put_tool(
+        tmp_path / "slow", "mv", f'case $* in *prompts.lock) echo >{tmp_path}/reached; '
+        'exec sleep 60 ;; esac; exec REAL "$@"',
+    )  # fmt: skip
+    link_tools(slow, "sleep")
+    lock = write_lock(each, TALE)
+    with Fake(site) as fake:
+        process = each.having(slow).to(fake.url).start(
+            "lock", "ann/review", start_new_session=True
+        )  # fmt: skip
+        (tmp_path / "reached").read_text()
+        os.killpg(process.pid, number)
+        process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 128 + number
+    assert lock.read_text() == TALE
+    assert [path.name for path in each.work.iterdir()] == ["prompts.lock"]
+
+
+WRONG = {
+    ("lock", "review"): "the slash is missing", ("lock", "ann/review@1.0", "a.md"): "not a version",
+    ("lock", "ann/x@"): "name a version or a label after @", ("lock", "a/b", "c", "d"): "too many",
+    ("lock", "ann/review@X"): "has capitals", ("lock", ""): "an argument is empty",
+    ("lock", "ann/review", ""): "an argument is empty", ("lock", "--file"): "--file needs a value",
+    ("lock", "--file", ""): "--file needs a file", ("lock", "--file", "a/"): "--file needs a file",
+    ("lock", "--check"): "unknown option --check", ("sync", "ann/review"): "takes no prompt",
+    ("sync", "--check", "--force"): "leave out --force", ("update", "a/b", "c/d"): "too many",
+    ("update", "ann/review@x"): "'review@x' is not a name",
+    ("update", "--offline"): "unknown option",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_wrong_uses(words: tuple[str, ...], client: Client) -> None:
+    with Fake(lambda _: answer(status=500)) as fake:
+        done = client.to(fake.url).run(*words)
+        assert (done.status, done.out, fake.requests) == (2, b"", [])
+        assert WRONG[words] in done.err and "Run `hub help" in done.err
