@@ -26,10 +26,7 @@ REPOS_PER_BATCH_UNHURRIED = 2_000
 
 def is_behind(context: Context) -> bool:
     """Whether the site has other pulls than are counted."""
-    state = context.state
-    return state.pulls.shown() != newest(context.pulls) or state.todo.has(
-        Work.REPO_PULLS, Work.OWNER_PULLS
-    )
+    return not _are_shown(context) or context.state.todo.has(Work.REPO_PULLS, Work.OWNER_PULLS)
 
 
 def recount(context: Context, must_yield: Callable[[], bool]) -> bool:
@@ -38,12 +35,20 @@ def recount(context: Context, must_yield: Callable[[], bool]) -> bool:
     return _renew_repos(context, must_yield) and _renew_owners(context, must_yield)
 
 
+def _are_shown(context: Context) -> bool:
+    shown = context.state.pulls
+    return shown.shown() == newest(context.pulls) and shown.begun() is None
+
+
 def _note_changes(context: Context) -> None:
     state, pulls = context.state, context.pulls
-    serial, nonce = state.pulls.shown()
-    if (serial, nonce) == newest(pulls):
+    if _are_shown(context):
         return
-    if serial and pulls.nonce(serial) == nonce:
+    shown = state.pulls.shown()
+    serial, _ = shown
+    if serial and all(
+        pulls.nonce(one) == nonce for one, nonce in (shown, state.pulls.begun() or shown)
+    ):
         repos = pulls.changed_since(serial)
     else:
         # The first counts make 0 of every null; and of another database than the one that

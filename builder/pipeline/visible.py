@@ -6,6 +6,7 @@ from builder.model.errors import ContentError, Fault
 from builder.pipeline.changes import Changes
 from builder.pipeline.context import Context
 from builder.pipeline.pool import render_repos
+from builder.pipeline.shown_pulls import newest
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.todo import Work
@@ -49,6 +50,8 @@ def _note_begun(context: Context, found: Changes) -> None:
     if found.home:
         state.home.put(*found.home)
         state.todo.add(Work.HOME)
+    if found.tasks and state.pulls.shown() != newest(context.pulls):
+        state.pulls.begin(*newest(context.pulls))
     repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
