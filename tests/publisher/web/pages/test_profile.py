@@ -38,7 +38,7 @@ def file_of(people: People, visitor: Visitor) -> Path:
 
 def test_a_profile_is_public_at_once(people: People, owner: Visitor) -> None:
     page = owner.get(PROFILE)
-    assert "Your profile is public" in page.words and "the page that you get" in page.words
+    assert "Your profile is public" in page.words and "once you save it" in page.words
     assert dict(owner.form(PROFILE).fields)["name"] == owner.handle
     page = store(
         owner, name="  Åsa   Öberg ", bio="Writes.\r\n\r\n<b>Prompts</b> & 本 🔑\r\n",
