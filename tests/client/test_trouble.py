@@ -269,6 +269,30 @@ def test_a_list_that_ignores_the_question(client: Client) -> None:
         assert client.to(fake.url).run("search", "tales").text.count("\n") == 2
 
 
+@pytest.mark.parametrize("has_list", [True, False])
+def test_a_search_that_fails_is_made_in_the_list(client: Client, has_list: bool) -> None:
+    line = {"owner": "ann", "name": "story", "title": "", "description": "Tales", "tags": []}
+    line |= {"latest_version": "1.0.0", "sha256": "0"}
+
+    def down(request: Request) -> bytes:
+        if request.path.endswith("hub.json"):
+            return answer('{"data":{"queries":true}}')
+        if request.path.endswith("catalogue.jsonl") and has_list:
+            return answer(json.dumps(line) + "\n")
+        return answer("{}", 503, Retry_After="0")
+
+    with Fake(down) as fake:
+        done = client.to(fake.url).run("search", "tales")
+        asked = [request for request in fake.requests if "q=" in request.path]
+        assert len(asked) == 1, "it is not worth waiting for"
+        if has_list:
+            assert done.out == b"ann/story\t1.0.0\t\t\tTales\n"
+            assert "answers 503: searching names" in done.err
+        else:
+            assert done.status == 6 and b"" == done.out
+            assert "plain files" not in done.err and "--offline" not in done.err
+
+
 def test_reads_follow_the_hub_to_its_new_place(client: Client) -> None:
     with (
         Fake(hub()) as new,
