@@ -7,12 +7,16 @@ from builder.store.label_files import read_event
 
 
 def read_labels(root: str, owner: str, name: str) -> Labels:
-    """The labels of a repo, from its files; no folder: none.
+    """The labels of a repo, from its files; no folder: none. Raises as ``read_moves``."""
+    return fold(read_moves(root, owner, name, content.list_versions(root, owner, name)))
+
+
+def read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Move]:
+    """All moves of a repo's labels, from the files that a look at its folder has found.
 
     Reads every file of the repo but the texts, so it takes longer with each version and each move.
     Raises ContentError where a file is faulty, OperatorError.
     """
-    listing = content.list_versions(root, owner, name)
     moves = _read_moves(root, owner, name, listing)
     known = {str(version) for version in listing.versions}
     faults = [
@@ -20,7 +24,7 @@ def read_labels(root: str, owner: str, name: str) -> Labels:
     ]
     if faults:
         raise ContentError(sorted(faults))
-    return fold(moves)
+    return moves
 
 
 def _read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Move]:

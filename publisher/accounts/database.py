@@ -132,8 +132,12 @@ UPDATE answer SET previous_version = json_extract(CAST(published AS TEXT), '$.pr
 ALTER TABLE answer DROP COLUMN published;
 CREATE INDEX answer_newest ON answer (owner, kept_until);
 """
+_LABELS = """
+-- The number of a label's change, where the answer is about one and no new version says so.
+ALTER TABLE answer ADD COLUMN label_number INTEGER;
+"""
 # Each makes the next version of the one before.
-_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS)
+_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS, _LABELS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
 _REMEDIES = {

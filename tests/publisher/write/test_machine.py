@@ -210,7 +210,7 @@ class Publications(RuleBasedStateMachine):
         owner, name = request.repo
         key = None
         if request.key:
-            mark = fingerprint(owner, name, None, request.body)
+            mark = fingerprint(owner, name, None, body=request.body)
             key = IdempotencyKey(self.database, owner, request.key, mark)
         try:
             return publish(
