@@ -196,13 +196,14 @@ class _Service:
 
     def publish(self, owner: str, name: str) -> Response:
         _note_repo(owner, name)
-        token = self._admit(owner, name)
+        token = self._admit(lambda token: self._accounts.check_may_publish(token, owner, name))
         names.check_new_owner(owner)
         names.check_repo(name)
         incoming = read_publication(request)
         g.fields["bytes"] = len(incoming.body)
         # What was revoked while the body came must not publish any more.
-        self._accounts.check_may_publish(self._authenticate(), owner, name)
+        labels = incoming.draft.labels
+        self._accounts.check_may_publish(self._authenticate(), owner, name, labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
         done = publish(
             self._settings.content, owner, name, incoming.draft, publisher=token.owner,
@@ -215,13 +216,14 @@ class _Service:
     def label(self, owner: str, name: str, label: str) -> Response:
         """Move a label to a version, or remove it."""
         _note_repo(owner, name)
-        token = self._admit(owner, name)
+        check = partial(self._accounts.check_may_label, owner=owner, name=name, labels=[label])
+        token = self._admit(check)
         names.check_new_owner(owner)
         names.check_repo(name)
         g.fields["label"] = names.check_new_label(label)
         incoming = read_label_change(request)
         g.fields["bytes"] = len(incoming.body)
-        self._accounts.check_may_publish(self._authenticate(), owner, name)
+        check(self._authenticate())
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         done = change_label(
             self._settings.content, owner, name, label, incoming.draft, by=token.owner,
@@ -237,8 +239,10 @@ class _Service:
             return None
         return IdempotencyKey(self._database, token.owner, key, mark, self._kept_max)
 
-    def _admit(self, owner: str, name: str) -> Token:
-        """The token of somebody who may publish here now. Raises RequestError."""
+    def _admit(self, check: Callable[[Token], None]) -> Token:
+        """The token of somebody who may write here now, as far as ``check`` does not raise. Raises
+        RequestError.
+        """
         try:
             token = self._authenticate()
         except RequestError as error:
@@ -249,7 +253,7 @@ class _Service:
         if self._publications:
             g.headers["RateLimit-Policy"] = self._publications.policy
         self._accounts.note_use(token, address=request.remote_addr or "")
-        self._accounts.check_may_publish(token, owner, name)
+        check(token)
         if self._publications:
             # Not by token: an owner may have a hundred, and each job has its own.
             wait_seconds = self._publications.hit(token.owner)

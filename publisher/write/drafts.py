@@ -65,7 +65,11 @@ def parse_label_removal(raw: bytes) -> LabelRemoval:
     """Read the body of a request to remove a label, which may be empty. Raises as
     parse_label_draft.
     """
-    fields = _parse_object(raw, '{"note": "…"}') if raw else {}
+    return make_label_removal(_parse_object(raw, '{"note": "…"}') if raw else {})
+
+
+def make_label_removal(fields: Mapping[str, Any]) -> LabelRemoval:
+    """How a label is to be removed. Raises as make_label_draft."""
     return _without_token(LabelRemoval(**_parse_fields(fields, _LABEL_REMOVAL)))
 
 

@@ -13,6 +13,7 @@ from werkzeug.test import TestResponse
 from builder.model.errors import RequestError
 from builder.store import content
 from builder.store.labels import read_labels
+from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import make_token
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.write.quotas import Quotas
@@ -369,3 +370,42 @@ def test_a_build_that_fails(hub: Hub):
     assert "The label production of ann/story is saved" in answer.json["error"]["message"]
     hub.rebuilder.error = None
     assert put(hub).json["data"]["unchanged"]
+
+
+# Rights
+
+
+def test_a_token_that_only_publishes(hub: Hub):
+    token, _ = hub.make_token("ann", "publishes", rights=["publish"])
+    assert code_of(put(hub, token=token)) == "insufficient_scope"
+    assert code_of(delete(hub, token=token)) == "insufficient_scope"
+    answer = hub.post({"content": "Three.", "labels": ["production"]}, token=token)
+    assert code_of(answer) == "insufficient_scope"
+    assert "right `label`" in answer.json["error"]["message"]
+    assert hub.versions() == ["1.0.0", "1.0.1"] and labels(hub) == {}
+    assert hub.post({"content": "Three."}, token=token).status_code == 201
+
+
+def test_a_token_that_only_moves_labels(hub: Hub):
+    token, _ = hub.make_token("ann", "moves", rights=["label"], labels=["production"])
+    assert code_of(hub.post({"content": "Three."}, token=token)) == "insufficient_scope"
+    assert put(hub, token=token).status_code == 201
+    canary = URL.replace("production", "canary")
+    assert code_of(put(hub, path=canary, token=token)) == "insufficient_scope"
+    assert delete(hub, token=token).status_code == 200
+
+
+def test_a_protected_label(hub: Hub):
+    ProtectedLabels(hub.database).set("ann", "", "production", True)
+    named, _ = hub.make_token("ann", "named", labels=["production"])
+    for refused in (
+        put(hub), delete(hub), hub.post({"content": "Three.", "labels": ["production"]}),
+        hub.post({"content": "Two.", "labels": ["canary", "production"]}),
+    ):  # fmt: skip
+        assert code_of(refused) == "insufficient_scope"
+        assert "label production is protected" in refused.json["error"]["message"]
+    assert labels(hub) == {} and hub.versions() == ["1.0.0", "1.0.1"]
+    assert put(hub, path=URL.replace("production", "canary")).status_code == 201
+    assert put(hub, token=named).status_code == 201
+    answer = hub.post({"content": "Three.", "labels": ["production"]}, token=named)
+    assert answer.status_code == 201
