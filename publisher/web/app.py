@@ -52,6 +52,7 @@ from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.web.incoming import bearer_token, read_label_change, read_publication
+from publisher.web.pages import labels as label_pages
 from publisher.web.pages import profile, publishers, security, sign_in, tokens
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
@@ -123,6 +124,7 @@ def create_app(
     sign_in.add_to(frame, open_signup=open_signup)
     tokens.add_to(frame)
     publishers.add_to(frame)
+    label_pages.add_to(frame, rebuilder, QuotaKeeper(settings.content, quotas))
     profile.add_to(frame, rebuilder)
     security.add_to(frame)
     if openid is not None:
