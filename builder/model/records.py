@@ -333,6 +333,12 @@ class VersionEntry(Struct):
     diff_url: str | None
 
 
+class ListedVersion(VersionEntry):
+    """A version in the list, with the labels that name it; absent if the repo never had a label."""
+
+    labels: list[LabelName] | UnsetType = UNSET
+
+
 class Version(VersionEntry):
     """A version with its content."""
 

@@ -252,7 +252,8 @@ BY_NAME = {route.name: route for route in ROUTES}
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
-LABEL_URL = f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}"
+LABELS_URL = f"{API}/repos/{{owner}}/{{name}}/labels"
+LABEL_URL = f"{LABELS_URL}/{{label}}"
 # As regular expressions: whatever the names in it, the service tells what is wrong with them.
 PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
