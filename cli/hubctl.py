@@ -14,6 +14,7 @@ COMMANDS = {
     "deploy": "cli.deploy",
     "hosts": "cli.hosts",
     "import": "cli.imports",
+    "label": "cli.label",
     "mcp": "cli.mcp",
     "owner": "cli.owner",
     "publish": "cli.publish",

@@ -63,6 +63,16 @@ trusted_issuer_option = click.option(
 )  # fmt: skip
 
 
+def split_repo(repo: str) -> tuple[str, str]:
+    """The owner and the name of an argument OWNER/NAME. Raises click.BadParameter."""
+    owner, slash, name = repo.partition("/")
+    if not slash:
+        raise click.BadParameter(
+            f"{repo!r} has no slash. Give OWNER/NAME, like ann/story.", param_hint="OWNER/NAME"
+        )
+    return owner, name
+
+
 def folder_options(command: Callable) -> Callable:
     """The three folders, as parameters ``content``, ``out`` and ``state``."""
     return content_option(out_option(state_option(command)))

@@ -6,7 +6,7 @@ import click
 
 from builder.model.errors import OperatorError
 from builder.model.names import BUMPS
-from cli.options import content_option
+from cli.options import content_option, split_repo
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
@@ -39,6 +39,10 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
     "--base-version", metavar="X.Y.Z",
     help="Publish only if this is still the latest version, so that no change is overwritten.",
 )  # fmt: skip
+@click.option(
+    "--label", "labels", metavar="LABEL", multiple=True,
+    help="Move this label to the version, with its publication. Can be repeated.",
+)  # fmt: skip
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fields: Any) -> None:
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
@@ -50,11 +54,7 @@ def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fi
     \b
       hubctl publish ann/story story.md -m "First version"
     """
-    owner, slash, name = repo.partition("/")
-    if not slash:
-        raise click.BadParameter(
-            f"{repo!r} has no slash. Give OWNER/NAME, like ann/story.", param_hint="OWNER/NAME"
-        )
+    owner, name = split_repo(repo)
     try:
         text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -62,6 +62,7 @@ def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fi
             f"The file is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
         ) from None
     fields["tags"] = [*fields["tags"]] or None
+    fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
     done = publish_draft(content, owner, name, draft, publisher=publisher or owner)

@@ -7,7 +7,13 @@ import msgspec
 
 from cli.options import state_option
 from cli.table import echo_table
-from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, Accounts, Token, format_time
+from publisher.accounts.accounts import (
+    EXPIRES_DAYS_DEFAULT,
+    RIGHTS,
+    Accounts,
+    Token,
+    format_time,
+)
 from publisher.accounts.database import Database
 
 _UNIT_DAYS = {"d": 1, "w": 7, "y": 365}
@@ -45,19 +51,34 @@ def token() -> None:
     show_default=True, callback=parse_expiry,
     help="Time until it expires: days, weeks or a year (90d, 12w, 1y); at most 365 days.",
 )  # fmt: skip
-def create(state: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int) -> None:
-    """Create a token that publishes as OWNER.
+@click.option(
+    "--right", "rights", type=click.Choice(RIGHTS), multiple=True,
+    help="What the token may do: publish or move labels. Can be repeated. [default: both]",
+)  # fmt: skip
+@click.option(
+    "--label", "labels", metavar="LABEL", multiple=True,
+    help="Limit the token to moving this label; moves it even if it is protected. Can be repeated. "
+    "[default: all labels that are not protected]",
+)  # fmt: skip
+def create(
+    state: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int,
+    rights: tuple[str, ...], labels: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Create a token that publishes and moves labels as OWNER.
 
     Prints only the token on standard output. It is shown once: the hub stores only its hash.
 
     \b
       HUB_TOKEN=$(hubctl token create ann --name ci --repo story --expires 30d)
+      hubctl token create ann --name release --right label --label production
     """
     with Database(state) as database:
-        text, made = Accounts(database).create_token(owner, name, repos, expires_days)
+        text, made = Accounts(database).create_token(
+            owner, name, repos, expires_days, rights=rights or RIGHTS, labels=labels
+        )
     click.echo(text)
     click.echo(
-        f"Token {made.id} ({made.name}) publishes to {made.scope()} "
+        f"Token {made.id} ({made.name}) {made.abilities()} in {made.scope()} "
         f"until {format_time(made.expires_at)}.\n"
         "It is shown only once. Keep it secret, and out of git.\n"
         'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',
@@ -74,7 +95,7 @@ def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
 
     Includes tokens that expired or were revoked in the last year, up to 1,000 per owner. Columns,
     separated by tabs in a pipe: id, owner, name, state (active, expired, revoked), prompts, expiry,
-    last use (to the minute).
+    last use (to the minute), what it may do.
 
     \b
       hubctl token list ann
@@ -91,11 +112,12 @@ def list_tokens(state: str, owner: str | None, is_json: bool) -> None:
         )
         return
     echo_table(
-        ("id", "owner", "name", "state", "publishes to", "expires", "last use"),
+        ("id", "owner", "name", "state", "prompts", "expires", "last use", "may"),
         [
             (
                 each.id, each.owner, each.name, each.state(), each.scope(),
                 format_time(each.expires_at), _format_optional(each.last_used_at) or "never",
+                each.abilities(),
             )
             for each in tokens
         ],

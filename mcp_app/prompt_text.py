@@ -9,6 +9,8 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import Repo, Variable
+from builder.model.records import Version as VersionRecord
+from builder.text.likeness import alike
 from builder.text.prompts import fill, filled_chars, variable_names
 from mcp_app.reader import Reader, not_whole
 from mcp_app.unknown import did_you_mean, told, unknown_argument
@@ -17,11 +19,14 @@ FILLED_CHARS_MAX = 1_000_000
 
 
 class PromptId(NamedTuple):
-    """``owner/name``, or ``owner/name@x.y.z``."""
+    """``owner/name``, ``owner/name@x.y.z``, or ``owner/name@label``. Without version and label, it
+    is the latest.
+    """
 
     owner: str
     name: str
     version: Version | None
+    label: str | None = None
 
     @classmethod
     def checked(cls, owner: str, name: str, version: str | None) -> Self:
@@ -35,6 +40,22 @@ class PromptId(NamedTuple):
     @property
     def repo_id(self) -> str:
         return f"{self.owner}/{self.name}"
+
+    def at(self, ref: str) -> Self:
+        """What is named by ``owner/name`` with this ref: a version, a label or ``latest``.
+
+        Raises RequestError ``invalid_version``.
+        """
+        if ref == names.LATEST:
+            return self
+        if names.is_label(ref):
+            return self._replace(label=ref)
+        if names.is_version(ref):
+            return self._replace(version=Version.parse(ref))
+        raise RequestError(
+            "invalid_version",
+            "After @ comes a version x.y.z, like 1.2.0, or a label, like production.",
+        )
 
 
 class Prompt(NamedTuple):
@@ -58,15 +79,16 @@ def parse_id(text: str) -> PromptId:
     """Read an id. Raises RequestError ``invalid_parameter``, ``invalid_name`` or
     ``invalid_version``.
     """
-    repo_id, at, version = text.strip().partition("@")
+    repo_id, at, ref = text.strip().partition("@")
     owner, slash, name = repo_id.partition("/")
     if not slash:
         raise RequestError(
             "invalid_parameter",
-            "An id is owner/name, or owner/name@1.2.0 for one version. Call search_prompts to "
-            "find ids.",
+            "An id is owner/name, or owner/name@1.2.0 for one version, or owner/name@production "
+            "for a label. Call search_prompts to find ids.",
         )
-    return PromptId.checked(owner, name, version if at else None)
+    latest = PromptId.checked(owner, name, None)
+    return latest.at(ref) if at else latest
 
 
 async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
@@ -82,9 +104,12 @@ async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
 async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     """The version that is wanted, else the latest.
 
-    Raises RequestError ``repo_not_found`` or ``version_not_found``, saying which there are.
+    Raises RequestError ``repo_not_found``, ``version_not_found`` or ``label_not_found``, saying
+    which there are.
     """
     repo = await find_repo(reader, wanted.owner, wanted.name)
+    if wanted.label:
+        return _prompt(repo, await _find_labelled(reader, wanted, wanted.label))
     if wanted.version is None or str(wanted.version) == repo.latest_version:
         return Prompt(
             repo, repo.latest_version, repo.content, repo.body, repo.updated_at, repo.sha256,
@@ -100,6 +125,22 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
             "list_versions for all.",
         )
+    return _prompt(repo, version)
+
+
+async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> VersionRecord:
+    version = await reader.labelled(wanted.owner, wanted.name, label)
+    if version is not None:
+        return version
+    known = await reader.labels(wanted.owner, wanted.name)
+    if label in known:
+        raise not_whole()
+    there = f"Its labels are {told(known)}." if known else "It has no labels."
+    advice = did_you_mean(alike(label, known)) or there
+    raise RequestError("label_not_found", f"No label `{label}` of {wanted.repo_id}. {advice}")
+
+
+def _prompt(repo: Repo, version: VersionRecord) -> Prompt:
     return Prompt(
         repo, version.version, version.content, version.body, version.published_at,
         version.sha256, version.variables, version.parameters,

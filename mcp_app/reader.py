@@ -14,15 +14,16 @@ from builder.model.errors import RequestError
 from builder.model.names import Version
 from builder.model.records import (
     Correction,
+    LabelMove,
+    ListedVersion,
     ListMeta,
     Repo,
     RepoSummary,
     Tag,
     User,
-    VersionEntry,
 )
 from builder.model.records import Version as VersionRecord
-from builder.model.routes import BY_NAME, PAGE_SIZE
+from builder.model.routes import BY_NAME, LABEL_URL, LABELS_URL, PAGE_SIZE
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -96,9 +97,21 @@ class Reader:
         )
         return found and found.data
 
-    async def versions(self, owner: str, name: str) -> list[VersionEntry]:
+    async def labelled(self, owner: str, name: str, label: str) -> VersionRecord | None:
+        """The version that a label names."""
+        file = _file_at(LABEL_URL.format(owner=owner, name=name, label=label))
+        found = await self._read_file(file, _Single[VersionRecord])
+        return found and found.data
+
+    async def labels(self, owner: str, name: str) -> list[str]:
+        """The labels of a repo, sorted; none where it never had one."""
+        file = _file_at(LABELS_URL.format(owner=owner, name=name))
+        found = await self._read_file(file, _Listed[LabelMove])
+        return [one.label for one in found.data] if found else []
+
+    async def versions(self, owner: str, name: str) -> list[ListedVersion]:
         """All versions of a repo that there is, newest first."""
-        found = await self._read("versions", _Listed[VersionEntry], owner=owner, name=name)
+        found = await self._read("versions", _Listed[ListedVersion], owner=owner, name=name)
         if found is None:
             raise not_whole()
         return found.data
@@ -234,6 +247,11 @@ class Reader:
         if self.sources is not None:
             self.sources[path] = mark_of(status)
         return data
+
+
+def _file_at(url: str) -> str:
+    """The file of an endpoint that answers JSON."""
+    return f"{url.removeprefix('/')}.json"
 
 
 def not_whole() -> RequestError:

@@ -29,7 +29,8 @@ _Id = Annotated[
     Meta(
         max_length=ID_CHARS_MAX,
         description="Which prompt: owner/name as search_prompts gives it, for example "
-        '"ada/code-review". owner/name@1.2.0 means one version.',
+        '"ada/code-review". owner/name@1.2.0 means one version, owner/name@production the one that '
+        "the label production names.",
     ),
 ]
 _Cursor = Annotated[
@@ -88,6 +89,14 @@ class GetPrompt(Struct, forbid_unknown_fields=True):
         str,
         Meta(
             max_length=40, description='For example "1.2.0". Default: the latest, which can change.'
+        ),
+    ] = ""
+    label: Annotated[
+        str,
+        Meta(
+            max_length=names.LABEL_CHARS_MAX,
+            description="Instead of version: the version that its owner has released under a "
+            'name, for example "production". It can change.',
         ),
     ] = ""
     arguments: Annotated[
@@ -201,6 +210,9 @@ class PromptResult(Struct):
     next_offset: Annotated[
         int | UnsetType, Meta(description="Pass it as offset to get the next part.")
     ] = UNSET
+    label: Annotated[
+        str | UnsetType, Meta(description="The label that was asked for, if one was.")
+    ] = UNSET
 
 
 class ListedVersion(Struct):
@@ -209,6 +221,10 @@ class ListedVersion(Struct):
     changelog: Annotated[str, Meta(description="What changed, as its publisher says.")]
     size: Annotated[int, Meta(description="Bytes of its file.")]
     sha256: Sha256
+    labels: Annotated[
+        list[str] | UnsetType,
+        Meta(description="The labels that name it. Absent if the prompt never had a label."),
+    ] = UNSET
 
 
 class VersionsResult(Struct):

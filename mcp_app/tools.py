@@ -17,7 +17,7 @@ from builder.model.routes import BY_NAME
 from builder.search.queries import REACHED_MAX, ListQuery
 from builder.text.likeness import COMPARED_MAX, alike
 from mcp_app.cursors import LastTag, LastVersion, Offset, make_cursor, read_cursor, stale
-from mcp_app.prompt_text import fill_in, find_prompt, find_repo, parse_id
+from mcp_app.prompt_text import PromptId, fill_in, find_prompt, find_repo, parse_id
 from mcp_app.reader import Part, Reader, not_whole
 from mcp_app.schemas import read_arguments
 from mcp_app.shapes import (
@@ -125,7 +125,11 @@ async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
         version = Version.parse(asked.version)
         if wanted.version not in (None, version):
             raise RequestError("invalid_parameter", "id and version differ. Pass one version.")
+        if wanted.label:
+            raise RequestError("invalid_parameter", "id has a label. Leave version out.")
         wanted = wanted._replace(version=version)
+    if asked.label:
+        wanted = _at_label(wanted, names.check_label(asked.label))
     prompt = await find_prompt(reader, wanted)
     filled = fill_in(prompt, None if asked.arguments is UNSET else asked.arguments)
     part, next_offset = _part(filled.text, asked.offset)
@@ -134,6 +138,7 @@ async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
     return PromptResult(
         id=prompt.repo_id,
         version=prompt.version,
+        label=wanted.label or UNSET,
         is_latest=prompt.version == repo.latest_version,
         text=part,
         variables=[_present(variable) for variable in prompt.variables],
@@ -148,6 +153,17 @@ async def get_prompt(reader: Reader, asked: GetPrompt) -> PromptResult:
         truncated=True if next_offset else UNSET,
         next_offset=next_offset or UNSET,
     )
+
+
+def _at_label(wanted: PromptId, label: str) -> PromptId:
+    """The id with a label, which may say the same already."""
+    named = PromptId(wanted.owner, wanted.name, None).at(label)
+    if named.version or wanted not in (named, named._replace(label=None)):
+        raise RequestError(
+            "invalid_parameter",
+            "Pass a label like production as label, or a version as version, or one of them in id.",
+        )
+    return named
 
 
 def _present(variable: Variable) -> PromptVariable:
@@ -184,9 +200,11 @@ def _is_inside_character(data: bytes, offset: int) -> bool:
 
 
 async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
-    owner, name, version = parse_id(asked.id)
-    if version:
-        raise RequestError("invalid_parameter", "Pass id without a version, as owner/name.")
+    owner, name, version, label = parse_id(asked.id)
+    if version or label:
+        raise RequestError(
+            "invalid_parameter", "Pass id without a version or a label, as owner/name."
+        )
     await find_repo(reader, owner, name)
     entries = await reader.versions(owner, name)
     if asked.cursor:
@@ -196,7 +214,12 @@ async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
     return VersionsResult(
         versions=[
             ListedVersion(
-                entry.version, entry.published_at, entry.changelog, entry.size, entry.sha256
+                entry.version,
+                entry.published_at,
+                entry.changelog,
+                entry.size,
+                entry.sha256,
+                entry.labels,
             )
             for entry in shown
         ],
@@ -252,7 +275,8 @@ TOOLS = {
         ),
         Tool(
             "List versions",
-            "List the versions of one prompt with what changed in each, newest first.",
+            "List the versions of one prompt with what changed in each and the labels that name "
+            "it, newest first.",
             ListVersions, VersionsResult, list_versions,
         ),
         Tool(

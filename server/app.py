@@ -18,7 +18,7 @@ from builder.model.errors import RequestError
 from builder.model.missing import reasons
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.routes import BY_NAME, HTML, JSON, Match, is_publish_url, match_url
+from builder.model.routes import BY_NAME, HTML, JSON, Match, match_url, write_methods
 from builder.model.settings import Settings
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
@@ -185,12 +185,14 @@ class ReadApp:
         return body and body.plain._replace(status=404)
 
     def _not_allowed(self, path: str) -> Answer:
-        if is_publish_url(self.below_base(path) or ""):
+        methods = write_methods(self.below_base(path) or "")
+        if methods:
             error = RequestError(
                 "method_not_allowed",
-                "This address takes GET and HEAD to read, and POST to publish.",
+                "This address takes GET and HEAD to read, and "
+                f"{' and '.join(methods)} to {'publish' if 'POST' in methods else 'move a label'}.",
             )
-            return error_answer(error, allow=f"{READ_METHODS}, POST")
+            return error_answer(error, allow=", ".join((READ_METHODS, *methods)))
         return error_answer(RequestError("method_not_allowed", MESSAGES["method_not_allowed"]))
 
     def _rate_limited(self, wait_seconds: int) -> Answer:

@@ -12,7 +12,7 @@ from builder.model.routes import (
     MCP_URLS,
     TRUSTED_URL,
     is_account_url,
-    is_publish_url,
+    write_methods,
 )
 from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, RunningApp, Scope, Send
@@ -75,7 +75,7 @@ class Hub:
         below = self._reads.below_base(path) or ""
         if is_account_url(below):
             return self._visit
-        if scope["method"] == "POST" and is_publish_url(below):
+        if scope["method"] in write_methods(below):
             return self._publish
         return self._reads
 

@@ -32,11 +32,11 @@ from builder.model.routes import (
     MCP_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
-    PUBLISH_PATTERN,
     QUERY_CHARS_MAX,
     ROUTES,
     TEXT,
     TRUSTED_URL,
+    WRITES,
     Route,
 )
 from builder.model.settings import parse_base_url
@@ -174,7 +174,10 @@ def _service(base: str) -> dict[str, object]:
     """The template's values for what `hubctl serve` answers."""
     return {
         "service_urls": [base + url for url in (*MCP_URLS, HEALTH_URL)],
-        "publish": re.escape(base) + PUBLISH_PATTERN,
+        "writes": [
+            ("_".join(methods).lower(), methods, re.escape(base) + pattern)
+            for pattern, methods in WRITES.items()
+        ],
         "trusted_url": base + TRUSTED_URL,
         "account": re.escape(base) + ACCOUNT_PATTERN,
     }

@@ -19,11 +19,11 @@ from builder.model.routes import (
     JSON,
     MCP_URLS,
     PARAMETERS,
-    PUBLISH_PATTERN,
     ROUTES,
     SORTS,
     TEXT,
     TRUSTED_URL,
+    WRITES,
     Route,
 )
 
@@ -40,7 +40,7 @@ def files(site: HostedSite) -> dict[str, str]:
         "worker.js.jinja",
         js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
         routes=ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
-        publish=PUBLISH_PATTERN,
+        writes=WRITES,
     )  # fmt: skip
     wrangler = fill(
         "wrangler.toml.jinja",

@@ -34,10 +34,10 @@ from builder.model.routes import (
     MCP_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
-    PUBLISH_PATTERN,
     ROUTES,
     TEXT,
     TRUSTED_URL,
+    WRITES,
     Route,
 )
 
@@ -170,7 +170,10 @@ def _service(base: str) -> dict[str, object]:
     return {
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
         "service_urls": [*MCP_URLS, HEALTH_URL, TRUSTED_URL],
-        "publish": re.escape(base) + PUBLISH_PATTERN,
+        "writes": [
+            (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
+            for pattern, methods in WRITES.items()
+        ],
         "trusted": re.escape(base + TRUSTED_URL),
         "account": [f"= {base}{ACCOUNT_URL}", f"{base}{ACCOUNT_URL}/"],
         # A line break is a character like others.
@@ -232,10 +235,14 @@ def _slashes(site: HostedSite, base: str) -> list[Place]:
     ]
 
 
+def _write_place(methods: tuple[str, ...]) -> str:
+    """The name of the place that tells with which methods one can write at a URL."""
+    return "_".join(("allow", *methods)).lower()
+
+
 def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
     common = _common_headers()
-    read_or_publish = f"{answer_headers.READ_METHODS}, POST"
     for code in ("invalid_parameter", "invalid_version", "invalid_label"):
         yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
@@ -248,7 +255,9 @@ def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]
         [*common, ("Allow", _text(answer_headers.READ_METHODS))],
         "",
     )
-    yield "publisher", "method_not_allowed", [*common, ("Allow", _text(read_or_publish))], ""
+    for methods in WRITES.values():
+        allow = ", ".join((answer_headers.READ_METHODS, *methods))
+        yield _write_place(methods), "method_not_allowed", [*common, ("Allow", _text(allow))], ""
     yield "unavailable", "unavailable", [*common, _RETRY], ""
     # The file's own headers are there already.
     yield "range_not_satisfiable", "range_not_satisfiable", common[:1], ""

@@ -23,7 +23,7 @@ CORS: Headers = [
 ]
 SAFETY: Headers = [(b"x-content-type-options", b"nosniff")]
 PREFLIGHT: Headers = [
-    (b"access-control-allow-methods", b"GET, HEAD, POST, OPTIONS"),
+    (b"access-control-allow-methods", b"GET, HEAD, POST, PUT, DELETE, OPTIONS"),
     (
         b"access-control-allow-headers",
         b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match",

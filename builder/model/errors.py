@@ -36,6 +36,7 @@ STATUS = {
     "method_not_allowed": 405,
     "version_conflict": 409,
     "base_version_mismatch": 412,
+    "label_moved": 412,
     "content_too_large": 413,
     "unsupported_media_type": 415,
     "range_not_satisfiable": 416,

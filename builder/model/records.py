@@ -229,6 +229,36 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
     variables: Variables | UnsetType = UNSET
     parameters: dict[str, Any] | UnsetType = UNSET
     base_version: VersionName | UnsetType = UNSET
+    labels: Annotated[
+        list[LabelName],
+        Meta(
+            max_length=names.LABELS_PER_REPO_MAX,
+            description="move to this version, which is published with them or not at all",
+        ),
+    ] = []
+
+
+class LabelRemoval(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The body of a request to remove a label, which may also have none. `expected` is the version
+    that the label names now: if it names another one, it stays.
+    """
+
+    note: Note = ""
+    expected: VersionName | UnsetType = UNSET
+
+    @property
+    def version(self) -> None:
+        """What the label names from then on."""
+
+
+class LabelDraft(Struct, forbid_unknown_fields=True, kw_only=True):
+    """The body of a request to move a label to a version. `expected` is the version that the label
+    names now, null for a label that is not there: otherwise it does not move.
+    """
+
+    version: VersionName
+    note: Note = ""
+    expected: VersionName | UnsetType | None = UNSET
 
 
 class TrustedExchange(Struct, forbid_unknown_fields=True):
@@ -333,6 +363,7 @@ class LabelledVersion(Version):
 class Publication(Struct):
     """The result of a publication. `unchanged`: the latest version is identical, so no version
     was created. Lists show the version once `serial` in hub.json is at least this `serial`.
+    `labels`: those that the request named, which name this version now; absent if it named none.
     """
 
     owner: Owner
@@ -349,6 +380,23 @@ class Publication(Struct):
     unchanged: bool
     warnings: list[str]
     serial: int
+    labels: list[LabelName] | UnsetType = UNSET
+
+
+class ChangedLabel(Struct):
+    """What a change of a label came to. `version` is null if the label was removed, `previous` if
+    it was new. `unchanged`: the label named the version already, so nothing was written.
+    """
+
+    owner: Owner
+    name: RepoName
+    label: LabelName
+    version: VersionName | None
+    previous: VersionName | None
+    moved_at: Time
+    moved_by: Owner
+    note: Note
+    unchanged: bool
 
 
 class TrustedToken(Struct):

@@ -272,10 +272,16 @@ def _compressed(row: Route) -> Route:
 ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRESSED)
 BY_NAME = {route.name: route for route in ROUTES}
 
-# What the publish service answers: POST to the one, GET to the other.
+# What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
-# As a regular expression: whatever the names in it, the service tells what is wrong with them.
+LABELS_URL = f"{API}/repos/{{owner}}/{{name}}/labels"
+LABEL_URL = f"{LABELS_URL}/{{label}}"
+# As regular expressions: whatever the names in it, the service tells what is wrong with them.
 PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
+LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
+# By what matches a URL's path: the methods that write there.
+WRITES = {PUBLISH_PATTERN: ("POST",), LABEL_URL_PATTERN: ("PUT", "DELETE")}
+# GET.
 HEALTH_URL = "/healthz"
 # Where a job of a CI gets a token by what its own issuer says of it; POST as well.
 TRUSTED_URL = f"{API}/trusted-publishing/token"
@@ -299,9 +305,9 @@ def max_age_seconds(cache: str) -> int:
     return int(found[1]) if found else 0
 
 
-def is_publish_url(path: str) -> bool:
-    """Whether something can be published at a URL's path, whatever the names in it."""
-    return re.fullmatch(PUBLISH_PATTERN, path) is not None
+def write_methods(path: str) -> tuple[str, ...]:
+    """The methods that write at a URL's path, whatever the names in it; none nearly everywhere."""
+    return next((WRITES[one] for one in WRITES if re.fullmatch(one, path)), ())
 
 
 def is_account_url(path: str) -> bool:

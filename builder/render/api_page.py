@@ -14,7 +14,10 @@ _EXAMPLES = {
     "owner": "ada", "name": "code-review", "version": "1.1.0", "tag": "sql", "sort": "new",
     "page": "1", "label": "production",
 }  # fmt: skip
-_BODY_EXAMPLES = {"content": "Say hello to {{name}}.", "token": "$ID_TOKEN", "repo": "ada/hello"}
+_BODY_EXAMPLES = {
+    "content": "Say hello to {{name}}.", "token": "$ID_TOKEN", "repo": "ada/hello",
+    "version": "1.1.0",
+}  # fmt: skip
 _QUERY_EXAMPLES = ("sort", "tag", "version")
 # How a rule of a JSON schema is told; the rest of its keywords are told elsewhere or not at all.
 _RULES = {
@@ -144,8 +147,8 @@ def _operation(
             _answer(status, answer, components["responses"])
             for status, answer in operation["responses"].items()
         ],
-        example=_shell_example(base_url, url, operation, components["schemas"]),
-        python=_python_example(base_url, url, operation, components["schemas"]),
+        example=_shell_example(base_url, url, method, operation, components["schemas"]),
+        python=_python_example(base_url, url, method, operation, components["schemas"]),
     )
 
 
@@ -225,44 +228,53 @@ def _example_url(base_url: str, url: str, operation: dict[str, Any]) -> str:
 
 
 def _example_body(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
-    """As JSON; empty where nothing is sent."""
-    if "requestBody" not in operation:
+    """As JSON; empty where nothing has to be sent."""
+    body = operation.get("requestBody")
+    if not body or not body["required"]:
         return ""
-    sent = schemas[_name(_only_schema(operation["requestBody"])["$ref"])]
+    sent = schemas[_name(_only_schema(body)["$ref"])]
     return json.dumps({field: _BODY_EXAMPLES[field] for field in sent["required"]})
 
 
 def _shell_example(
-    base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]
+    base_url: str, url: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> str:
     address = _example_url(base_url, url, operation)
+    if "?" in address:
+        address = f"'{address}'"
+    # Sending a body implies POST.
+    flag = "" if method in ("get", "post") else f"-X {method.upper()} "
+    authorization = ' -H "Authorization: Bearer $HUB_TOKEN"' if "security" in operation else ""
+    command = f"curl {flag}{address}{authorization}"
     body = _example_body(operation, schemas)
     if not body:
-        return f"curl '{address}'" if "?" in address else f"curl {address}"
+        return command
     # A shell fills variables in between double quotes alone.
     quoted = '"{}"'.format(body.replace('"', '\\"')) if "$" in body else f"'{body}'"
-    authorization = '-H "Authorization: Bearer $HUB_TOKEN" ' if "security" in operation else ""
-    return f"curl {address} {authorization}\\\n  -H 'Content-Type: application/json' -d {quoted}"
+    return f"{command} \\\n  -H 'Content-Type: application/json' -d {quoted}"
 
 
 def _python_example(
-    base_url: str, url: str, operation: dict[str, Any], schemas: dict[str, Any]
+    base_url: str, url: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> str:
     address = _example_url(base_url, url, operation)
     body = re.sub(r'"\$(\w+)"', r'os.environ["\1"]', _example_body(operation, schemas))
-    if not body:
+    if method == "get":
         is_json = "application/json" in operation["responses"]["200"]["content"]
         read = "answer = json.load(urlopen(address))" if is_json else (
             "text = urlopen(address).read().decode()"
         )  # fmt: skip
         library = "import json\n" if is_json else ""
         return f'{library}from urllib.request import urlopen\n\naddress = "{address}"\n{read}'
-    headers = '    "Content-Type": "application/json",\n'
+    headers = '    "Content-Type": "application/json",\n' if body else ""
     if "security" in operation:
         headers = '    "Authorization": "Bearer " + os.environ["HUB_TOKEN"],\n' + headers
+    body_line = f"body = {body}\n" if body else ""
+    data = "json.dumps(body).encode()" if body else "None"
+    flag = "" if method == "post" else f', method="{method.upper()}"'
     return (
         "import json\nimport os\nfrom urllib.request import Request, urlopen\n\n"
-        f'address = "{address}"\nbody = {body}\nheaders = {{\n{headers}}}\n'
-        "request = Request(address, json.dumps(body).encode(), headers)\n"
+        f'address = "{address}"\n{body_line}headers = {{\n{headers}}}\n'
+        f"request = Request(address, {data}, headers{flag})\n"
         "answer = json.load(urlopen(request))"
     )

@@ -10,6 +10,7 @@ from builder.model.routes import (
     CHARS_MAX,
     GRAMMAR,
     JSON,
+    LABEL_URL,
     PUBLISH_URL,
     QUERY_CHARS_MAX,
     ROUTES,
@@ -73,9 +74,11 @@ def document(settings: Settings) -> bytes:
     kinds = {
         *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
         records.Draft, records.Publication, records.TrustedExchange, records.TrustedToken,
+        records.LabelDraft, records.LabelRemoval, records.ChangedLabel,
     }  # fmt: skip
     paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
     paths[PUBLISH_URL]["post"] = _publish_operation()
+    paths.setdefault(LABEL_URL, {}).update(_label_operations())
     paths[TRUSTED_URL] = {"post": _trusted_operation()}
     _, schemas = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
@@ -166,6 +169,38 @@ def _publish_operation() -> dict[str, Any]:
             "default": {"$ref": "#/components/responses/Error"},
         },
     }  # fmt: skip
+
+
+def _label_operations() -> dict[str, Any]:
+    done = {"content": {JSON: {"schema": _object(data=_reference(records.ChangedLabel))}}}
+    location = {"Location": {"schema": {"type": "string", "format": "uri"}}}
+    key = {"name": "Idempotency-Key", "in": "header", "required": False}
+    shared = {
+        "security": [{"token": []}],
+        "parameters": [
+            *_path_parameters(LABEL_URL), key | {"schema": _PUBLISH_HEADERS["Idempotency-Key"]},
+        ],
+    }  # fmt: skip
+    failed = {"default": {"$ref": "#/components/responses/Error"}}
+    move = {
+        "operationId": "move_label",
+        "summary": "Let a label name a version",
+        "description": "Creates the label or moves it. The answer is sent when the move is stored "
+        "and readers can get it. With `expected`, two clients cannot overwrite each other's move.",
+        "requestBody": _body(records.LabelDraft),
+        "responses": {
+            "201": {**done, "description": "A new label", "headers": location},
+            "200": {**done, "description": "Moved, or named the version already"},
+            **failed,
+        },
+    }
+    remove = {
+        "operationId": "remove_label",
+        "summary": "Remove a label; its history stays",
+        "requestBody": _body(records.LabelRemoval) | {"required": False},
+        "responses": {"200": {**done, "description": "Removed"}, **failed},
+    }
+    return {"put": shared | move, "delete": shared | remove}
 
 
 def _trusted_operation() -> dict[str, Any]:

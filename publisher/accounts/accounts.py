@@ -10,7 +10,7 @@ RequestError ``storage_unavailable`` as the database does.
 
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from publisher.accounts import clock
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owners
+from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.tokens import is_token, make_token
 
@@ -30,10 +31,15 @@ EXPIRES_DAYS_MAX = 365
 ENDED_KEPT_DAYS = 365
 ENDED_KEPT_MAX = 1000
 TRUSTED_ONLY_MAX = 1000
+LABELS_PER_TOKEN_MAX = 20
 # A last use is written at most this often, or each publication would wait for it.
 USE_NOTED_EVERY_SECONDS = 60
 # How long a job of a trusted publisher has.
 TRUSTED_SECONDS = 15 * 60
+
+# What a token may do.
+PUBLISH, LABEL = "publish", "label"
+RIGHTS = (PUBLISH, LABEL)
 
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
@@ -43,8 +49,9 @@ _REPOS_SHOWN = 5
 
 class Token(NamedTuple):
     """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
-    ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it was made for;
-    None for a personal token.
+    ``rights`` are of RIGHTS; with LABEL it moves ``labels``, or if that is empty all that are not
+    protected. ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it was
+    made for; None for a personal token.
     """
 
     id: str
@@ -56,6 +63,8 @@ class Token(NamedTuple):
     last_used_at: int | None
     revoked_at: int | None
     trusted_publisher: str | None
+    rights: tuple[str, ...] = RIGHTS
+    labels: tuple[str, ...] = ()
 
     def state(self, now: datetime | None = None) -> str:
         """``active``, ``expired`` (from the second ``expires_at`` on) or ``revoked``."""
@@ -67,7 +76,15 @@ class Token(NamedTuple):
         """Where it may publish, for people: ``ann/*``, or some repos."""
         return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
 
+    def abilities(self) -> str:
+        """What it may do there, for people: ``publishes, moves production``."""
+        moves = f"moves {', '.join(self.labels)}" if self.labels else "moves unprotected labels"
+        told = {PUBLISH: "publishes", LABEL: moves}
+        return ", ".join(told[right] for right in self.rights)
 
+
+# Stored as one text, with spaces between.
+_JOINED = ("repos", "rights", "labels")
 _SELECT = f"SELECT {', '.join(Token._fields)} FROM token"
 
 
@@ -80,6 +97,7 @@ class Accounts(Owners):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._events = Events(database)
+        self._protected = ProtectedLabels(database)
 
     def create_token(
         self,
@@ -89,16 +107,20 @@ class Accounts(Owners):
         expires_days: int = EXPIRES_DAYS_DEFAULT,
         now: datetime | None = None,
         *,
+        rights: Sequence[str] = RIGHTS,
+        labels: Sequence[str] = (),
         address: str = "",
     ) -> tuple[str, Token]:
         """A new personal token and its text, which nothing can tell again.
 
         ``repos`` (``name`` or ``owner/name``) are all it is good for; none: all of the owner's.
-        Raises RequestError ``invalid_name``; OperatorError for an unknown owner, a name that
-        cannot be or is another token's, and an expiry that is not 1 to 365 days.
+        ``rights`` and ``labels`` as Token has them. Raises RequestError ``invalid_name``,
+        ``invalid_label``, ``name_reserved``; OperatorError for an unknown owner, a name that cannot
+        be or is another token's, rights that cannot be, and an expiry that is not 1 to 365 days.
         """
         names.check_owner(owner)
         _check_token_name(name)
+        _check_rights(rights, labels)
         if not 1 <= expires_days <= EXPIRES_DAYS_MAX:
             raise OperatorError(
                 f"A token is valid for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}. "
@@ -109,7 +131,7 @@ class Accounts(Owners):
             self._check_unused(owner, name)
             self._drop_ended(owner, now)
             text, token = self._add_token(
-                owner, name, repos, expires_days * _DAY_SECONDS, None, now
+                owner, name, repos, expires_days * _DAY_SECONDS, None, rights, labels, now
             )
             self._events.note(
                 owner, "token_made", subject=token.id, address=address, note=name, now=now
@@ -118,9 +140,10 @@ class Accounts(Owners):
 
     def create_trusted_token(
         self, owner: str, repos: Sequence[str], trusted_publisher: str,
-        now: datetime | None = None,
+        now: datetime | None = None, *, labels: Sequence[str] = (),
     ) -> tuple[str, Token]:  # fmt: skip
-        """A token for one job of a trusted publisher, for a quarter of an hour, and its text.
+        """A token for one job of a trusted publisher, for a quarter of an hour, and its text. It
+        publishes, and moves these ``labels``; without any, none.
 
         Raises RequestError ``insufficient_scope`` for an owner who is locked out.
         """
@@ -132,11 +155,15 @@ class Accounts(Owners):
                 "DELETE FROM token WHERE trusted_publisher IS NOT NULL AND expires_at < ?",
                 (clock.seconds(now) - _DAY_SECONDS,),
             )
-            return self._add_token(owner, "", repos, TRUSTED_SECONDS, trusted_publisher, now)
+            rights = RIGHTS if labels else (PUBLISH,)
+            return self._add_token(
+                owner, "", repos, TRUSTED_SECONDS, trusted_publisher, rights, labels, now
+            )
 
     def _add_token(
         self, owner: str, name: str, repos: Sequence[str], seconds: int,
-        trusted_publisher: str | None, now: datetime | None,
+        trusted_publisher: str | None, rights: Sequence[str], labels: Sequence[str],
+        now: datetime | None,
     ) -> tuple[str, Token]:  # fmt: skip
         text, token_id, created_at = make_token(), self._new_id(), clock.seconds(now)
         token = Token(
@@ -150,11 +177,16 @@ class Accounts(Owners):
             last_used_at=None,
             revoked_at=None,
             trusted_publisher=trusted_publisher,
+            rights=tuple(right for right in RIGHTS if right in rights),
+            labels=tuple(dict.fromkeys(labels)),
         )
         self._database.execute(
             f"INSERT INTO token (hash, {', '.join(Token._fields)}) "
             f"VALUES (?, {', '.join('?' * len(Token._fields))})",
-            (hash_secret(text), *token._replace(repos=" ".join(token.repos))),
+            (
+                hash_secret(text),
+                *token._replace(**{field: " ".join(getattr(token, field)) for field in _JOINED}),
+            ),
         )
         return text, token
 
@@ -298,11 +330,52 @@ class Accounts(Owners):
             kind = "trusted_only_on" if is_on else "trusted_only_off"
             self._events.note(owner, kind, subject=repo, address=address, note=repo, now=now)
 
-    def check_may_publish(self, token: Token, owner: str, name: str) -> None:
-        """Whether a token that is good is good for this repo, which need not exist.
+    def check_may_publish(
+        self, token: Token, owner: str, name: str, labels: Collection[str] = ()
+    ) -> None:
+        """Whether a token that is good may publish to this repo, which need not exist, and move
+        these ``labels`` with it.
 
         Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
         """
+        self._check_repo(token, owner, name)
+        if PUBLISH not in token.rights:
+            raise RequestError(
+                "insufficient_scope",
+                "This token moves labels and cannot publish. Use a token that has the right "
+                "`publish`; create one in your account.",
+            )
+        if labels:
+            self.check_may_label(token, owner, name, labels)
+
+    def check_may_label(self, token: Token, owner: str, name: str, labels: Collection[str]) -> None:
+        """Whether a token that is good may change these labels of a repo, none of which need exist.
+
+        Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
+        """
+        self._check_repo(token, owner, name)
+        if LABEL not in token.rights:
+            raise RequestError(
+                "insufficient_scope",
+                "This token cannot move labels. Use a token that has the right `label`; create "
+                "one in your account.",
+            )
+        if token.labels and not set(labels) <= set(token.labels):
+            raise RequestError(
+                "insufficient_scope",
+                f"This token moves only these labels: {', '.join(token.labels)}. Create a token "
+                "for more labels in your account.",
+            )
+        locked = self._protected.in_repo(token.owner, name.lower()) & set(labels)
+        if not locked <= set(token.labels):
+            (label, *_) = sorted(locked - set(token.labels))
+            raise RequestError(
+                "insufficient_scope",
+                f"The label {label} is protected: only a token that names it moves it. Create one "
+                f"that is limited to the label {label}, or move it in your account.",
+            )
+
+    def _check_repo(self, token: Token, owner: str, name: str) -> None:
         # Capitals are told of where names are checked.
         if owner.lower() != token.owner:
             raise RequestError(
@@ -370,6 +443,20 @@ def _check_token_name(name: str) -> None:
         )
 
 
+def _check_rights(rights: Sequence[str], labels: Sequence[str]) -> None:
+    if not rights or not set(rights) <= set(RIGHTS):
+        raise OperatorError(f"A token has the right {' or '.join(RIGHTS)}, or both.")
+    if labels and LABEL not in rights:
+        raise OperatorError(
+            f"A token that is limited to labels needs the right `{LABEL}`. Add it, or leave the "
+            "labels out."
+        )
+    if len(labels) > LABELS_PER_TOKEN_MAX:
+        raise OperatorError(f"A token is limited to at most {LABELS_PER_TOKEN_MAX} labels.")
+    for label in labels:
+        names.check_new_label(label)
+
+
 def _repo_of(owner: str, repo: str) -> str:
     of, slash, name = repo.rpartition("/")
     if slash and of != owner:
@@ -382,4 +469,4 @@ def _repo_of(owner: str, repo: str) -> str:
 
 def _token_of(row: tuple) -> Token:
     token = Token(*row)
-    return token._replace(repos=tuple(token.repos.split()))
+    return token._replace(**{field: tuple(getattr(token, field).split()) for field in _JOINED})

@@ -132,8 +132,24 @@ UPDATE answer SET previous_version = json_extract(CAST(published AS TEXT), '$.pr
 ALTER TABLE answer DROP COLUMN published;
 CREATE INDEX answer_newest ON answer (owner, kept_until);
 """
+_LABELS = """
+-- The number of a label's change, where the answer is about one and no new version says so.
+ALTER TABLE answer ADD COLUMN label_number INTEGER;
+-- What a token may do, joined by spaces; those that are there may do both.
+ALTER TABLE token ADD COLUMN rights TEXT NOT NULL DEFAULT 'publish label';
+-- The labels that it may move, joined by spaces; empty: all that are not protected.
+ALTER TABLE token ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+-- The labels that its jobs may move, joined by spaces; empty: none.
+ALTER TABLE trusted_publisher ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+CREATE TABLE protected_label (        -- that only a token moves which names them
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    repo TEXT NOT NULL,               -- empty: all of the owner's
+    label TEXT NOT NULL,
+    PRIMARY KEY (owner, repo, label)
+) WITHOUT ROWID;
+"""
 # Each makes the next version of the one before.
-_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS)
+_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS, _LABELS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
 _REMEDIES = {

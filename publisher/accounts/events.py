@@ -25,7 +25,7 @@ Kind = Literal[
     "password_set", "password_changed", "identity_added", "identity_removed",
     "token_made", "token_new_address", "token_revoked",
     "publisher_added", "publisher_removed", "publisher_used", "trusted_only_on", "trusted_only_off",
-    "locked", "unlocked",
+    "label_protected", "label_unprotected", "locked", "unlocked",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

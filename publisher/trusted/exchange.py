@@ -51,6 +51,7 @@ def exchange(
             _repos(trusting) if name == ALL else [name],
             " ".join(one.id for one in trusting),
             now,
+            labels=_labels(trusting, is_one_repo=name != ALL),
         )
 
 
@@ -79,6 +80,14 @@ def _repos(trusting: Sequence[TrustedPublisher]) -> list[str]:
     """What they are good for together; empty: all of the owner's."""
     repos = sorted({one.repo for one in trusting})
     return [] if "" in repos else repos
+
+
+def _labels(trusting: Sequence[TrustedPublisher], *, is_one_repo: bool) -> list[str]:
+    """The labels that a job may move: in one repo, what any of them allows; in several, what all
+    of them do, for a token does not tell one repo from another.
+    """
+    allowed = [set(one.labels.split()) for one in trusting]
+    return sorted(set.union(*allowed) if is_one_repo else set.intersection(*allowed))
 
 
 def _not_trusted(job: Job, repo: str) -> RequestError:

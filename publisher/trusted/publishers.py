@@ -73,7 +73,7 @@ class TrustedPublisher(NamedTuple):
     ``project_id`` is the issuer's number of the project, empty until a first job tells it.
     ``branch`` (``main``) is the one that a job must run on and its workflow file be read from; an
     empty one is any branch or tag. An empty ``environment`` is any, or none. ``used_at`` is None
-    before the first use.
+    before the first use. ``labels`` are those that its jobs may move, joined by spaces.
     """
 
     id: str
@@ -87,6 +87,7 @@ class TrustedPublisher(NamedTuple):
     environment: str
     added_at: int
     used_at: int | None
+    labels: str = ""
 
     def scope(self) -> str:
         """Where its jobs may publish, for people: ``ann/review``, or ``ann/*``."""
@@ -108,18 +109,21 @@ class TrustedPublishers:
 
     def add(
         self, owner: str, repo: str, issuer: Issuer, project: str, workflow: str, *,
-        branch: str = "", environment: str = "", project_id: str = "", address: str = "",
-        now: datetime | None = None,
+        branch: str = "", environment: str = "", project_id: str = "", labels: str = "",
+        address: str = "", now: datetime | None = None,
     ) -> TrustedPublisher:  # fmt: skip
         """Trust the jobs of a workflow file, for a repo, which need not exist, or all (empty).
 
         White space around what is given is dropped, ``.github/workflows/`` and ``refs/heads/`` too;
         at GitLab an empty ``workflow`` is the usual one. ``project_id`` is only for who knows it:
-        the first job tells it anyway. Raises RequestError ``validation_failed``, whose details name
-        these parameters; OperatorError for an unknown owner.
+        the first job tells it anyway. ``labels``, which its jobs may move, have spaces or commas
+        between. Raises RequestError ``validation_failed``, whose details name these parameters;
+        OperatorError for an unknown owner.
         """
         added_at = clock.seconds(now)
         fields, details = _parse(issuer, repo, project, workflow, branch, environment, project_id)
+        fields["labels"] = " ".join(dict.fromkeys(labels.replace(",", " ").split()))
+        details += _find_label_faults(fields["labels"].split())
         if details:
             raise validation_failed(*details)
         with self._database.transaction():
@@ -251,6 +255,16 @@ def _parse(
         fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
     # Of the bare prefix nothing is left, and that would be any branch.
     return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch.strip()))]
+
+
+def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
+    if len(labels) > names.LABELS_PER_REPO_MAX:
+        yield Detail("labels", f"has more than {names.LABELS_PER_REPO_MAX} labels")
+    for label in labels:
+        try:
+            names.check_new_label(label)
+        except RequestError as error:
+            yield Detail("labels", str(error))
 
 
 def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> Iterator[Detail]:

@@ -28,12 +28,13 @@ from werkzeug.exceptions import (
 from builder.model import answer_headers, names
 from builder.model.answer_headers import RETRY_SECONDS, WINDOW_SECONDS
 from builder.model.errors import OperatorError, RequestError
-from builder.model.records import Publication
+from builder.model.records import ChangedLabel, Publication
 from builder.model.routes import (
     API,
     CACHE_CONTROL,
     HEALTH_URL,
     JSON,
+    LABEL_URL,
     PUBLISH_URL,
     TRUSTED_URL,
     is_account_url,
@@ -50,7 +51,8 @@ from publisher.openid.provider import Provider
 from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
-from publisher.web.incoming import bearer_token, read_publication
+from publisher.web.incoming import bearer_token, read_label_change, read_publication
+from publisher.web.pages import labels as label_pages
 from publisher.web.pages import profile, publishers, security, sign_in, tokens
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
@@ -61,6 +63,7 @@ from publisher.write.idempotency import (
     TooManyKept,
     fingerprint,
 )
+from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
 from server import answers
@@ -114,13 +117,14 @@ def create_app(
         has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))
-    publish_rule = PUBLISH_URL.replace("{", "<").replace("}", ">")
-    app.add_url_rule(publish_rule, "publish", service.publish, methods=["POST"])
+    app.add_url_rule(_rule(PUBLISH_URL), "publish", service.publish, methods=["POST"])
+    app.add_url_rule(_rule(LABEL_URL), "label", service.label, methods=["PUT", "DELETE"])
     app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
     sign_in.add_to(frame, open_signup=open_signup)
     tokens.add_to(frame)
     publishers.add_to(frame)
+    label_pages.add_to(frame, rebuilder, QuotaKeeper(settings.content, quotas))
     profile.add_to(frame, rebuilder)
     security.add_to(frame)
     if openid is not None:
@@ -129,6 +133,10 @@ def create_app(
 
         openid_pages.add_to(frame, openid, open_signup=open_signup)
     return app
+
+
+def _rule(url: str) -> str:
+    return url.replace("{", "<").replace("}", ">")
 
 
 class _Service:
@@ -190,30 +198,53 @@ class _Service:
 
     def publish(self, owner: str, name: str) -> Response:
         _note_repo(owner, name)
-        token = self._admit(owner, name)
+        token = self._admit(lambda token: self._accounts.check_may_publish(token, owner, name))
         names.check_new_owner(owner)
         names.check_repo(name)
         incoming = read_publication(request)
         g.fields["bytes"] = len(incoming.body)
         # What was revoked while the body came must not publish any more.
-        self._accounts.check_may_publish(self._authenticate(), owner, name)
-        key = None
-        if incoming.key is not None:
-            mark = fingerprint(owner, name, incoming.if_match, incoming.body)
-            key = IdempotencyKey(self._database, token.owner, incoming.key, mark, self._kept_max)
-        try:
-            done = publish(
-                self._settings.content, owner, name, incoming.draft, publisher=token.owner,
-                idempotency_key=key, quotas=self._quotas,
-            )  # fmt: skip
-        except TooManyKept as error:
-            g.headers["Retry-After"] = str(error.wait_seconds)
-            raise
+        labels = incoming.draft.labels
+        self._accounts.check_may_publish(self._authenticate(), owner, name, labels)
+        mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
+        done = publish(
+            self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
+        )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
-        return self._answer(done, self._make_visible(done))
+        saved = f"{owner}/{name} {done.version}"
+        return self._answer(done, self._make_visible(owner, name, saved))
 
-    def _admit(self, owner: str, name: str) -> Token:
-        """The token of somebody who may publish here now. Raises RequestError."""
+    def label(self, owner: str, name: str, label: str) -> Response:
+        """Move a label to a version, or remove it."""
+        _note_repo(owner, name)
+        check = partial(self._accounts.check_may_label, owner=owner, name=name, labels=[label])
+        token = self._admit(check)
+        names.check_new_owner(owner)
+        names.check_repo(name)
+        g.fields["label"] = names.check_new_label(label)
+        incoming = read_label_change(request)
+        g.fields["bytes"] = len(incoming.body)
+        check(self._authenticate())
+        mark = fingerprint(owner, name, label, request.method, body=incoming.body)
+        done = change_label(
+            self._settings.content, owner, name, label, incoming.draft, by=token.owner,
+            idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
+        )  # fmt: skip
+        g.fields |= {"version": done.version, "unchanged": done.unchanged}
+        self._make_visible(owner, name, f"The label {label} of {owner}/{name}")
+        return self._answer_label(done)
+
+    def _key(self, token: Token, key: str | None, mark: bytes) -> IdempotencyKey | None:
+        """The key of a request, if it has one."""
+        if key is None:
+            return None
+        return IdempotencyKey(self._database, token.owner, key, mark, self._kept_max)
+
+    def _admit(self, check: Callable[[Token], None]) -> Token:
+        """The token of somebody who may write here now, as far as ``check`` does not raise. Raises
+        RequestError.
+        """
         try:
             token = self._authenticate()
         except RequestError as error:
@@ -224,13 +255,13 @@ class _Service:
         if self._publications:
             g.headers["RateLimit-Policy"] = self._publications.policy
         self._accounts.note_use(token, address=request.remote_addr or "")
-        self._accounts.check_may_publish(token, owner, name)
+        check(token)
         if self._publications:
             # Not by token: an owner may have a hundred, and each job has its own.
             wait_seconds = self._publications.hit(token.owner)
             if wait_seconds:
                 g.headers["RateLimit"] = self._publications.exhausted(wait_seconds)
-                _refuse(wait_seconds, f"Too many publications of {token.owner}")
+                _refuse(wait_seconds, f"Too many publications or label changes of {token.owner}")
         return token
 
     def _authenticate(self) -> Token:
@@ -247,14 +278,15 @@ class _Service:
         if wait_seconds:
             _refuse(wait_seconds, "Too many requests with a wrong token from your address")
 
-    def _make_visible(self, done: Published) -> int:
+    def _make_visible(self, owner: str, name: str, saved: str) -> int:
+        """Wait until readers see what was ``saved``."""
         try:
-            return self._rebuilder.make_visible(done.owner, done.name)
+            return self._rebuilder.make_visible(owner, name)
         except RequestError as error:
             raise RequestError(
                 error.code,
-                f"{done.owner}/{done.name} {done.version} is saved. {error} Send the same "
-                f"request again in {RETRY_SECONDS} seconds: it is not saved twice.",
+                f"{saved} is saved. {error} Send the same request again in {RETRY_SECONDS} "
+                "seconds: it is not saved twice.",
             ) from error
 
     def _answer(self, done: Published, serial: int) -> Response:
@@ -268,6 +300,15 @@ class _Service:
         response = _json(200 if done.unchanged else 201, single(json_bytes(publication)))
         if not done.unchanged:
             response.headers["Location"] = self._links.page("version", **where)
+        return response
+
+    def _answer_label(self, done: LabelChange) -> Response:
+        changed = ChangedLabel(**msgspec.structs.asdict(done))
+        is_new = done.version is not None and done.previous is None and not done.unchanged
+        response = _json(201 if is_new else 200, single(json_bytes(changed)))
+        if is_new:
+            url = LABEL_URL.format(owner=done.owner, name=done.name, label=done.label)
+            response.headers["Location"] = self._settings.base_url + url
         return response
 
 
@@ -316,7 +357,7 @@ def _end(response: Response) -> Response:
     log_event(
         log,
         level,
-        request.endpoint if request.endpoint in ("publish", "exchange") else "request",
+        request.endpoint if request.endpoint in ("publish", "label", "exchange") else "request",
         g.failure,
         request_id=g.request_id,
         method=request.method,
@@ -330,6 +371,8 @@ def _end(response: Response) -> Response:
 
 def _answer_error(frame: Frame, error: Exception) -> Response:
     told = _tell(error)
+    if isinstance(error, TooManyKept):
+        g.headers["Retry-After"] = str(error.wait_seconds)
     response = frame.error(told) if is_account_url(request.path) else _envelope(told)
     if told.status == 503:
         response.headers["Retry-After"] = str(RETRY_SECONDS)

@@ -1,4 +1,5 @@
-"""What a publish request says, out of its headers and its body, and what is wrong with it.
+"""What a request to publish or to change a label says, out of its headers and its body, and what
+is wrong with it.
 
 Looks at the request alone: who sends it and what is stored already are not known here. No more
 of a body is read than is looked at.
@@ -13,10 +14,12 @@ from msgspec import UNSET
 
 from builder.model.errors import Detail, RequestError, validation_failed
 from builder.model.names import Version
+from builder.model.records import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import JSON
-from publisher.write.drafts import Draft, parse_draft
+from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
 
 BODY_BYTES_MAX = 2 * 1024 * 1024
+_LESS = "send only the version, a note and the version that you expect"
 
 _key = re.compile(r"[\x20-\x7e]{1,255}")
 _strong_tag = re.compile(r'"([^"]*)"')
@@ -29,6 +32,14 @@ class Incoming(NamedTuple):
     body: bytes
     key: str | None
     if_match: str | None
+
+
+class LabelRequest(NamedTuple):
+    """A well-formed request to change a label. ``body`` has its bytes as they were sent."""
+
+    draft: LabelDraft | LabelRemoval
+    body: bytes
+    key: str | None
 
 
 def bearer_token(authorization: str | None) -> str | None:
@@ -45,13 +56,37 @@ def read_publication(request: Request) -> Incoming:
     """
     body = read_json_body(request, BODY_BYTES_MAX, "publish less at once")
     draft = parse_draft(body)
+    key = _read_key(request)
+    if_match = request.headers.get("If-Match")
+    return Incoming(_with_condition(draft, if_match), body, key, if_match)
+
+
+def read_label_change(request: Request) -> LabelRequest:
+    """Read and check a request to move a label (PUT) or to remove it (DELETE, which needs no body).
+
+    Raises RequestError as read_publication, with what the parsers of these bodies raise.
+    """
+    if request.method == "DELETE":
+        body = _read_body(request, BODY_BYTES_MAX, _LESS)
+        if body:
+            _check_media_type(request)
+        draft: LabelDraft | LabelRemoval = parse_label_removal(body)
+    else:
+        body = read_json_body(request, BODY_BYTES_MAX, _LESS)
+        draft = parse_label_draft(body)
+    if "If-Match" in request.headers:
+        told = "is for publications: send the version that you expect as `expected`, in the body"
+        raise validation_failed(Detail("If-Match", told))
+    return LabelRequest(draft, body, _read_key(request))
+
+
+def _read_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key")
     if key is not None and not _key.fullmatch(key):
         raise validation_failed(
             Detail("Idempotency-Key", "must have 1 to 255 printable ASCII characters")
         )
-    if_match = request.headers.get("If-Match")
-    return Incoming(_with_condition(draft, if_match), body, key, if_match)
+    return key
 
 
 def read_json_body(request: Request, bytes_max: int, advice: str) -> bytes:

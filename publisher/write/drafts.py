@@ -1,74 +1,41 @@
-"""The body of a publication: its fields, and whether they are well-formed.
+"""The body of a publication, or of a change of a label: its fields, and whether they are
+well-formed.
 
 Looks at one draft alone: what a repo holds already is not known here. Pure.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from builder.model import names, records
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
-from builder.model.records import CONTENT_BYTES_MAX, Draft
+from builder.model.records import CONTENT_BYTES_MAX, Draft, LabelDraft, LabelRemoval
 from publisher.accounts.tokens import find_token
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
 
-_KNOWN = Draft.__struct_fields__
 CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
+NOTE_BYTES_MAX = records.Note.__metadata__[0].max_length
+
+_Parser = Callable[[Any], Any]
 
 
 def parse_draft(raw: bytes) -> Draft:
     """Read a publish body. Raises RequestError ``invalid_json``, and as make_draft."""
-    try:
-        # Not msgspec: half of a surrogate pair is for make_draft to name with its field.
-        fields = json.loads(
-            raw.decode("utf-8"), parse_constant=_parse_number, parse_float=_parse_number
-        )
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise RequestError(
-            "invalid_json", f"The body is not a JSON object in UTF-8: {reason}. Send one."
-        ) from None
-    if not isinstance(fields, dict):
-        raise RequestError(
-            "invalid_json", 'The body is not a JSON object. Send one: {"content": "…"}.'
-        )
-    return make_draft(fields)
+    return make_draft(_parse_object(raw, '{"content": "…"}'))
 
 
 def make_draft(fields: Mapping[str, Any]) -> Draft:
     """A draft of these fields.
 
     Raises RequestError ``validation_failed`` that lists every wrong field,
-    ``content_too_large`` or ``secret_detected``.
+    ``content_too_large``, ``invalid_label``, ``name_reserved`` or ``secret_detected``.
     """
-    values: dict[str, Any] = {}
-    details: list[Detail] = []
-    for field, value in fields.items():
-        if field not in _KNOWN:
-            # Only what is shown is worth the search for what was meant.
-            near = suggest(field, _KNOWN) if len(details) < MESSAGES_MAX else ""
-            shown = field[:100].encode("utf-8", "replace").decode()
-            details.append(
-                Detail(shown, f"is not a known field{near}: the fields are {', '.join(_KNOWN)}")
-            )
-            continue
-        try:
-            values[field] = _parse(field, value)
-        except RequestError as error:
-            details += error.details
-            if error.code == "content_too_large":
-                raise
-        except ValueError as error:
-            details.append(Detail(field, str(error)))
-    if "content" not in fields:
-        details.append(Detail("content", "is missing: send the text of the prompt"))
-    if details:
-        raise validation_failed(*details)
-    draft = Draft(**values)
+    draft = Draft(**_parse_fields(fields, _DRAFT, content="send the text of the prompt"))
     if find_token(msgspec.json.encode(draft).decode()):
         raise RequestError(
             "secret_detected",
@@ -78,17 +45,102 @@ def make_draft(fields: Mapping[str, Any]) -> Draft:
     return draft
 
 
+def parse_label_draft(raw: bytes) -> LabelDraft:
+    """Read the body of a request to move a label. Raises RequestError ``invalid_json``, and as
+    make_label_draft.
+    """
+    return make_label_draft(_parse_object(raw, '{"version": "1.2.0"}'))
+
+
+def make_label_draft(fields: Mapping[str, Any]) -> LabelDraft:
+    """What is to be done to a label.
+
+    Raises RequestError ``validation_failed`` that lists every wrong field, or ``secret_detected``.
+    """
+    told = "send the version that the label is to name"
+    return _without_token(LabelDraft(**_parse_fields(fields, _LABEL_DRAFT, version=told)))
+
+
+def parse_label_removal(raw: bytes) -> LabelRemoval:
+    """Read the body of a request to remove a label, which may be empty. Raises as
+    parse_label_draft.
+    """
+    return make_label_removal(_parse_object(raw, '{"note": "…"}') if raw else {})
+
+
+def make_label_removal(fields: Mapping[str, Any]) -> LabelRemoval:
+    """How a label is to be removed. Raises as make_label_draft."""
+    return _without_token(LabelRemoval(**_parse_fields(fields, _LABEL_REMOVAL)))
+
+
+def _without_token(draft: LabelDraft | LabelRemoval) -> Any:
+    if find_token(draft.note):
+        raise RequestError(
+            "secret_detected",
+            "The note contains an access token of this hub. Remove it from the note and revoke "
+            "it: anyone who has seen it can publish as its owner.",
+        )
+    return draft
+
+
+def _parse_object(raw: bytes, example: str) -> dict[str, Any]:
+    """The fields of a body. Raises RequestError ``invalid_json``."""
+    try:
+        # Not msgspec: half of a surrogate pair is for the fields' parsers to name with its field.
+        fields = json.loads(
+            raw.decode("utf-8"), parse_constant=_parse_number, parse_float=_parse_number
+        )
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "nested too deeply"
+        raise RequestError(
+            "invalid_json", f"The body is not a JSON object in UTF-8: {reason}. Send one."
+        ) from None
+    if not isinstance(fields, dict):
+        raise RequestError("invalid_json", f"The body is not a JSON object. Send one: {example}.")
+    return fields
+
+
+def _parse_fields(
+    fields: Mapping[str, Any], parsers: Mapping[str, _Parser], **required: str
+) -> dict[str, Any]:
+    """The fields as their parsers read them; ``required`` says what to do where one is missing.
+
+    Raises RequestError ``validation_failed`` that lists every wrong field, and at once what else
+    a parser raises.
+    """
+    values: dict[str, Any] = {}
+    details: list[Detail] = []
+    for field, value in fields.items():
+        if field not in parsers:
+            details.append(_unknown(field, [*parsers], len(details)))
+            continue
+        try:
+            values[field] = parsers[field](value)
+        except RequestError as error:
+            if error.code != "validation_failed":
+                raise
+            details += error.details
+        except ValueError as error:
+            details.append(Detail(field, str(error)))
+    missing = required.keys() - fields.keys()
+    details += [Detail(field, f"is missing: {required[field]}") for field in sorted(missing)]
+    if details:
+        raise validation_failed(*details)
+    return values
+
+
+def _unknown(field: str, known: Sequence[str], faults: int) -> Detail:
+    # Only what is shown is worth the search for what was meant.
+    near = suggest(field, known) if faults < MESSAGES_MAX else ""
+    shown = field[:100].encode("utf-8", "replace").decode()
+    return Detail(shown, f"is not a known field{near}: the fields are {', '.join(known)}")
+
+
 def _parse_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text[:40]} is not a JSON number")
     return number
-
-
-def _parse(field: str, value: Any) -> Any:
-    if field in METADATA_FIELDS:
-        return parse_field(field, value)
-    return _PARSERS[field](value)
 
 
 def _parse_content(value: Any) -> str:
@@ -107,8 +159,16 @@ def _parse_content(value: Any) -> str:
 
 
 def _parse_changelog(value: Any) -> str:
-    if _utf8_size(value) > CHANGELOG_BYTES_MAX:
-        raise ValueError(f"is longer than {CHANGELOG_BYTES_MAX:,} bytes: shorten it")
+    return _parse_text(value, CHANGELOG_BYTES_MAX)
+
+
+def _parse_note(value: Any) -> str:
+    return _parse_text(value, NOTE_BYTES_MAX)
+
+
+def _parse_text(value: Any, bytes_max: int) -> str:
+    if _utf8_size(value) > bytes_max:
+        raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
     return value
 
 
@@ -118,11 +178,25 @@ def _parse_bump(value: Any) -> str:
     return value
 
 
-def _parse_base_version(value: Any) -> str:
+def _parse_version(value: Any) -> str:
     try:
         return str(names.Version.parse(value if isinstance(value, str) else ""))
     except RequestError as error:
         raise ValueError(str(error)) from None
+
+
+def _parse_expected(value: Any) -> str | None:
+    return None if value is None else _parse_version(value)
+
+
+def _parse_labels(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
+        raise ValueError('must be a list of labels: ["production"]')
+    if len(value) > names.LABELS_PER_REPO_MAX:
+        raise ValueError(f"has {len(value):,} labels, but {names.LABELS_PER_REPO_MAX} is the limit")
+    if len({*value}) < len(value):
+        raise ValueError("names a label twice: name each one once")
+    return [names.check_new_label(label) for label in value]
 
 
 def _utf8_size(value: Any) -> int:
@@ -136,9 +210,18 @@ def _utf8_size(value: Any) -> int:
         ) from None
 
 
-_PARSERS: dict[str, Callable[[Any], Any]] = {
+_OTHERS: dict[str, _Parser] = {
     "content": _parse_content,
     "changelog": _parse_changelog,
     "bump": _parse_bump,
-    "base_version": _parse_base_version,
+    "base_version": _parse_version,
+    "labels": _parse_labels,
 }
+_DRAFT: dict[str, _Parser] = {
+    field: partial(parse_field, field) if field in METADATA_FIELDS else _OTHERS[field]
+    for field in Draft.__struct_fields__
+}
+_LABEL_DRAFT: dict[str, _Parser] = {
+    "version": _parse_version, "note": _parse_note, "expected": _parse_expected,
+}  # fmt: skip
+_LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_version}

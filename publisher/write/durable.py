@@ -6,11 +6,15 @@ name by an exclusive ``link``, so nothing published is ever overwritten. The rec
 the commit point; then the folder is synced. The folders above are synced before the first
 commit, so a committed version never hangs in a folder that a power cut can take away.
 
-What a crash can leave: a temporary file (its name starts with a dot, and the next publication
-removes it), a text without record (no version; replaced when its number is used), an empty
+What a crash can leave: a temporary file (its name starts with a dot, and the next one who writes
+there removes it), a text without record (no version; replaced when its number is used), an empty
 folder. The lock is ``flock`` on the repo's folder itself: it needs no file of its own in the
 content, a crash releases it, and it holds between threads as between processes of one machine.
 Over NFS a folder cannot be locked so; publish on the machine that has the disk.
+
+A change of a label is one file in the folder ``labels`` of the repo, and gets there the same way;
+its link is its commit point. The repo's folder is synced before, so it never names a version that
+a power cut can take away.
 
 The file system has to keep the order of a folder's changes, as all do that have a journal or a
 log (ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a
@@ -20,21 +24,22 @@ is safe there too.
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from builder.model.errors import RequestError
+from builder.model.labels import FOLDER, event_file
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import disk
 
 _Made = tuple[str, os.stat_result]
 
 _TEMPORARY = ".publish.tmp"
-_THEN = "publish again: the same text is never saved twice"
+_THEN = "send the same request again: nothing is saved twice"
 
 
 @contextlib.contextmanager
 def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
-    """Hold the only right to publish to a repo; waits for another publication to end.
+    """Hold the only right to publish to a repo or to move its labels; waits for who has it.
 
     Makes the repo's folder, and removes it if the work fails before a version is in it.
     Raises RequestError ``storage_unavailable``.
@@ -91,24 +96,57 @@ def write_version(
         except BaseException:
             # Only the record tells whether the version is there, even if link failed.
             if not os.path.lexists(record_path):
-                with contextlib.suppress(OSError):
-                    for path, status in reversed(made):
-                        # Unless its owner has written another profile meanwhile.
-                        if os.path.samestat(status, os.stat(path)):
-                            os.unlink(path)
+                _take_back(made)
             raise
         if sync:
             disk.sync_folder(folder)
 
 
+def write_events(
+    root: str, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+) -> None:
+    """Store changes of labels, each a number and a file, for good when this returns; the caller
+    holds the repo's lock. All of them or none, unless the process is killed in between.
+
+    ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
+    """
+    folder = repo_path(root, owner, name)
+    paths = [f"{folder}/{event_file(number)}" for number, _ in events]
+    made: list[_Made] = []
+    with disk.telling(_THEN):
+        disk.make_folder(f"{folder}/{FOLDER}")
+        if sync:
+            disk.sync_folder(folder)
+        try:
+            for path, (_, data) in zip(paths, events, strict=True):
+                _put(f"{folder}/{FOLDER}", path, data, made, sync)
+        except FileExistsError:
+            _take_back(made)
+            raise RequestError(
+                "version_conflict",
+                f"Another process changed the labels of {owner}/{name} at the same time. Send the "
+                "same request again.",
+            ) from None
+        except BaseException:
+            # Only the last file tells whether all are there, even if link failed.
+            if not os.path.lexists(paths[-1]):
+                _take_back(made)
+            raise
+        if sync:
+            disk.sync_folder(f"{folder}/{FOLDER}")
+
+
 def sync_repo(root: str, owner: str, name: str) -> None:
-    """Make sure that the versions seen in a repo's folder outlast a power cut.
+    """Make sure that the versions and labels seen in a repo's folder outlast a power cut.
 
     Who committed one may have died before it could. Raises RequestError
     ``storage_unavailable``.
     """
+    folder = repo_path(root, owner, name)
     with disk.telling(_THEN):
-        disk.sync_folder(repo_path(root, owner, name))
+        disk.sync_folder(folder)
+        with contextlib.suppress(FileNotFoundError):
+            disk.sync_folder(f"{folder}/{FOLDER}")
 
 
 def _lock_folder(root: str, owner: str, name: str) -> int:
@@ -133,6 +171,15 @@ def _is_alone(root: str, owner: str, name: str) -> bool:
     return not any(
         entry != name and not entry.startswith(".") for entry in os.listdir(f"{root}/{owner}")
     )
+
+
+def _take_back(made: list[_Made]) -> None:
+    """Remove what was put in place, as far as the disk lets."""
+    with contextlib.suppress(OSError):
+        for path, status in reversed(made):
+            # Unless its owner has written another profile meanwhile.
+            if os.path.samestat(status, os.stat(path)):
+                os.unlink(path)
 
 
 def _put(folder: str, target: str, data: bytes, made: list[_Made], sync: bool) -> None:

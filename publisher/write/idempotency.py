@@ -4,7 +4,8 @@ What a request is about to publish is stored, for good, before the version is wr
 version's number and the hash of its record. Sent again, the request finds either that very
 record in the content, and has been answered then; or not, for it died before the commit
 point, and is done anew. So no crash, at whatever moment, makes two versions of one request.
-``publish`` finds that out, and makes the answer of the record and the request.
+``publish`` finds that out, and makes the answer of the record and the request. For a change of a
+label it is the same, with the file of that change in the place of the record.
 
 A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
 at most ``kept_max`` of them; beyond that, requests with a new key are refused until the oldest is
@@ -25,19 +26,26 @@ KEPT_SECONDS = 86_400
 _encode = msgspec.json.Encoder().encode
 
 
-def fingerprint(owner: str, name: str, if_match: str | None, body: bytes) -> bytes:
-    """What tells one publication from another: the repo, the condition, the body's bytes."""
-    return hashlib.sha256(_encode([owner, name, if_match]) + body).digest()
+def fingerprint(*request: str | None, body: bytes) -> bytes:
+    """What tells one request from another: what it is about (the repo and the condition of a
+    publication; the repo, the label and the method of a label's change), and the body's bytes.
+    """
+    return hashlib.sha256(_encode(request) + body).digest()
 
 
 class KeptAnswer(NamedTuple):
-    """What a request was about to publish. The rest of its answer is in the version's record, or
+    """What a request was about to write. The rest of its answer is in the version's record, or
     follows from the request. ``record_sha256``: of that record; None: nothing was to be written.
+
+    ``label_number``: where the request changes a label, and no new version says so, the number of
+    that change (or of the one that made the label what it is); ``record_sha256`` is of its file.
+    ``version`` is empty where a label is removed.
     """
 
     version: str
     previous_version: str | None
     record_sha256: bytes | None
+    label_number: int | None = None
 
 
 class TooManyKept(RequestError):
@@ -71,7 +79,7 @@ class IdempotencyKey(NamedTuple):
         Raises RequestError ``idempotency_key_reused``, ``storage_unavailable``.
         """
         rows = self.database.execute(
-            "SELECT fingerprint, version, previous_version, record_sha256 FROM answer "
+            f"SELECT fingerprint, {', '.join(KeptAnswer._fields)} FROM answer "
             "WHERE owner = ? AND key = ? AND kept_until > ?",
             (self.owner, self.key, int(time.time())),
         )
@@ -93,12 +101,13 @@ class IdempotencyKey(NamedTuple):
             self.database.execute("DELETE FROM answer WHERE kept_until <= ?", (now,))
             # Another repo's request may have taken the key since: its lock is another.
             is_ours = self.database.execute(
-                "INSERT INTO answer "
-                "(owner, key, fingerprint, version, previous_version, record_sha256, kept_until) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "INSERT INTO answer (owner, key, fingerprint, version, previous_version, "
+                "record_sha256, label_number, kept_until) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "fingerprint = excluded.fingerprint, version = excluded.version, "
                 "previous_version = excluded.previous_version, "
-                "record_sha256 = excluded.record_sha256, kept_until = excluded.kept_until "
+                "record_sha256 = excluded.record_sha256, "
+                "label_number = excluded.label_number, kept_until = excluded.kept_until "
                 "WHERE fingerprint = excluded.fingerprint RETURNING 1",
                 (self.owner, self.key, self.fingerprint, *kept, now + KEPT_SECONDS),
             )

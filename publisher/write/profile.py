@@ -16,6 +16,7 @@ from builder.model.records import OwnerFile
 from builder.store.content import OWNER_FILE, read_owner
 from publisher.accounts.tokens import find_token
 from publisher.write import disk
+from publisher.write.rendering import render
 
 # Its name starts with a dot, so it is nobody's business; the next one who writes removes it.
 _TEMPORARY = ".owner.tmp"
@@ -84,7 +85,7 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
     Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
     folder. Raises RequestError ``storage_unavailable``.
     """
-    data = msgspec.json.format(msgspec.json.encode(profile), indent=2) + b"\n"
+    data = render(profile)
     _decode(data)  # what could not be read again must not get there
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_TEMPORARY}"

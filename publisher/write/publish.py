@@ -5,26 +5,32 @@ Knows nothing of HTTP, of tokens, or of who may publish where. Does not build th
 
 import contextlib
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from builder.model import names, records
+from builder.model import names
 from builder.model.errors import Detail, RequestError, bounded, validation_failed
+from builder.model.labels import Labels, fold
 from builder.model.names import Version
 from builder.model.records import Draft, OwnerFile, VersionFile
 from builder.store import content
-from publisher.write import durable
+from builder.store.labels import read_moves
+from publisher.write import durable, labels
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
-from publisher.write.quotas import QuotaKeeper
+from publisher.write.labels import Events, hash_event
+from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
 
 
 class Published(Struct, frozen=True):
-    """What a publication came to. ``unchanged``: this is the latest version as it was."""
+    """What a publication came to. ``unchanged``: this is the latest version as it was. ``labels``:
+    those that the request named, which name this version now.
+    """
 
     owner: str
     name: str
@@ -37,14 +43,18 @@ class Published(Struct, frozen=True):
     published_at: str
     unchanged: bool
     warnings: list[str]
+    labels: list[str] | UnsetType = UNSET
 
 
 class _Plan(NamedTuple):
-    """A publication before it is written; ``record`` is None where there is nothing to write."""
+    """A publication before it is written; ``record`` is None where there is no new version to
+    write. Then ``events`` are the changes of labels that move to the version that there is.
+    """
 
     published: Published
     kept: KeptAnswer
     record: bytes | None
+    events: Events
 
 
 def publish(
@@ -61,7 +71,8 @@ def publish(
     create_only: bool = False,
     sync: bool = True,
 ) -> Published:
-    """Store the next version of a repo, or find that it says nothing new.
+    """Store the next version of a repo with the labels that move to it, or find that it says
+    nothing new; then the labels move to the latest version, one after the other.
 
     A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
     version that does not fit in ``quotas`` is RequestError ``validation_failed``. ``front_matter``
@@ -90,6 +101,9 @@ def publish(
                         profile=None if done.previous_version else _new_profile(done),
                     )  # fmt: skip
                     return done
+                if plan.events:
+                    durable.write_events(content_root, owner, name, plan.events, sync=sync)
+                    return done
         if sync:
             durable.sync_repo(content_root, owner, name)
     return done
@@ -115,11 +129,12 @@ def preview(
 
 def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:
     """Room for what is to be written, in the owner's quota."""
+    owner = plan.published.owner
     if not (quotas and plan.record):
-        return contextlib.nullcontext()
+        return labels.room_for_events(quotas, owner, plan.events)
     is_new_repo = plan.kept.previous_version is None
     size = plan.published.size + len(plan.record)
-    return quotas.room_for(plan.published.owner, is_new_repo=is_new_repo, size=size)
+    return quotas.room_for(owner, Quotas(int(is_new_repo), 1, size))
 
 
 def _answer_again(
@@ -134,7 +149,11 @@ def _answer_again(
         record = msgspec.json.decode(raw, type=VersionFile)
     except (FileNotFoundError, ValueError):
         return None
-    if kept.record_sha256 not in (None, hashlib.sha256(raw).digest()):
+    if kept.label_number:
+        written = hash_event(root, owner, name, kept.label_number)
+    else:
+        written = hashlib.sha256(raw).digest()
+    if kept.record_sha256 not in (None, written):
         return None
     # Warnings are of the request alone.
     _, warnings = resolve(draft, name, None, front_matter=front_matter)
@@ -154,8 +173,9 @@ def _published(
         size=len(draft.content.encode()),
         publisher=record.publisher,
         published_at=record.published_at,
-        unchanged=kept.record_sha256 is None,
+        unchanged=kept.record_sha256 is None or kept.label_number is not None,
         warnings=bounded(warnings),
+        labels=sorted(draft.labels) or UNSET,
     )
 
 
@@ -169,18 +189,23 @@ def _plan(
     root: str, owner: str, name: str, draft: Draft, publisher: str, now: datetime | None,
     front_matter: bool, create_only: bool,
 ) -> _Plan:  # fmt: skip
-    versions = content.list_versions(root, owner, name).versions
+    listing = content.list_versions(root, owner, name)
+    versions = listing.versions
     latest = versions[-1] if versions else None
     previous = content.read_version(root, owner, name, latest) if latest else None
     metadata, warnings = resolve(draft, name, previous, front_matter=front_matter)
     _check_base(draft, latest)
 
+    there = fold(read_moves(root, owner, name, listing) if draft.labels else [])
+    moment = labels.time_of_next(there, now)
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
         record, raw = previous[0], None
+        files = len(listing.events)
+        events = _plan_events(there, files, draft.labels, str(latest), moment, publisher)
     elif previous and create_only:
         raise RequestError("not_owner", f"{owner}/{name} exists, and may not be updated.")
     else:
-        moment = records.format_time(now or datetime.now(UTC))
+        labels.check_room(there, draft.labels, 0, "labels")
         versions = [*versions, _next_version(versions, draft.bump)]
         record = VersionFile(
             publisher=publisher,
@@ -189,14 +214,30 @@ def _plan(
             sha256=hashlib.sha256(draft.content.encode()).hexdigest(),
             changelog=draft.changelog,
             **metadata._asdict(),
+            labels=draft.labels or UNSET,
+            label_number=there.next_number if draft.labels else UNSET,
         )
-        raw = _render_record(record)
+        raw, events = _render_record(record), []
+    number, written = events[-1] if events else (None, raw)
     kept = KeptAnswer(
         version=str(versions[-1]),
         previous_version=str(versions[-2]) if len(versions) > 1 else None,
-        record_sha256=raw and hashlib.sha256(raw).digest(),
+        record_sha256=written and hashlib.sha256(written).digest(),
+        label_number=number,
     )
-    return _Plan(_published(owner, name, kept, record, draft, warnings), kept, raw)
+    return _Plan(_published(owner, name, kept, record, draft, warnings), kept, raw, events)
+
+
+def _plan_events(
+    there: Labels, files: int, wanted: list[str], version: str, at: str, by: str
+) -> Events:
+    """The changes of those labels that name another version, or none, in a repo with so many
+    ``files`` of changes.
+    """
+    names_now = there.versions()
+    moved = [label for label in wanted if names_now.get(label) != version]
+    labels.check_room(there, moved, files + len(moved), "labels")
+    return labels.plan_events(there, moved, version, at, by)
 
 
 def _check_base(draft: Draft, latest: Version | None) -> None:
@@ -234,11 +275,11 @@ def _next_version(versions: list[Version], bump: str) -> Version:
 
 
 def _new_profile(published: Published) -> bytes:
-    return _render(OwnerFile(name=published.owner, joined_at=published.published_at))
+    return render(OwnerFile(name=published.owner, joined_at=published.published_at))
 
 
 def _render_record(record: VersionFile) -> bytes:
-    raw = _render(record)
+    raw = render(record)
     if len(raw) > content.RECORD_BYTES_MAX:
         told = (
             f"the record would have {len(raw):,} bytes, but {content.RECORD_BYTES_MAX:,} is "
@@ -246,8 +287,3 @@ def _render_record(record: VersionFile) -> bytes:
         )
         raise validation_failed(Detail("parameters", told))
     return raw
-
-
-def _render(record: Struct) -> bytes:
-    """A record as a person reads and diffs it: two spaces, a newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"

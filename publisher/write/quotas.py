@@ -2,11 +2,12 @@
 
 What an owner has is counted in the content and kept nowhere else, so it is right after imports,
 crashes and whatever else changes the tree. A repo's folder is listed again only when it has
-changed since: a check costs one ``stat`` for each repo of the owner, and the listing of those
-that have changed, as a publication lists its own repo anyway.
+changed since: a check costs two ``stat`` for each repo of the owner (its folder, and the one of its
+changes of labels, which count as bytes), and the listing of those that have changed, as a
+publication lists its own repo anyway.
 
-From the check until its version is written, a publication holds the lock of its owner's folder.
-So the publications of one owner take turns, in all processes, and together stay below the quota.
+From the check until its file is written, a publication holds the lock of its owner's folder. So
+the publications of one owner take turns, in all processes, and together stay below the quota.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder.model.errors import Detail, RequestError
+from builder.model.labels import FOLDER as LABELS
 from builder.store import content
 from publisher.write import disk
 
@@ -35,8 +37,8 @@ NO_QUOTAS = Quotas()
 # Where anybody can sign up, unless other quotas are set.
 OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
 
-# What tells that a folder has changed (inode, change time), and what is in it.
-_Counted = tuple[tuple[int, int], Quotas]
+# What tells that a folder and its ``labels`` have changed (inodes, change times); what is in them.
+_Counted = tuple[tuple[int, ...], Quotas]
 
 
 def default_quotas(open_signup: bool) -> Quotas:
@@ -53,8 +55,8 @@ class QuotaKeeper:
         self._counted: dict[str, dict[str, _Counted]] = {}
 
     @contextlib.contextmanager
-    def room_for(self, owner: str, *, is_new_repo: bool, size: int) -> Iterator[None]:
-        """Enter with a version of ``size`` bytes (text and record); write it inside.
+    def room_for(self, owner: str, needs: Quotas) -> Iterator[None]:
+        """Enter with what is to be written, in bytes of texts and records; write it inside.
 
         Holds the right to add to what the owner has; the owner's folder must exist. Raises
         RequestError ``validation_failed``, whose details name each quota that is full; OSError.
@@ -66,7 +68,7 @@ class QuotaKeeper:
         with contextlib.ExitStack() as held:
             descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
             held.callback(os.close, descriptor)
-            self._check(owner, self._count(owner), Quotas(int(is_new_repo), 1, size))
+            self._check(owner, self._count(owner), needs)
             yield
 
     def _check(self, owner: str, has: Quotas, needs: Quotas) -> None:
@@ -79,6 +81,7 @@ class QuotaKeeper:
         ]
         if details:
             told = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
+            what = "version" if needs.versions else "change of labels"
             is_new_repo_refused = details[0].field == "quota_repos"
             advice = (
                 "Publish a new version of a prompt that exists"
@@ -87,7 +90,7 @@ class QuotaKeeper:
             )
             raise RequestError(
                 "validation_failed",
-                f"This version exceeds the quota of {owner}: {told}. {advice}, or ask the "
+                f"This {what} exceeds the quota of {owner}: {told}. {advice}, or ask the "
                 "operator of this hub for a larger quota.",
                 details,
             )
@@ -102,16 +105,14 @@ class QuotaKeeper:
             for entry in entries:
                 if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
                     continue
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
+                mark = _mark(entry.path) + _mark(f"{entry.path}/{LABELS}")
+                if not mark:
                     continue  # a first publication has failed, and taken its folder away
-                mark = (status.st_ino, status.st_ctime_ns)
-                known_mark, has = before.get(entry.name, (None, NO_QUOTAS))
+                known_mark, has = before.get(entry.name, ((), NO_QUOTAS))
                 if mark != known_mark:
                     has = _look(entry.path)
                 # A younger folder may change again and look the same.
-                if status.st_ctime_ns < settled_ns:
+                if max(mark[1::2]) < settled_ns:
                     kept[entry.name] = (mark, has)
                 total = [sum(pair) for pair in zip(total, has, strict=True)]
         if len(self._counted) >= OWNERS_KEPT:
@@ -120,12 +121,29 @@ class QuotaKeeper:
         return Quotas(*total)
 
 
+def _mark(path: str) -> tuple[int, ...]:
+    """What tells that a folder has changed; empty where there is none."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return ()
+    return status.st_ino, status.st_ctime_ns
+
+
 def _look(path: str) -> Quotas:
     """What a repo's folder adds to what its owner has; nothing before its first version."""
-    versions = size = 0
-    with contextlib.suppress(FileNotFoundError), os.scandir(path) as entries:
+    names, text_bytes = _count_files(path, (".md", ".json"))
+    _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
+    versions = sum(name.endswith(".json") for name in names)
+    return Quotas(min(versions, 1), versions, text_bytes + event_bytes)
+
+
+def _count_files(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:
+    """The names of a folder's files with one of these suffixes, and how many bytes they have."""
+    names, size = [], 0
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(path) as entries:
         for entry in entries:
-            if not entry.name.startswith(".") and entry.name.endswith((".md", ".json")):
-                versions += entry.name.endswith(".json")
+            if not entry.name.startswith(".") and entry.name.endswith(suffixes):
+                names.append(entry.name)
                 size += entry.stat(follow_symlinks=False).st_size
-    return Quotas(min(versions, 1), versions, size)
+    return names, size

@@ -175,7 +175,7 @@ def test_list_of_tokens():
     (shown,) = json.loads(run("token", "list", "ann", "--json").stdout)
     assert list(shown) == [
         "id", "owner", "name", "repos", "created_at", "expires_at", "last_used_at", "revoked_at",
-        "state",
+        "rights", "labels", "state",
     ]  # fmt: skip
     assert (shown["id"], shown["repos"], shown["state"]) == (rows[0][0], ["story"], "active")
     assert (shown["expires_at"], shown["revoked_at"]) == (rows[0][5], None)

@@ -7,6 +7,7 @@ done and nobody knows.
 What a kill cannot show, because the kernel goes on, is in test_power_cut.
 """
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def sweep(
     clean = folder / "clean"
     clean.mkdir()
     situation.prepare(str(clean))
-    run = writers.run(writer, str(clean), situation.text)
+    run = writers.run(writer, str(clean), situation.work)
     assert run.acknowledged
     calls = run.calls
     if fault != KILL:
@@ -45,7 +46,7 @@ def sweep(
 def _complaints(
     writers: Writers, writer: str, situation: Situation, fault: str, call: Call, root: str
 ) -> list[str]:
-    run = writers.run(writer, root, situation.text, fault, call)
+    run = writers.run(writer, root, situation.work, fault, call)
     found = [*verdict.after_fault(root, situation, acknowledged=run.acknowledged)]
     if fault != KILL:
         found += verdict.after_refusal(root, situation, run.answer)
@@ -59,8 +60,8 @@ def test_any_call(writers: Writers, situation: Situation, fault: str, tmp_path: 
 
 def test_the_trace_is_complete(writers: Writers, situation: Situation, tmp_path: Path):
     situation.prepare(str(tmp_path))
-    names = [call.name for call in writers.run("hub", str(tmp_path), situation.text).calls]
-    assert names[0] == "openat" and names[-1] == "sendto"
+    names = [call.name for call in writers.run("hub", str(tmp_path), situation.work).calls]
+    assert names[0] in ("openat", "newfstatat") and names[-1] == "sendto"
     assert {"flock", "getdents64", "openat", "write", "fsync", "close"} <= {*names}
     assert names.count("fsync") == (3 if situation.old else 6)
 
@@ -73,5 +74,6 @@ def test_the_sweep_bites(writers: Writers, fault: str, kinds: set[str], tmp_path
     for name, situation in SITUATIONS.items():
         (tmp_path / name).mkdir()
         found = sweep(writers, "careless", situation, fault, tmp_path / name)
-        told = {complaint.split(": ")[1] for complaint in found}
-        assert told >= kinds, found
+        told = {re.search(r"\): (\w+): ", complaint)[1] for complaint in found}
+        missed = {"build"} if situation.work.startswith("@") else set()
+        assert told >= kinds - missed, found

@@ -1,6 +1,8 @@
-"""What is wrong with a content folder after a fault, and after the next publication.
+"""What is wrong with a content folder after a fault, and after the next work.
 
-A situation is the texts that the repo had before, and those it has once the publication is in.
+What a folder holds is told as a list: the texts of the repo's versions, then ``@`` and the version
+for each move of the label. A situation is what the repo had before, what it has once the work is
+done, and that work.
 """
 
 import functools
@@ -12,8 +14,9 @@ from builder.model.errors import HubError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store import content
+from builder.store.labels import read_labels
 from tests.faults import trees
-from tests.faults.writers import REPO, put
+from tests.faults.writers import LABEL, REPO, put
 
 # What a crash may leave is no version, and a build passes it by.
 _LEFT_BY_A_CRASH = ("no versions", "text without record")
@@ -21,39 +24,40 @@ _REFUSALS = ("REFUSED storage_unavailable", "REFUSED ContentError", "REFUSED Ope
 
 
 class Situation(NamedTuple):
-    """``old``: the texts of the repo's versions before; ``new``: with the publication's."""
+    """``old``, which is also the works that make it; ``new``; and the work in between."""
 
     old: list[str]
     new: list[str]
-
-    @property
-    def text(self) -> str:
-        """What is published."""
-        return self.new[-1]
+    work: str
 
     def prepare(self, root: str) -> None:
-        """Put the old versions into an empty folder."""
-        for text in self.old:
-            put(root, text, sync=False)
+        """Do the works before, in an empty folder."""
+        for work in self.old:
+            put(root, work, sync=False)
 
 
 SITUATIONS = {
-    "first": Situation([], ["One."]),
-    "second": Situation(["One."], ["One.", "Two."]),
+    "first": Situation([], ["One."], "One."),
+    "second": Situation(["One."], ["One.", "Two."], "Two."),
+    "with a label": Situation(["One."], ["One.", "Three.", "@1.0.1"], "Three.@"),
+    "first label": Situation(["One."], ["One.", "@1.0.0"], "@1.0.0"),
+    "moved label": Situation(
+        ["One.", "Two.", "@1.0.0"], ["One.", "Two.", "@1.0.0", "@1.0.1"], "@1.0.1"
+    ),
 }
 
 
 def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Iterator[str]:
     """What is wrong: lost, torn, or in the way of a build."""
     try:
-        found = _texts(root)
+        found = _state(root)
     except HubError as error:
         yield f"torn: {error}"
     else:
         if acknowledged and found != situation.new:
-            yield f"lost: acknowledged, but the versions are {found}"
-        elif found not in situation:
-            yield f"lost: the versions are {found}"
+            yield f"lost: acknowledged, but there is {found}"
+        elif found not in (situation.old, situation.new):
+            yield f"lost: there is {found}"
     for fault in content.check(root):
         if not fault.reason.startswith(_LEFT_BY_A_CRASH):
             yield f"fault: {fault}"
@@ -74,23 +78,25 @@ def after_refusal(root: str, situation: Situation, answer: str) -> Iterator[str]
 
 
 def after_retry(root: str, situation: Situation) -> Iterator[str]:
-    """Publish the same text again, without a fault; what is wrong then."""
+    """Do the same work again, without a fault; what is wrong then."""
     try:
-        put(root, situation.text, sync=False)
-        found = _texts(root)
+        put(root, situation.work, sync=False)
+        found = _state(root)
     except HubError as error:
         yield f"retry: {error}"
         return
     if found != situation.new:
-        yield f"retry: the versions are {found}"
+        yield f"retry: there is {found}"
     for fault in content.check(root):
         yield f"retry: {fault}"
     yield from _build_faults(trees.read(root))
 
 
-def _texts(root: str) -> list[str]:
+def _state(root: str) -> list[str]:
     versions = content.list_versions(root, *REPO).versions
-    return [content.read_version(root, *REPO, version)[1] for version in versions]
+    texts = [content.read_version(root, *REPO, version)[1] for version in versions]
+    moves = read_labels(root, *REPO).history.get(LABEL, [])
+    return texts + [f"@{move.version}" for move in reversed(moves)]
 
 
 @functools.cache

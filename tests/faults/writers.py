@@ -1,7 +1,9 @@
-"""Publishes to order, one forked child for each connection, so that Python starts once.
+"""Writes to order, one forked child for each connection, so that Python starts once.
 
-A child sends its process id, waits for ``go``, publishes, and sends its answer: ``ACK version``,
-``REFUSED code`` or ``CRASHED exception``. All system calls between are the publication's.
+A child sends its process id, waits for ``go``, works, and sends its answer: ``ACK version``,
+``REFUSED code`` or ``CRASHED exception``. All system calls between are the work's. A work is a text
+to publish, which has ``@`` at its end if the label moves with it; or ``@`` and the version to which
+the label moves.
 
 Run as ``python -m tests.faults.writers DESCRIPTOR`` with a listening socket; it ends when its
 standard input does.
@@ -16,16 +18,21 @@ import signal
 import socket
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from builder.model.errors import HubError, RequestError
+from builder.model.labels import event_file
+from builder.model.records import LabelDraft
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import durable
 from publisher.write.drafts import make_draft
+from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 
 REPO = ("ann", "story")
+LABEL = "production"
 # The same time always, so that equal outcomes are equal trees.
 NOW = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
@@ -34,21 +41,27 @@ _ANYBODY = ctypes.c_ulong(-1)
 _libc = ctypes.CDLL(None)
 
 
-def put(root: str, text: str, *, sync: bool = True) -> Published:
-    """Publish as the hub does."""
-    draft = make_draft({"content": text})
+def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange:
+    """Publish, or move the label, as the hub does."""
+    text, _, version = work.partition("@")
+    if not text:
+        draft = LabelDraft(version=version)
+        return change_label(root, *REPO, LABEL, draft, by=REPO[0], now=NOW, sync=sync)
+    labels = {"labels": [LABEL]} if "@" in work else {}
+    draft = make_draft({"content": text} | labels)
     return publish(root, *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
 
 
-def put_unsynced(root: str, text: str) -> Published:
-    """Publish as the hub does, but wait for no disk."""
-    return put(root, text, sync=False)
+def put_unsynced(root: str, work: str) -> Published | LabelChange:
+    """As the hub does, but wait for no disk."""
+    return put(root, work, sync=False)
 
 
-def put_carelessly(root: str, text: str) -> Published:
-    """Publish as one writes it at first; only for a process that then ends."""
+def put_carelessly(root: str, work: str) -> Published | LabelChange:
+    """As one writes it at first; only for a process that then ends."""
     durable.write_version = _write_in_place
-    return put(root, text)
+    durable.write_events = _write_events_in_place
+    return put(root, work)
 
 
 def _write_in_place(
@@ -61,6 +74,20 @@ def _write_in_place(
             Path(root, owner, OWNER_FILE).write_bytes(profile)
         Path(folder, f"{version}.json").write_bytes(record)
         Path(folder, f"{version}.md").write_bytes(text)
+
+
+def _write_events_in_place(
+    root: str, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool
+) -> None:
+    folder = repo_path(root, owner, name)
+    with contextlib.suppress(OSError):
+        for number, data in events:
+            path = Path(folder, event_file(number))
+            path.parent.mkdir(exist_ok=True)
+            # A larger file, which takes more than one call.
+            with path.open("wb", buffering=0) as file:
+                file.write(data[:20])
+                file.write(data[20:])
 
 
 WRITERS = {"hub": put, "unsynced": put_unsynced, "careless": put_carelessly}
@@ -88,6 +115,7 @@ def _serve(connection: socket.socket) -> None:
 def main(listener: socket.socket) -> None:
     with tempfile.TemporaryDirectory() as root:
         put(root, "Whatever Python loads at first use is loaded before a child is watched.")
+        put(root, "@1.0.0")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)

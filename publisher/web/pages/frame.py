@@ -42,6 +42,7 @@ MESSAGES_MAX = 5
 PLACES = (
     ("tokens", "Tokens"),
     ("publishers", "Trusted publishers"),
+    ("labels", "Labels"),
     ("profile", "Profile"),
     ("security", "Security"),
 )

@@ -23,6 +23,8 @@ _TEXTS: dict[Kind, str] = {
     "publisher_used": "A job of a trusted publisher got a token: {note}.",
     "trusted_only_on": "{note} now accepts only trusted publishers.",
     "trusted_only_off": "{note} accepts tokens again.",
+    "label_protected": "Label protected: {note}.",
+    "label_unprotected": "Label no longer protected: {note}.",
     "locked": "Account locked.",
     "unlocked": "Account unlocked.",
 }

@@ -49,6 +49,11 @@ class PublisherForm(FlaskForm):
         description=f"Up to {ENVIRONMENT_CHARS_MAX} characters. Empty: jobs of any environment, or "
         "of none.",
     )
+    labels = StringField(
+        "Labels",
+        description="Labels that its jobs may move, such as production, with spaces or commas "
+        "between them. Empty: none.",
+    )
     project_id = StringField(
         "Project number",
         description="Blocks a project that takes over the name later. Empty: set by the first job "
@@ -83,7 +88,8 @@ def publishers(frame: Frame, owner: str) -> Response:
                 owner, repo, frame.issuers[form.issuer.data], form.project.data,
                 form.workflow.data or "", branch=form.branch.data or "",
                 environment=form.environment.data or "",
-                project_id=form.project_id.data or "", address=request.remote_addr or "",
+                project_id=form.project_id.data or "", labels=form.labels.data or "",
+                address=request.remote_addr or "",
             )  # fmt: skip
         except RequestError as error:
             show_errors(form, error, form.project)

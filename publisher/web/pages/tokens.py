@@ -18,7 +18,15 @@ from wtforms.validators import DataRequired, InputRequired, Length
 
 from builder.model import names
 from builder.model.errors import Detail, RequestError, validation_failed
-from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, TOKEN_NAME_CHARS_MAX, Token
+from publisher.accounts.accounts import (
+    EXPIRES_DAYS_DEFAULT,
+    LABEL,
+    LABELS_PER_TOKEN_MAX,
+    PUBLISH,
+    RIGHTS,
+    TOKEN_NAME_CHARS_MAX,
+    Token,
+)
 from publisher.accounts.tokens import find_token
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import show_errors
@@ -58,6 +66,20 @@ class TokenForm(FlaskForm):
     more = StringField(
         "Prompt names",
         description="Separate names with spaces or commas. A prompt may be new.",
+    )
+    rights = SelectField(
+        "What it may do",
+        choices=[
+            SelectChoice(" ".join(RIGHTS), "Publish, and move labels"),
+            SelectChoice(PUBLISH, "Only publish"),
+            SelectChoice(LABEL, "Only move labels"),
+        ],
+        default=" ".join(RIGHTS),
+    )
+    labels = StringField(
+        "Labels",
+        description="Separate labels with spaces or commas. It moves only these, even if they are "
+        "protected. Empty: all labels that are not protected.",
     )
     expires = SelectField(
         "Expires",
@@ -115,6 +137,7 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
     """The token that a form asks for, and its text. Raises RequestError."""
     name, address = form.name.data, request.remote_addr or ""
     repos = _chosen(owner, form)
+    rights, labels = form.rights.data.split(), _chosen_labels(form)
     # One transaction, so that of two such forms at once one makes a token.
     with frame.database.transaction():
         tokens = frame.accounts.tokens(owner)
@@ -132,7 +155,9 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
         for token in tokens:
             if token.name == name and token.state() == "expired":
                 frame.accounts.revoke(owner, token.id, address=address)
-        return frame.accounts.create_token(owner, name, repos, form.expires.data, address=address)
+        return frame.accounts.create_token(
+            owner, name, repos, form.expires.data, rights=rights, labels=labels, address=address
+        )
 
 
 def _chosen(owner: str, form: TokenForm) -> list[str]:
@@ -157,6 +182,25 @@ def _chosen(owner: str, form: TokenForm) -> list[str]:
             told = f"{shown!r} cannot be the name of a prompt. {error}".removesuffix(".")
             raise validation_failed(Detail("more", told)) from None
     return repos
+
+
+def _chosen_labels(form: TokenForm) -> list[str]:
+    """The labels that a form names. Raises RequestError ``validation_failed``."""
+    labels = [*dict.fromkeys(re.split(r"[\s,]+", (form.labels.data or "").strip(" ,")))]
+    if labels == [""]:
+        return []
+    if LABEL not in form.rights.data.split():
+        told = "you named labels, but the token only publishes. Let it move labels, or remove them"
+        raise validation_failed(Detail("labels", told))
+    if len(labels) > LABELS_PER_TOKEN_MAX:
+        told = f"name at most {LABELS_PER_TOKEN_MAX} labels, not {len(labels):,}"
+        raise validation_failed(Detail("labels", told))
+    for label in labels:
+        try:
+            names.check_new_label(label)
+        except RequestError as error:
+            raise validation_failed(Detail("labels", str(error))) from None
+    return labels
 
 
 def _show(frame: Frame, text: str, token: Token) -> Response:

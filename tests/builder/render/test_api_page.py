@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from builder.model.errors import STATUS
-from builder.model.routes import ROUTES, TRUSTED_URL
+from builder.model.routes import LABEL_URL, ROUTES, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe
@@ -18,6 +18,13 @@ from tests.support.catalogues import build_files
 from tests.support.servers import Server
 
 DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/prompts")))
+
+
+EXAMPLES = {
+    "publish": {"content": "Say hello to {{name}}."},
+    "move_label": {"version": "1.1.0"},
+    "trusted_publishing": {"token": "$ID_TOKEN", "repo": "ada/hello"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +37,12 @@ def test_has_every_operation(page: ApiPage) -> None:
         (method.upper(), url) for url, item in DOCUMENT["paths"].items() for method in item
     ]
     reads = {route.url for route in ROUTES if route.summary}
-    assert {one.url for one in page.operations} == {*reads, TRUSTED_URL}
-    (publish,) = [one for one in page.operations if one.needs_token]
-    assert publish.method == "POST"
-    assert publish.body == Kind("Draft", "Draft")
+    assert {one.url for one in page.operations} == {*reads, TRUSTED_URL, LABEL_URL}
+    assert [(one.method, one.body) for one in page.operations if one.needs_token] == [
+        ("POST", Kind("Draft", "Draft")),
+        ("PUT", Kind("LabelDraft", "LabelDraft")),
+        ("DELETE", Kind("LabelRemoval", "LabelRemoval")),
+    ]
     (exchange,) = [one for one in page.operations if one.url == TRUSTED_URL]
     assert exchange.method == "POST"
     assert exchange.body == Kind("TrustedExchange", "TrustedExchange")
@@ -158,16 +167,16 @@ def test_examples_work(live: Server, page: ApiPage) -> None:
     for operation in operations:
         command = shlex.split(operation.example.replace("\\\n", ""))
         assert command[0] == "curl"
-        url = command[1].replace("ada/code-review", "sam-ferreira/diff-review")
+        url = next(word for word in command if word.startswith("http"))
+        url = url.replace("ada/code-review", "sam-ferreira/diff-review")
         url = url.replace("users/ada", "users/sam-ferreira")
-        if operation.method == "POST":
-            sent = json.loads(command[command.index("-d") + 1])
-            authorization = "Authorization: Bearer $HUB_TOKEN"
-            assert "Content-Type: application/json" in command
-            assert (authorization in command) == operation.needs_token
-            if operation.url == TRUSTED_URL:
-                assert sent == {"token": "$ID_TOKEN", "repo": "ada/hello"}
-            else:
-                assert sent.keys() == {"content"}
-        else:
+        if operation.method == "GET":
             assert requests.get(url, timeout=10).status_code == 200, url
+            continue
+        assert (f"-X {operation.method}" in operation.example) == (operation.method != "POST")
+        assert ("Authorization: Bearer $HUB_TOKEN" in command) == operation.needs_token
+        has_body = operation.method != "DELETE"
+        assert ("Content-Type: application/json" in command) == ("-d" in command) == has_body
+        if has_body:
+            sent = json.loads(command[command.index("-d") + 1])
+            assert sent == EXAMPLES[operation.id]

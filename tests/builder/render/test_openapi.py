@@ -7,7 +7,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder.model.errors import STATUS
-from builder.model.routes import GZIP, PUBLISH_URL, ROUTES, TRUSTED_URL
+from builder.model.routes import GZIP, LABEL_URL, PUBLISH_URL, ROUTES, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from tests.support.depth import some_of
@@ -68,7 +68,7 @@ def test_has_every_public_route(document: dict, live: Server) -> None:
     assert api == set(reads(document))
     others = {url: set(item) - {"get"} for url, item in document["paths"].items()}
     assert {url: methods for url, methods in others.items() if methods} == {
-        PUBLISH_URL: {"post"}, TRUSTED_URL: {"post"},
+        PUBLISH_URL: {"post"}, LABEL_URL: {"put", "delete"}, TRUSTED_URL: {"post"},
     }  # fmt: skip
     items = document["paths"].values()
     operations = [operation["operationId"] for item in items for operation in item.values()]

@@ -323,3 +323,23 @@ def test_alone_with_a_wrong_setting(small: Settings) -> None:
     )  # fmt: skip
     process.wait_for_line("HUB_PUBLISH_LIMIT is 'many'")
     assert process.stop(signal.SIGKILL) != 0
+
+
+def test_labels_move_over_http(hub: tuple[Server, str]) -> None:
+    server, _ = hub
+    server.request("POST", URL, json=BODY)
+    label = "/api/v1/repos/zoe/hello/labels/production"
+    assert server.request("PUT", label, json={"version": "1.0.0"}).status_code == 201
+    moved = server.request("PUT", label, json={"version": "1.0.0", "expected": None})
+    assert moved.json()["error"]["code"] == "label_moved"
+    preflight = server.request("OPTIONS", label)
+    assert "PUT, DELETE" in preflight.headers["Access-Control-Allow-Methods"]
+    for method, path, allow in (
+        ("PATCH", label, "GET, HEAD, OPTIONS, PUT, DELETE"),
+        ("PUT", URL, "GET, HEAD, OPTIONS, POST"),
+        ("PUT", f"{label}/history", "GET, HEAD, OPTIONS"),
+    ):
+        refused = server.request(method, path, json={})
+        assert (refused.status_code, refused.headers["Allow"]) == (405, allow)
+    assert server.request("DELETE", label).json()["data"]["version"] is None
+    assert server.request("DELETE", label).json()["error"]["code"] == "label_not_found"

@@ -1,9 +1,10 @@
-"""Publications, crashes, builds and readers in any order: nothing acknowledged is ever lost.
+"""Publications, moves of labels, crashes, builds and readers in any order: nothing acknowledged is
+ever lost.
 
-A state machine publishes, lets publications and builds die at any call, forgets all that a
-process has in memory, and holds what is stored, what is answered and what readers see against
-a model that is a list of versions a repo. Readers look after every single file that a build
-writes. ``HYPOTHESIS_PROFILE=search`` tries hard.
+A state machine publishes and moves labels, lets publications, moves and builds die at any call,
+forgets all that a process has in memory, and holds what is stored, what is answered and what
+readers see against a model that is a list of versions, and one of moves, a repo. Readers look after
+every single file that a build writes. ``HYPOTHESIS_PROFILE=search`` tries hard.
 """
 
 import errno
@@ -30,6 +31,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec import UNSET
 
 from builder.model.errors import ContentError, HubError, RequestError
 from builder.model.names import Version
@@ -37,11 +39,13 @@ from builder.model.routes import BY_NAME, SORTS
 from builder.pipeline.build import build, compare
 from builder.pipeline.context import Visible
 from builder.store import content
+from builder.store.labels import read_labels
 from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
 from publisher.accounts.database import Database
-from publisher.write.drafts import parse_draft
+from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
 from publisher.write.idempotency import IdempotencyKey, fingerprint
+from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
@@ -71,6 +75,15 @@ class Stored(NamedTuple):
     published_at: str
 
 
+class Moved(NamedTuple):
+    """A move of a label as the model has it; a version of None removes it."""
+
+    label: str
+    version: str | None
+    previous: str | None
+    note: str
+
+
 class Request(NamedTuple):
     """A publication as it is sent."""
 
@@ -95,6 +108,7 @@ class Outcome(NamedTuple):
     answer: Published | str
     stored: Stored | None
     memory: Memory | None
+    is_done_now: bool = False  # and not before
 
 
 bodies = st.fixed_dictionaries(
@@ -104,8 +118,10 @@ bodies = st.fixed_dictionaries(
         "tags": st.sampled_from(([], ["code"], ["code", "fun"])),
         "changelog": st.sampled_from(("Better.", "")),
         "bump": st.sampled_from(("major", "minor", "patch")),
+        "labels": st.sampled_from(([], ["production"], ["production", "canary"])),
     },
 )
+labels = st.sampled_from(("production", "canary"))
 repos = st.sampled_from(REPOS)
 bases = st.sampled_from((None, None, None, "right", "wrong"))
 keys = st.sampled_from((None, None, "k", "l"))
@@ -122,6 +138,7 @@ class Publications(RuleBasedStateMachine):
         self.settings = settings_in(self.folder)
         self.database = Database(self.settings.state)
         self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}
+        self.moves: dict[Repo, list[Moved]] = {repo: [] for repo in REPOS}  # in order
         # By owner and key: what may be kept; None: nothing.
         self.memories: dict[tuple[str, str], list[Memory | None]] = {}
         self.keyed: list[Request] = []
@@ -164,7 +181,7 @@ class Publications(RuleBasedStateMachine):
                 answer, stored = self.plan(request, now)
                 if isinstance(answer, Published):
                     memory = Memory(request, answer, True)
-                found.append(Outcome(answer, stored, memory))
+                found.append(Outcome(answer, stored, memory, is_done_now=True))
         return found
 
     def kept(self, request: Request) -> list[Memory | None]:
@@ -195,7 +212,7 @@ class Publications(RuleBasedStateMachine):
             previous_version=versions[-2].version if len(versions) > 1 else None,
             changelog=last.changelog, sha256=sha256(last.text.encode()).hexdigest(),
             size=len(last.text), publisher=owner, published_at=last.published_at,
-            unchanged=is_same, warnings=[],
+            unchanged=is_same, warnings=[], labels=sorted(fields.get("labels", ())) or UNSET,
         )  # fmt: skip
         return answer, None if is_same else new
 
@@ -210,7 +227,7 @@ class Publications(RuleBasedStateMachine):
         owner, name = request.repo
         key = None
         if request.key:
-            mark = fingerprint(owner, name, None, request.body)
+            mark = fingerprint(owner, name, None, body=request.body)
             key = IdempotencyKey(self.database, owner, request.key, mark)
         try:
             return publish(
@@ -263,11 +280,111 @@ class Publications(RuleBasedStateMachine):
         if real[0].stored:
             self.note_version(request.repo, real[0].stored)
         if isinstance(answer, Published):
+            if real[0].is_done_now:
+                self.note_moves(request.repo, self.moves_with(request))
             self.hint.add(request.repo)  # whoever is answered waits for a build before
 
     def note_version(self, repo: Repo, stored: Stored) -> None:
         self.versions[repo].append(stored)
         self.unbuilt.add(repo)
+
+    # Labels
+
+    def current(self, repo: Repo, label: str) -> str | None:
+        """The version that a label names."""
+        named = [move.version for move in self.moves[repo] if move.label == label]
+        return named[-1] if named else None
+
+    def moves_with(self, request: Request) -> list[Moved]:
+        """The moves of a publication to what is the latest version by now."""
+        latest = self.versions[request.repo][-1].version
+        wanted = json.loads(request.body).get("labels", [])
+        return [
+            Moved(label, latest, self.current(request.repo, label), "")
+            for label in wanted
+            if self.current(request.repo, label) != latest
+        ]
+
+    def note_moves(self, repo: Repo, moves: list[Moved]) -> None:
+        self.moves[repo] += moves
+        if moves:
+            self.unbuilt.add(repo)
+
+    def plan_move(self, repo: Repo, label: str, number: int | None, base: str | None) -> Moved:
+        """A move to one of the versions; None: to none, so the label goes."""
+        versions = self.versions[repo]
+        assume(versions)
+        version = None if number is None else versions[number % len(versions)].version
+        current = self.current(repo, label)
+        assume(version is not None or current is not None)
+        return Moved(label, version, current, f"{self.minutes} {base}")
+
+    def send_move(self, repo: Repo, move: Moved, base: str | None) -> LabelChange | str:
+        fields: dict[str, Any] = {"note": move.note}
+        if base == "right" and move.previous:
+            fields["expected"] = move.previous
+        elif base:
+            fields["expected"] = "7.0.0"
+        if move.version is None:
+            draft = parse_label_removal(json.dumps(fields).encode())
+        else:
+            draft = parse_label_draft(json.dumps(fields | {"version": move.version}).encode())
+        try:
+            return change_label(
+                self.settings.content, *repo, move.label, draft, by=repo[0], now=self.tick()
+            )
+        except RequestError as error:
+            return error.code
+
+    @precondition(lambda self: any(self.versions.values()))
+    @rule(repo=repos, label=labels, number=st.none() | st.integers(0, 5), base=bases)
+    def move_a_label(self, repo, label, number, base):
+        move = self.plan_move(repo, label, number, base)
+        answer = self.send_move(repo, move, base)
+        if base and not (base == "right" and move.previous):
+            assert answer == "label_moved"
+            return
+        assert isinstance(answer, LabelChange), answer
+        assert (answer.label, answer.version) == (label, move.version)
+        assert answer.unchanged == (move.version == move.previous)
+        if not answer.unchanged:
+            assert answer.previous == move.previous
+            self.note_moves(repo, [move])
+        self.hint.add(repo)
+
+    @precondition(lambda self: any(self.versions.values()))
+    @rule(repo=repos, label=labels, number=st.none() | st.integers(0, 5), call=calls, death=deaths)
+    def move_a_label_and_fail(self, repo, label, number, call, death):
+        move = self.plan_move(repo, label, number, None)
+        answer: LabelChange | str | None = None
+        try:
+            with watched(failing(call, death)):
+                answer = self.send_move(repo, move, None)
+        except (Stopped, HubError):
+            pass
+        is_moved = move.version != move.previous
+        if answer in (None, "storage_unavailable"):
+            # Nobody was told anything, and the move is there whole or not at all.
+            self.is_hint_complete = False
+            is_moved = is_moved and self.read_moves(repo)[label][-1:] == [move]
+        else:
+            assert isinstance(answer, LabelChange), answer
+            self.hint.add(repo)
+        if is_moved:
+            self.note_moves(repo, [move])
+        if death != "full":
+            self.restart()
+
+    def read_moves(self, repo: Repo) -> dict[str, list[Moved]]:
+        """The moves of each label that are stored, in order."""
+        history = read_labels(self.settings.content, *repo).history
+        return {
+            label: [
+                Moved(label, move.version, move.previous, move.note)
+                for move in reversed(history.get(label, []))
+            ]
+            for label in ("production", "canary")
+        }
 
     @rule(repo=repos, fields=bodies, base=bases, key=keys, call=calls, death=deaths)
     def publish_and_fail(self, repo, fields, base, key, call, death):
@@ -304,8 +421,19 @@ class Publications(RuleBasedStateMachine):
             self.memories[request.repo[0], request.key] = after
         if is_committed:
             self.note_version(request.repo, made)
+            self.note_moves(request.repo, self.moves_with(request))
+        elif self.versions[request.repo]:
+            self.note_moves_found(request)
         if death != "full":
             self.restart()
+
+    def note_moves_found(self, request: Request) -> None:
+        """Without a version, each label has moved by itself, in order; or not yet."""
+        there = self.read_moves(request.repo)
+        for move in self.moves_with(request):
+            before = [old for old in self.moves[request.repo] if old.label == move.label]
+            if there[move.label] == [*before, move]:
+                self.note_moves(request.repo, [move])
 
     def read_content(self, repo: Repo) -> list[Stored]:
         """What is stored of a repo, as the reader of the content has it."""
@@ -325,6 +453,9 @@ class Publications(RuleBasedStateMachine):
         for repo, versions in self.versions.items():
             stored = self.read_content(repo)
             assert stored == versions, f"{repo} has {stored} instead of {versions}"
+            for label, moves in self.read_moves(repo).items():
+                told = [move for move in self.moves[repo] if move.label == label]
+                assert moves == told, f"{label} of {repo} has {moves} instead of {told}"
 
     @rule()
     def restart(self):
@@ -535,9 +666,9 @@ def test_readers_and_publishers_get_along() -> None:
 # That the machine finds what it is there for
 
 
-def put_in_place(folder: str, target: str, data: bytes, made: list[str], sync: bool) -> None:
+def put_in_place(folder: str, target: str, data: bytes, made: list[tuple], sync: bool) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    made.append(target)
+    made.append((target, os.fstat(descriptor)))
     try:
         for begin in range(0, len(data), 50):
             os.write(descriptor, data[begin : begin + 50])

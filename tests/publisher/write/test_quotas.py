@@ -195,7 +195,8 @@ def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest
     with watched(lambda call, args: listed.append(args[0]) if call == "scandir" else None):
         put(keeper, root, "ann/story-0", "Three.")
     # As the publication itself lists it, and once more for the count.
-    assert listed == [f"{root}/ann/story-0", f"{root}/ann", f"{root}/ann/story-0"]
+    repo = f"{root}/ann/story-0"
+    assert listed == [repo, f"{root}/ann", repo, f"{repo}/labels"]
 
 
 def test_nothing_is_counted_without_quotas(tmp_path: Path):

@@ -1,0 +1,205 @@
+"""``hubctl label``: moves the labels of a prompt, and protects them."""
+
+import click
+import msgspec
+
+from builder.model.errors import OperatorError
+from builder.model.labels import Labels
+from builder.model.names import check_label, check_owner, check_repo
+from builder.store.content import check_folder
+from builder.store.labels import read_labels
+from builder.text.one_line import one_line
+from cli.options import content_option, split_repo, state_option
+from cli.publish import HINT
+from cli.table import echo_table
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.protected import ProtectedLabels
+from publisher.write.drafts import NOTE_BYTES_MAX, make_label_draft, make_label_removal
+from publisher.write.labels import LabelChange, change_label
+
+_repo_argument = click.argument("repo", metavar="OWNER/NAME")
+_note_option = click.option("-m", "--note", metavar="TEXT", default="", help="Why it moves.")
+_by_option = click.option(
+    "--by", metavar="HANDLE", help="Name to record as who moved it. [default: OWNER]"
+)
+_expected_option = click.option(
+    "--expected", metavar="X.Y.Z",
+    help="Change the label only if it names this version now, so that no move is overwritten.",
+)  # fmt: skip
+_json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def label() -> None:
+    """Move, list and protect the labels of a prompt's versions."""
+
+
+@label.command("set")
+@content_option
+@_repo_argument
+@click.argument("label")
+@click.argument("version")
+@_note_option
+@_expected_option
+@_by_option
+def set_label(
+    content: str, repo: str, label: str, version: str, by: str | None, **fields: str | None
+) -> None:
+    """Let LABEL of OWNER/NAME name VERSION.
+
+    Creates the label, or moves it. To roll back, name the older version.
+
+    \b
+      hubctl label set ann/story production 1.2.0 -m "Passed the review"
+    """
+    owner, name = split_repo(repo)
+    draft = make_label_draft({"version": version} | _given(fields))
+    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+
+
+@label.command()
+@content_option
+@_repo_argument
+@click.argument("label")
+@_note_option
+@_expected_option
+@_by_option
+def remove(content: str, repo: str, label: str, by: str | None, **fields: str | None) -> None:
+    """Remove LABEL from OWNER/NAME. Its history stays.
+
+    \b
+      hubctl label remove ann/story canary
+    """
+    owner, name = split_repo(repo)
+    draft = make_label_removal(_given(fields))
+    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+
+
+@label.command("list")
+@content_option
+@_repo_argument
+@_json_option
+def list_labels(content: str, repo: str, is_json: bool) -> None:
+    """List the labels of OWNER/NAME.
+
+    Columns, separated by tabs in a pipe: label, version, time of the last move, who moved it, note.
+
+    \b
+      hubctl label list ann/story
+    """
+    moves = [*_read(content, repo).current.values()]
+    if is_json:
+        click.echo(msgspec.json.encode(moves))
+        return
+    if not moves:
+        click.echo(f"No labels. Set one with `hubctl label set {repo} LABEL VERSION`.", err=True)
+        return
+    echo_table(
+        ("label", "version", "moved", "by", "note"),
+        [
+            (
+                one.label,
+                str(one.version),
+                one.moved_at,
+                one.moved_by,
+                _line(one.note),
+            )
+            for one in moves
+        ],
+    )
+
+
+@label.command()
+@content_option
+@_repo_argument
+@click.argument("label")
+@_json_option
+def history(content: str, repo: str, label: str, is_json: bool) -> None:
+    """List all moves of LABEL of OWNER/NAME, the newest first.
+
+    Columns, separated by tabs in a pipe: time, from, to, who moved it, note. A dash stands for no
+    version.
+
+    \b
+      hubctl label history ann/story production
+    """
+    moves = _read(content, repo).history.get(check_label(label), [])
+    if not moves:
+        raise OperatorError(
+            f"{repo} never had a label {label}. Run `hubctl label list {repo}` to see its labels."
+        )
+    if is_json:
+        click.echo(msgspec.json.encode(moves))
+        return
+    echo_table(
+        ("moved", "from", "to", "by", "note"),
+        [
+            (
+                one.moved_at, one.previous or "-", one.version or "-", one.moved_by,
+                _line(one.note),
+            )
+            for one in moves
+        ],
+    )  # fmt: skip
+
+
+@label.command()
+@state_option
+@click.argument("where", metavar="OWNER[/NAME]")
+@click.argument("label")
+def protect(state: str, where: str, label: str) -> None:
+    """Protect LABEL of one prompt, or of all prompts of OWNER.
+
+    Over HTTP, a protected label moves only with a token that names it: see `hubctl token create
+    --label`. `hubctl label set` moves it as before.
+
+    \b
+      hubctl label protect ann production
+    """
+    _set_protected(state, where, label, is_on=True)
+
+
+@label.command()
+@state_option
+@click.argument("where", metavar="OWNER[/NAME]")
+@click.argument("label")
+def unprotect(state: str, where: str, label: str) -> None:
+    """Let any token with the right `label` move LABEL again.
+
+    \b
+      hubctl label unprotect ann production
+    """
+    _set_protected(state, where, label, is_on=False)
+
+
+def _set_protected(state: str, where: str, label: str, *, is_on: bool) -> None:
+    owner, _, name = where.partition("/")
+    check_owner(owner)
+    with Database(state) as database:
+        Accounts(database).check_known(owner)
+        is_new = ProtectedLabels(database).set(owner, name, label, is_on)
+    told = "protected" if is_on else "not protected"
+    was = "is" if is_new else "was already"
+    click.echo(f"The label {label} of {owner}/{name or '*'} {was} {told}.", err=True)
+
+
+def _given(fields: dict[str, str | None]) -> dict[str, str]:
+    return {field: value for field, value in fields.items() if value is not None}
+
+
+def _read(content: str, repo: str) -> Labels:
+    owner, name = split_repo(repo)
+    check_folder(content)
+    return read_labels(content, check_owner(owner), check_repo(name))
+
+
+def _tell(done: LabelChange) -> None:
+    now = f"names {done.version}" if done.version else "is removed"
+    click.echo(f"{done.owner}/{done.name} {done.label} {now}{' already' if done.unchanged else ''}")
+    if not done.unchanged:
+        click.echo(HINT, err=True)
+
+
+def _line(note: str) -> str:
+    return one_line(note, NOTE_BYTES_MAX)

@@ -1,0 +1,69 @@
+"""Protected labels: those that only a token that names them moves, or their owner, signed in.
+
+An owner protects a label of one repo, which need not exist, or of all. ``now`` is an aware
+datetime, by default the present. The methods raise RequestError ``storage_unavailable`` as the
+database does.
+"""
+
+from datetime import datetime
+
+from builder.model import names
+from builder.model.errors import Detail, validation_failed
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+
+PER_OWNER_MAX = 1000
+
+
+class ProtectedLabels:
+    """The protected labels of a database. ``repo`` is empty for all of the owner's.
+
+    ``address``, where it is given: of whose request it is, for the account's log.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._events = Events(database)
+
+    def of(self, owner: str) -> list[tuple[str, str]]:
+        """The repo and the label of all that an owner protects, sorted."""
+        return self._database.execute(
+            "SELECT repo, label FROM protected_label WHERE owner = ? ORDER BY repo, label", (owner,)
+        )
+
+    def in_repo(self, owner: str, repo: str) -> set[str]:
+        """The labels that are protected in a repo."""
+        rows = self._database.execute(
+            "SELECT label FROM protected_label WHERE owner = ? AND repo IN ('', ?)", (owner, repo)
+        )
+        return {label for (label,) in rows}
+
+    def set(
+        self, owner: str, repo: str, label: str, is_on: bool, *, address: str = "",
+        now: datetime | None = None,
+    ) -> bool:  # fmt: skip
+        """Protect a label, or protect it no more; tells whether that is new.
+
+        Raises RequestError ``invalid_name``, ``invalid_label``, ``name_reserved``;
+        ``validation_failed`` for one label too many.
+        """
+        if repo:
+            names.check_repo(repo)
+        names.check_new_label(label)
+        with self._database.transaction():
+            there = self.of(owner)
+            if is_on == ((repo, label) in there):
+                return False
+            if is_on and len(there) >= PER_OWNER_MAX:
+                told = f"is one too many: an owner protects at most {PER_OWNER_MAX:,} labels"
+                raise validation_failed(Detail("label", told))
+            self._database.execute(
+                "INSERT INTO protected_label VALUES (?, ?, ?)"
+                if is_on
+                else "DELETE FROM protected_label WHERE owner = ? AND repo = ? AND label = ?",
+                (owner, repo, label),
+            )
+            note = f"{label} of {owner}/{repo or '*'}"
+            kind = "label_protected" if is_on else "label_unprotected"
+            self._events.note(owner, kind, subject=note, address=address, note=note, now=now)
+        return True

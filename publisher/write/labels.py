@@ -1,0 +1,249 @@
+"""Changes of a repo's labels: which version each names from now on, durable.
+
+Knows nothing of HTTP, of tokens, or of who may move what. Does not build the site.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from msgspec import UNSET, Struct
+
+from builder.model import names, records
+from builder.model.errors import Detail, RequestError, validation_failed
+from builder.model.labels import Labels, Move, event_file, fold
+from builder.model.names import Version
+from builder.model.records import LabelDraft, LabelFile, LabelRemoval
+from builder.store import content
+from builder.store.labels import read_moves
+from publisher.write import disk, durable
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
+from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.rendering import render
+
+# Numbers and files of changes that are not stored yet.
+Events = list[tuple[int, bytes]]
+
+
+class LabelChange(Struct, frozen=True):
+    """What a change of a label came to. ``unchanged``: it named ``version`` already; then the rest
+    says who moved it there, and when.
+    """
+
+    owner: str
+    name: str
+    label: str
+    version: str | None
+    previous: str | None
+    moved_at: str
+    moved_by: str
+    note: str
+    unchanged: bool
+
+
+class _Plan(NamedTuple):
+    """A change before it is written; ``events`` is empty where there is nothing to write."""
+
+    change: LabelChange
+    kept: KeptAnswer
+    events: Events
+
+
+def change_label(
+    content_root: str,
+    owner: str,
+    name: str,
+    label: str,
+    draft: LabelDraft | LabelRemoval,
+    *,
+    by: str,
+    idempotency_key: IdempotencyKey | None = None,
+    quotas: QuotaKeeper | None = None,
+    now: datetime | None = None,
+    sync: bool = True,
+) -> LabelChange:
+    """Let a label name ``draft.version``, or remove it; or find that there is nothing to do.
+
+    A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
+    change that does not fit in ``quotas`` is RequestError ``validation_failed``. Raises what the
+    key does; RequestError: ``invalid_name``, ``invalid_label``, ``name_reserved``,
+    ``repo_not_found``, ``version_not_found``, ``label_not_found``, ``label_moved``,
+    ``validation_failed`` (too many labels or changes), ``storage_unavailable``; and ContentError
+    where a file of the repo is broken.
+    """
+    names.check_owner(owner)
+    names.check_repo(name)
+    names.check_owner(by)
+    names.check_new_label(label)
+    _check_folder(content_root, owner, name)
+    with durable.repo_lock(content_root, owner, name):
+        kept = idempotency_key and idempotency_key.find()
+        listing = content.list_versions(content_root, owner, name)
+        moves = read_moves(content_root, owner, name, listing)
+        done = kept and _answer_again(content_root, owner, name, label, kept, moves)
+        if not done:
+            plan = _plan(owner, name, label, draft, by, now, listing, moves)
+            done = plan.change
+            with room_for_events(quotas, owner, plan.events):
+                if idempotency_key:
+                    idempotency_key.store(plan.kept)
+                if plan.events:
+                    durable.write_events(content_root, owner, name, plan.events, sync=sync)
+                    return done
+        if sync:
+            durable.sync_repo(content_root, owner, name)
+    return done
+
+
+def _check_folder(root: str, owner: str, name: str) -> None:
+    """Raises RequestError ``repo_not_found`` where there is no folder: the lock would make one."""
+    content.check_folder(root)
+    with disk.telling("send the same request again"):
+        try:
+            os.stat(content.repo_path(root, owner, name))
+        except FileNotFoundError:
+            raise _no_repo(owner, name) from None
+
+
+def plan_events(
+    labels: Labels, wanted: Collection[str], version: str | None, at: str, by: str, note: str = ""
+) -> Events:
+    """The changes that let the ``wanted`` labels name a version, which they do not yet."""
+    first = labels.next_number
+    return [
+        (number, render(LabelFile(label, version, at, by, note)))
+        for number, label in enumerate(wanted, first)
+    ]
+
+
+def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) -> None:
+    """Raises RequestError ``validation_failed``, about ``field``, where a repo cannot have the
+    ``wanted`` labels beside those that it has, or so many ``files`` of changes.
+    """
+    is_new = not labels.current.keys() >= set(wanted)
+    count = len(labels.current.keys() | set(wanted))
+    if is_new and count > names.LABELS_PER_REPO_MAX:
+        told = (
+            f"would be one of {count} labels, but a prompt has at most "
+            f"{names.LABELS_PER_REPO_MAX}. Remove a label first"
+        )
+        raise validation_failed(Detail(field, told))
+    last_number = labels.next_number + len(wanted)
+    if files > names.LABEL_EVENTS_PER_REPO_MAX or last_number > names.LABEL_NUMBER_MAX:
+        told = (
+            f"cannot move: the prompt has {names.LABEL_EVENTS_PER_REPO_MAX:,} changes of labels, "
+            "which is the limit. Publish a new version with this label"
+        )
+        raise validation_failed(Detail(field, told))
+
+
+def time_of_next(labels: Labels, now: datetime | None) -> str:
+    """When the next change is: now, but no earlier than the last one, even if a clock was set
+    back.
+    """
+    last = max((past[0].moved_at for past in labels.history.values()), default="")
+    return max(records.format_time(now or datetime.now(UTC)), last)
+
+
+def room_for_events(
+    quotas: QuotaKeeper | None, owner: str, events: Events
+) -> contextlib.AbstractContextManager[None]:
+    """Room for files of changes in the owner's quota."""
+    if not (quotas and events):
+        return contextlib.nullcontext()
+    return quotas.room_for(owner, Quotas(bytes=sum(len(data) for _, data in events)))
+
+
+def hash_event(root: str, owner: str, name: str, number: int) -> bytes | None:
+    """SHA-256 of the file of a change; None where there is no such file."""
+    with contextlib.suppress(FileNotFoundError):
+        path = f"{content.repo_path(root, owner, name)}/{event_file(number)}"
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).digest()
+    return None
+
+
+def _answer_again(
+    root: str, owner: str, name: str, label: str, kept: KeptAnswer, moves: Sequence[Move]
+) -> LabelChange | None:
+    """The first answer to a request that is sent again. None: what was kept of it is not in the
+    content, for it died before the commit point.
+    """
+    number = kept.label_number
+    if kept.record_sha256 not in (None, hash_event(root, owner, name, number)):
+        return None
+    for move in moves:
+        if (move.number, move.label) == (number, label):
+            return _change(owner, name, move, kept.previous_version, kept.record_sha256 is None)
+    return None
+
+
+def _plan(
+    owner: str, name: str, label: str, draft: LabelDraft | LabelRemoval, by: str,
+    now: datetime | None, listing: content.RepoListing, moves: Sequence[Move],
+) -> _Plan:  # fmt: skip
+    versions, _, files = listing
+    if not versions:
+        raise _no_repo(owner, name)
+    if draft.version is not None and Version.parse(draft.version) not in versions:
+        raise RequestError(
+            "version_not_found",
+            f"{owner}/{name} has no version {draft.version}. Its latest version is {versions[-1]}.",
+        )
+    labels = fold(moves)
+    current = labels.versions().get(label)
+    _check_expected(draft, label, current)
+    if draft.version is None and current is None:
+        raise RequestError("label_not_found", f"{owner}/{name} has no label {label}.")
+    if draft.version == current:
+        last = max((move for move in moves if move.label == label), key=lambda move: move.number)
+        previous = labels.current[label].previous
+        change = _change(owner, name, last, previous, is_unchanged=True)
+        return _Plan(change, KeptAnswer(current, previous, None, last.number), [])
+    wanted = [label] if draft.version else []
+    check_room(labels, wanted, len(files) + 1, "label")
+    at = time_of_next(labels, now)
+    events = plan_events(labels, [label], draft.version, at, by, draft.note)
+    ((number, data),) = events
+    move = Move(number, event_file(number), label, draft.version, at, by, draft.note)
+    mark = hashlib.sha256(data).digest()
+    kept = KeptAnswer(draft.version or "", current, mark, number)
+    return _Plan(_change(owner, name, move, current, is_unchanged=False), kept, events)
+
+
+def _check_expected(draft: LabelDraft | LabelRemoval, label: str, current: str | None) -> None:
+    if draft.expected is UNSET or draft.expected == current:
+        return
+    expected = draft.expected or "no version"
+    there_is = f"it names {current}" if current else "there is no such label"
+    raise RequestError(
+        "label_moved",
+        f"Expected {label} to name {expected}, but {there_is}. Look at its history, then send "
+        "the request again with what it names now.",
+        [Detail("expected", current)] if current else None,
+    )
+
+
+def _change(
+    owner: str, name: str, move: Move, previous: str | None, is_unchanged: bool
+) -> LabelChange:
+    return LabelChange(
+        owner=owner,
+        name=name,
+        label=move.label,
+        version=move.version,
+        previous=previous,
+        moved_at=move.at,
+        moved_by=move.by,
+        note=move.note,
+        unchanged=is_unchanged,
+    )
+
+
+def _no_repo(owner: str, name: str) -> RequestError:
+    return RequestError(
+        "repo_not_found", f"No prompt {owner}/{name}. Publish its first version, then label it."
+    )

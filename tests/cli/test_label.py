@@ -1,0 +1,109 @@
+"""``hubctl label`` and the labels of ``hubctl publish`` and ``hubctl token``."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.hubctl import main
+from publisher.accounts.database import Database
+from publisher.accounts.protected import ProtectedLabels
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, whose content has two versions of ann/story."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HUB_STATE", raising=False)
+    (tmp_path / "content").mkdir()
+    for text in ("One.", "Two."):
+        assert run("publish", "ann/story", "-", stdin=text).exit_code == 0
+    return tmp_path
+
+
+def run(*args: str, stdin: str | None = None) -> Result:
+    done = CliRunner().invoke(main, args, input=stdin)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+def test_set_list_history_remove():
+    done = run("label", "set", "ann/story", "production", "1.0.0", "-m", "Passed.\x1b[2J")
+    assert (done.exit_code, done.stdout) == (0, "ann/story production names 1.0.0\n")
+    assert "hubctl build" in done.stderr
+    run("label", "set", "ann/story", "production", "1.0.1", "--by", "bob", "--expected", "1.0.0")
+    again = run("label", "set", "ann/story", "production", "1.0.1")
+    assert again.stdout == "ann/story production names 1.0.1 already\n" and not again.stderr
+    listed = run("label", "list", "ann/story").stdout.split("\t")
+    assert listed[:2] == ["production", "1.0.1"] and listed[3:] == ["bob", "\n"]
+    newest, oldest = run("label", "history", "ann/story", "production").stdout.splitlines()
+    assert newest.split("\t")[1:] == ["1.0.0", "1.0.1", "bob", ""]
+    # Nothing that a terminal would obey.
+    assert oldest.split("\t")[1:] == ["-", "1.0.0", "ann", "Passed. [2J"]
+    assert run("label", "remove", "ann/story", "production").stdout == (
+        "ann/story production is removed\n"
+    )
+    empty = run("label", "list", "ann/story")
+    assert empty.stdout == "" and "hubctl label set ann/story" in empty.stderr
+    moves = json.loads(run("label", "history", "ann/story", "production", "--json").stdout)
+    assert [move["version"] for move in moves] == [None, "1.0.1", "1.0.0"]
+    assert json.loads(run("label", "list", "ann/story", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "told"),
+    [
+        (["set", "ann/story", "production", "9.9.9"], 1, "no version 9.9.9"),
+        (["set", "ann/story", "production", "1"], 1, "x.y.z"),
+        (["set", "ann/story", "latest", "1.0.0"], 1, "reserved"),
+        (["set", "ann/story", "Production", "1.0.0"], 1, "'production'"),
+        (["set", "ann/story", "production", "1.0.0", "--expected", "1.0.1"], 1, "no such label"),
+        (["set", "ann/nothing", "production", "1.0.0"], 1, "No prompt ann/nothing"),
+        (["set", "story", "production", "1.0.0"], 2, "OWNER/NAME"),
+        (["remove", "ann/story", "production"], 1, "no label production"),
+        (["history", "ann/story", "production"], 1, "never had a label"),
+        (["list", "ann/../.."], 1, "Invalid prompt name"),
+        (["protect", "nobody", "production"], 1, "hubctl owner add"),
+        (["protect", "Ann", "production"], 1, "'ann'"),
+    ],
+)
+def test_what_is_refused(args: list[str], status: int, told: str):
+    done = run("label", *args)
+    assert done.exit_code == status and told in done.stderr and not done.stdout
+
+
+def test_publish_with_labels():
+    done = run(
+        "publish", "ann/story", "-", "--label", "production", "--label", "canary", stdin="Three."
+    )
+    assert done.stdout == "ann/story 1.0.2\n"
+    names = [line.split("\t")[:2] for line in run("label", "list", "ann/story").stdout.splitlines()]
+    assert names == [["canary", "1.0.2"], ["production", "1.0.2"]]
+
+
+def test_protect(folder: Path):
+    run("owner", "add", "ann")
+    assert "The label production of ann/* is protected" in (
+        run("label", "protect", "ann", "production").stderr
+    )
+    assert "was already protected" in run("label", "protect", "ann", "production").stderr
+    run("label", "protect", "ann/story", "canary")
+    with Database("var") as database:
+        assert ProtectedLabels(database).of("ann") == [("", "production"), ("story", "canary")]
+    assert "is not protected" in run("label", "unprotect", "ann", "production").stderr
+    # Whoever has the folder needs no token.
+    assert run("label", "set", "ann/story", "canary", "1.0.0").exit_code == 0
+
+
+def test_tokens_with_rights():
+    run("owner", "add", "ann")
+    done = run(
+        "token", "create", "ann", "--name", "ci", "--right", "label", "--label", "production"
+    )
+    assert "moves production in ann/* until" in done.stderr
+    assert run("token", "list").stdout.rstrip().endswith("\tmoves production")
+    (token,) = json.loads(run("token", "list", "--json").stdout)
+    assert (token["rights"], token["labels"]) == (["label"], ["production"])
+    wrong = run("token", "create", "ann", "--name", "x", "--right", "publish", "--label", "a")
+    assert wrong.exit_code == 1 and "needs the right `label`" in wrong.stderr

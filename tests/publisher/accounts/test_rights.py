@@ -1,0 +1,177 @@
+"""What a token may do: publish, move labels, and which of them."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.accounts import protected
+from publisher.accounts.accounts import RIGHTS, Accounts, Token
+from publisher.accounts.database import _MIGRATIONS, ACCOUNTS_FILE, Database
+from publisher.accounts.events import Events
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.tokens import make_token
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    with Database(str(tmp_path)) as database:
+        Accounts(database).add_owner("ann")
+        yield database
+
+
+@pytest.fixture
+def accounts(database: Database) -> Accounts:
+    return Accounts(database)
+
+
+def create(accounts: Accounts, name: str = "ci", **options) -> Token:
+    text, token = accounts.create_token("ann", name, **options)
+    assert accounts.authenticate(text) == token
+    return token
+
+
+def refusal(accounts: Accounts, token: Token, *labels: str, publishes: bool = False) -> str:
+    """Why the token is refused; empty if it is not."""
+    check = accounts.check_may_publish if publishes else accounts.check_may_label
+    try:
+        check(token, "ann", "story", labels)
+    except RequestError as error:
+        assert error.code == "insufficient_scope"
+        return str(error)
+    return ""
+
+
+def test_both_rights_are_the_default(accounts: Accounts):
+    token = create(accounts)
+    assert (token.rights, token.labels) == (RIGHTS, ())
+    assert not refusal(accounts, token, "production") and not refusal(accounts, token, "x", "y")
+    assert not refusal(accounts, token, "production", publishes=True)
+
+
+def test_one_right(accounts: Accounts):
+    publishes = create(accounts, "one", rights=["publish"])
+    assert not refusal(accounts, publishes, publishes=True)
+    assert "right `label`" in refusal(accounts, publishes, "production")
+    assert "right `label`" in refusal(accounts, publishes, "production", publishes=True)
+    moves = create(accounts, "two", rights=["label"])
+    assert not refusal(accounts, moves, "production")
+    assert "right `publish`" in refusal(accounts, moves, publishes=True)
+    assert moves.abilities() == "moves unprotected labels" and publishes.abilities() == "publishes"
+
+
+def test_some_labels(accounts: Accounts):
+    token = create(accounts, labels=["canary", "beta", "canary"])
+    assert token.labels == ("canary", "beta")
+    assert token.abilities() == "publishes, moves canary, beta"
+    assert not refusal(accounts, token, "beta", "canary")
+    told = refusal(accounts, token, "beta", "ignore-all-rules")
+    # What was asked for is not repeated: models read it.
+    assert "only these labels: canary, beta" in told and "ignore" not in told
+    assert refusal(accounts, token, "production", publishes=True)
+    assert not refusal(accounts, token, publishes=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"rights": []}, OperatorError),
+        ({"rights": ["admin"]}, OperatorError),
+        ({"rights": ["publish"], "labels": ["production"]}, OperatorError),
+        ({"labels": [f"label-{number}" for number in range(21)]}, OperatorError),
+        ({"labels": ["Production"]}, RequestError),
+        ({"labels": ["latest"]}, RequestError),
+    ],
+)
+def test_rights_that_cannot_be(accounts: Accounts, options: dict, error: type):
+    with pytest.raises(error):
+        create(accounts, **options)
+    assert accounts.tokens() == []
+
+
+@pytest.mark.parametrize("repo", ["story", ""])
+def test_protected_labels(database: Database, accounts: Accounts, repo: str):
+    labels = ProtectedLabels(database)
+    broad = create(accounts, "broad")
+    named = create(accounts, "named", labels=["production"])
+    other = create(accounts, "other", labels=["canary"])
+    assert labels.set("ann", repo, "production", True)
+    assert not labels.set("ann", repo, "production", True)
+    assert "The label production is protected" in refusal(accounts, broad, "production")
+    assert "protected" in refusal(accounts, broad, "canary", "production", publishes=True)
+    assert not refusal(accounts, broad, "canary") and not refusal(accounts, broad, publishes=True)
+    assert not refusal(accounts, named, "production")
+    assert "only these labels" in refusal(accounts, other, "production")
+    # Elsewhere only what is protected everywhere.
+    accounts.add_owner("bob")
+    elsewhere = accounts.create_token("bob", "ci")[1]
+    accounts.check_may_label(elsewhere, "bob", "story", ["production"])
+    if repo:
+        accounts.check_may_label(broad, "ann", "poem", ["production"])
+    else:
+        with pytest.raises(RequestError, match="is protected"):
+            accounts.check_may_label(broad, "ann", "poem", ["production"])
+    assert labels.of("ann") == [(repo, "production")]
+    assert labels.set("ann", repo, "production", False)
+    assert not labels.set("ann", repo, "production", False)
+    assert not refusal(accounts, broad, "production")
+    kinds = [event.kind for event in Events(database).latest("ann", 2)]
+    assert kinds == ["label_unprotected", "label_protected"]
+
+
+def test_capitals_protect_nothing_less(database: Database, accounts: Accounts):
+    ProtectedLabels(database).set("ann", "story", "production", True)
+    with pytest.raises(RequestError, match="is protected"):
+        accounts.check_may_label(create(accounts), "Ann", "Story", ["production"])
+
+
+def test_too_many_protected_labels(database: Database, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(protected, "PER_OWNER_MAX", 2)
+    labels = ProtectedLabels(database)
+    labels.set("ann", "", "a", True)
+    labels.set("ann", "story", "a", True)
+    with pytest.raises(RequestError, match="at most 2 labels"):
+        labels.set("ann", "", "b", True)
+    for repo, label in (("Story", "a"), ("", "latest"), ("", "A")):
+        with pytest.raises(RequestError):
+            labels.set("ann", repo, label, True)
+
+
+def test_where_only_trusted_publishers_publish_no_token_moves_a_label(accounts: Accounts):
+    accounts.set_trusted_only("ann", "story", True)
+    assert "accepts only trusted publishers" in refusal(accounts, create(accounts), "production")
+    _, job = accounts.create_trusted_token("ann", ["story"], "1", labels=["production"])
+    assert not refusal(accounts, job, "production", publishes=True)
+
+
+def test_jobs(accounts: Accounts):
+    _, none = accounts.create_trusted_token("ann", ["story"], "1")
+    assert none.rights == ("publish",) and "right `label`" in refusal(accounts, none, "production")
+    _, some = accounts.create_trusted_token("ann", ["story"], "1", labels=["production"])
+    assert not refusal(accounts, some, "production")
+    assert "only these labels" in refusal(accounts, some, "canary")
+
+
+def test_tokens_of_a_database_before_labels(tmp_path: Path):
+    text = make_token()
+    db = sqlite3.connect(f"{tmp_path}/{ACCOUNTS_FILE}")
+    db.create_function("skeleton", 1, lambda handle: handle)
+    for migration in _MIGRATIONS[:3]:
+        db.executescript(migration)
+    db.execute("INSERT INTO owner (handle, created_at) VALUES ('ann', 0)")
+    db.execute(
+        "INSERT INTO token (id, hash, owner, name, repos, created_at, expires_at) "
+        "VALUES ('1', ?, 'ann', 'old', '', 0, 1e11)",
+        (hash_secret(text),),
+    )
+    db.execute("PRAGMA user_version = 3")
+    db.commit()
+    db.close()
+    with Database(str(tmp_path)) as database:
+        accounts = Accounts(database)
+        token = accounts.authenticate(text)
+        assert (token.rights, token.labels) == (RIGHTS, ())
+        accounts.check_may_publish(token, "ann", "story", ["production"])

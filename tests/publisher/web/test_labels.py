@@ -1,0 +1,411 @@
+"""Labels over HTTP: who may move them, what is refused in which order, and what is answered."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from werkzeug.test import TestResponse
+
+from builder.model.errors import RequestError
+from builder.store import content
+from builder.store.labels import read_labels
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.tokens import make_token
+from publisher.web.incoming import BODY_BYTES_MAX
+from publisher.write.quotas import Quotas
+from tests.publisher.web.test_app import Hub, code_of, fields_of, lines, log  # noqa: F401
+from tests.support.catalogues import BASE_URL
+
+URL = "/api/v1/repos/ann/story/labels/production"
+NOTHING: dict[str, str] = {}
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """The service, with versions 1.0.0 and 1.0.1 of ann/story."""
+    made = Hub(tmp_path)
+    publish_two(made)
+    yield made
+    made.database.close()
+
+
+def publish_two(hub: Hub) -> None:
+    for text in ("One.", "Two."):
+        assert hub.post({"content": text}).status_code == 201
+    hub.rebuilder.asked.clear()
+
+
+def put(hub: Hub, body: object = None, path: str = URL, **options: Any) -> TestResponse:
+    raw = body if isinstance(body, bytes) else json.dumps(body or {"version": "1.0.0"})
+    return send(hub, "PUT", raw, path, **options)
+
+
+def delete(hub: Hub, body: object = b"", path: str = URL, **options: Any) -> TestResponse:
+    raw = body if isinstance(body, bytes) else json.dumps(body)
+    headers = NOTHING if raw else {"Content-Type": None}
+    return send(hub, "DELETE", raw, path, headers=headers | options.pop("headers", {}), **options)
+
+
+def send(
+    hub: Hub, method: str, raw: object, path: str, token: str | None = "", **options: Any
+) -> TestResponse:
+    headers = {"Content-Type": "application/json"} | options.pop("headers", {})
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token or hub.token}"
+    headers = {key: value for key, value in headers.items() if value is not None}
+    return hub.app.test_client().open(path, method=method, data=raw, headers=headers, **options)
+
+
+def labels(hub: Hub) -> dict[str, str]:
+    assert list(content.check(hub.settings.content)) == []
+    return read_labels(hub.settings.content, "ann", "story").versions()
+
+
+def count_moves(hub: Hub) -> int:
+    history = read_labels(hub.settings.content, "ann", "story").history
+    return sum(map(len, history.values()))
+
+
+# What is answered
+
+
+def test_a_new_label(hub: Hub):
+    answer = put(hub, {"version": "1.0.0", "note": "Passed the review."})
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == f"{BASE_URL}{URL}"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Content-Type"] == "application/json"
+    data = answer.json["data"]
+    assert list(data) == [
+        "owner", "name", "label", "version", "previous", "moved_at", "moved_by", "note",
+        "unchanged",
+    ]  # fmt: skip
+    assert data | {"moved_at": ""} == {
+        "owner": "ann", "name": "story", "label": "production", "version": "1.0.0",
+        "previous": None, "moved_at": "", "moved_by": "ann", "note": "Passed the review.",
+        "unchanged": False,
+    }  # fmt: skip
+    assert hub.rebuilder.asked == ["ann/story"]
+    assert labels(hub) == {"production": "1.0.0"}
+
+
+def test_moving_and_not_moving(hub: Hub):
+    put(hub)
+    moved = put(hub, {"version": "1.0.1"})
+    assert (moved.status_code, moved.json["data"]["previous"]) == (200, "1.0.0")
+    again = put(hub, {"version": "1.0.1", "note": "Again."})
+    assert (again.status_code, again.json["data"]["unchanged"]) == (200, True)
+    assert again.json["data"] | {"unchanged": False} == moved.json["data"]
+    assert "Location" not in moved.headers and "Location" not in again.headers
+    assert count_moves(hub) == 2
+    # Whoever is answered sees it, even if another moved it.
+    assert hub.rebuilder.asked == ["ann/story"] * 3
+
+
+def test_removing(hub: Hub):
+    put(hub)
+    answer = delete(hub, {"note": "Broken.", "expected": "1.0.0"})
+    assert answer.status_code == 200
+    data = answer.json["data"]
+    assert (data["version"], data["previous"], data["note"]) == (None, "1.0.0", "Broken.")
+    assert code_of(delete(hub)) == "label_not_found"
+    assert put(hub).status_code == 201
+    assert delete(hub).status_code == 200
+    assert labels(hub) == {} and count_moves(hub) == 4
+
+
+def test_a_publication_with_labels(hub: Hub):
+    answer = hub.post({"content": "Three.", "labels": ["production", "canary"]})
+    assert answer.status_code == 201
+    assert answer.json["data"]["labels"] == ["canary", "production"]
+    assert list(answer.json["data"])[-2:] == ["serial", "labels"]
+    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.2"}
+    put(hub, {"version": "1.0.0"})
+    again = hub.post({"content": "Three.", "labels": ["production", "canary"]})
+    assert (again.status_code, again.json["data"]["unchanged"]) == (200, True)
+    assert labels(hub) == {"canary": "1.0.2", "production": "1.0.2"}
+    assert "labels" not in hub.post({"content": "Four."}).json["data"]
+
+
+# Who, body, state
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        (None, "missing_token"),
+        ("Bearer {other}", "invalid_token"),
+        ("Bearer {revoked}", "invalid_token"),
+        ("Bearer {bobs}", "not_owner"),
+        ("Bearer {narrow}", "insufficient_scope"),
+    ],
+)
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_who_may_not(hub: Hub, method: str, header: str | None, code: str):
+    tokens = {
+        "other": make_token(),
+        "revoked": hub.make_token("ann", "gone")[0],
+        "bobs": hub.make_token("bob")[0],
+        "narrow": hub.make_token("ann", "narrow", repos=["poem"])[0],
+    }
+    hub.accounts.revoke("ann", "gone")
+    headers = {"Authorization": header and header.format(**tokens), "Content-Type": None}
+    # Before anything is said of the body, the names, or the repo.
+    told = [
+        send(hub, method, b"rubbish", path, token=None, headers=headers)
+        for path in (URL, URL.replace("story", "nothing"), f"{URL}-_-", f"{URL}%0a")
+    ]
+    assert {code_of(answer) for answer in told} == {code}
+    assert len({answer.data for answer in told}) == 1
+    assert labels(hub) == {}
+
+
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("Production", "invalid_label"),
+        ("-", "invalid_label"),
+        ("a%20b", "invalid_label"),
+        ("x" * 37, "invalid_label"),
+        ("..", "invalid_label"),
+        ("%c3%a9", "invalid_label"),
+        ("a%0a", "invalid_label"),
+        ("latest", "name_reserved"),
+        ("1.0.0", "name_reserved"),
+        ("v1", "name_reserved"),
+        ("12", "name_reserved"),
+        ("a.json", "name_reserved"),
+    ],
+)
+def test_labels_that_cannot_be(hub: Hub, label: str, code: str):
+    path = URL.replace("production", label)
+    assert code_of(put(hub, b"rubbish", path)) == code
+    assert code_of(delete(hub, path=path)) == code
+    assert code_of(hub.post({"content": "New.", "labels": [unquote(label)]})) == code
+    assert labels(hub) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "fields"),
+    [
+        (b"", "invalid_json", None),
+        (b"[]", "invalid_json", None),
+        (b'{"version": "1.0.0"', "invalid_json", None),
+        (b"\xff", "invalid_json", None),
+        (b"[" * 100_000, "invalid_json", None),
+        (b"{}", "validation_failed", ["version"]),
+        ({"version": None}, "validation_failed", ["version"]),
+        ({"version": "production"}, "validation_failed", ["version"]),
+        ({"version": 1}, "validation_failed", ["version"]),
+        ({"version": "01.0.0"}, "validation_failed", ["version"]),
+        ({"version": "1.0.0", "versoin": 1}, "validation_failed", ["versoin"]),
+        ({"version": "1.0.0", "note": "é" * 513}, "validation_failed", ["note"]),
+        ({"version": "1.0.0", "note": None}, "validation_failed", ["note"]),
+        ({"version": "1.0.0", "note": "\ud800"}, "validation_failed", ["note"]),
+        ({"version": "1.0.0", "expected": "x"}, "validation_failed", ["expected"]),
+        ({"version": 1, "note": 1}, "validation_failed", ["version", "note"]),
+        (b" " * (BODY_BYTES_MAX + 1), "content_too_large", None),
+        ({"version": "9.9.9"}, "version_not_found", None),
+        ({"version": "1.0.0", "expected": "1.0.1"}, "label_moved", None),
+    ],
+)
+def test_bodies_that_are_refused(hub: Hub, body: object, code: str, fields: list[str] | None):
+    answer = put(hub, body)
+    assert code_of(answer) == code
+    if fields:
+        assert fields_of(answer) == fields
+    assert labels(hub) == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"null", "invalid_json"),
+        ({"version": "1.0.0"}, "validation_failed"),
+        ({"expected": None}, "validation_failed"),
+        ({"expected": "1.0.1"}, "label_moved"),
+        (b" " * (BODY_BYTES_MAX + 1), "content_too_large"),
+    ],
+)
+def test_bodies_of_removals_that_are_refused(hub: Hub, body: object, code: str):
+    put(hub)
+    assert code_of(delete(hub, body)) == code
+    assert labels(hub) == {"production": "1.0.0"}
+
+
+def test_a_note_of_exactly_the_limit(hub: Hub):
+    assert put(hub, {"version": "1.0.0", "note": "é" * 512}).status_code == 201
+    # Escaped, each character has six bytes.
+    assert put(hub, {"version": "1.0.1", "note": "\x01" * 1024}).status_code == 200
+    assert labels(hub) == {"production": "1.0.1"}
+
+
+def test_a_note_with_a_token(hub: Hub):
+    note = f"Moved with {make_token()}"
+    assert code_of(put(hub, {"version": "1.0.0", "note": note})) == "secret_detected"
+    put(hub)
+    assert code_of(delete(hub, {"note": note})) == "secret_detected"
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": None}, {"Content-Encoding": "gzip"}])
+def test_other_media_types(hub: Hub, headers: dict[str, str | None]):
+    assert code_of(put(hub, headers=headers)) == "unsupported_media_type"
+    headers = {"Content-Type": "application/json"} | headers
+    assert code_of(delete(hub, b"{}", headers=headers)) == "unsupported_media_type"
+
+
+def test_if_match_is_not_ignored(hub: Hub):
+    answer = put(hub, headers={"If-Match": '"1.0.0"'})
+    assert code_of(answer) == "validation_failed" and fields_of(answer) == ["If-Match"]
+    assert labels(hub) == {}
+
+
+def test_the_version_that_was_expected(hub: Hub):
+    put(hub, {"version": "1.0.0", "expected": None})
+    answer = put(hub, {"version": "1.0.1", "expected": None})
+    assert code_of(answer) == "label_moved"
+    assert answer.json["error"]["details"] == [{"field": "expected", "message": "1.0.0"}]
+    assert "it names 1.0.0" in answer.json["error"]["message"]
+    assert put(hub, {"version": "1.0.1", "expected": "1.0.0"}).status_code == 200
+
+
+def test_repos_that_are_not_there(hub: Hub):
+    for repo in ("ann/nothing", "ann/a"):
+        assert code_of(put(hub, path=URL.replace("ann/story", repo))) == "repo_not_found"
+    assert code_of(put(hub, path=URL.replace("story", "Story"))) == "invalid_name"
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_other_methods(hub: Hub, method: str):
+    answer = send(hub, method, b"{}", URL)
+    assert code_of(answer) == "method_not_allowed"
+    assert {*answer.headers["Allow"].split(", ")} == {"DELETE", "OPTIONS", "PUT"}
+
+
+def test_a_browser_of_another_origin_may_ask(hub: Hub):
+    answer = hub.app.test_client().options(
+        URL,
+        headers={
+            "Origin": "https://app.example.org", "Access-Control-Request-Method": "PUT",
+            "Access-Control-Request-Headers": "Authorization, Content-Type, Idempotency-Key",
+        },
+    )  # fmt: skip
+    allowed = answer.headers["Access-Control-Allow-Methods"].split(", ")
+    assert {"PUT", "DELETE"} <= {*allowed}
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+
+
+# Again, limits, log
+
+
+def test_sent_again_with_its_key(hub: Hub):
+    headers = {"Idempotency-Key": "k"}
+    first = put(hub, headers=headers)
+    assert first.status_code == 201
+    put(hub, {"version": "1.0.1"})
+    hub.restart()
+    again = put(hub, headers=headers)
+    assert (again.status_code, again.json) == (201, first.json)
+    assert labels(hub) == {"production": "1.0.1"}
+    # Another body, label or method is another request.
+    canary = URL.replace("production", "canary")
+    for answer in (
+        put(hub, {"version": "1.0.1"}, headers=headers),
+        put(hub, path=canary, headers=headers),
+        send(hub, "DELETE", json.dumps({"version": "1.0.0"}), URL, headers=headers),
+        delete(hub, headers=headers),
+        hub.post(b'{"version": "1.0.0", "content": "x"}', headers=headers),
+    ):
+        assert code_of(answer) in ("idempotency_key_reused", "validation_failed")
+    assert code_of(delete(hub, headers=headers)) == "idempotency_key_reused"
+    assert code_of(put(hub, path=canary, headers=headers)) == "idempotency_key_reused"
+    assert code_of(put(hub, headers={"Idempotency-Key": "x" * 256})) == "validation_failed"
+
+
+def test_changes_count_in_the_rate_limit(tmp_path: Path):
+    hub = Hub(tmp_path, publish_limit=4)
+    publish_two(hub)
+    first = put(hub)
+    assert first.headers["RateLimit-Policy"] == '"publish";q=4;w=60'
+    assert delete(hub).status_code == 200
+    refused = put(hub)
+    assert code_of(refused) == "rate_limited" and "RateLimit" in refused.headers
+    assert code_of(hub.post({"content": "Three."})) == "rate_limited"
+    hub.database.close()
+
+
+def test_changes_count_in_the_quota(tmp_path: Path):
+    hub = Hub(tmp_path, quotas=Quotas(bytes=1500))
+    publish_two(hub)
+    answer = put(hub, {"version": "1.0.0", "note": "x" * 1024})
+    assert code_of(answer) == "validation_failed" and fields_of(answer) == ["quota_bytes"]
+    assert labels(hub) == {}
+    hub.database.close()
+
+
+def test_what_is_logged(hub: Hub, log: io.StringIO):  # noqa: F811
+    put(hub, {"version": "1.0.0", "note": "MARMALADE"})
+    put(hub)
+    delete(hub)
+    put(hub, path=URL.replace("production", "MARMALADE"))
+    moved, same, gone, wrong = lines(log)
+    assert {line["event"] for line in (moved, same, gone, wrong)} == {"label"}
+    told = ("owner", "repo", "label", "version", "unchanged", "token", "status")
+    assert [moved[key] for key in told] == [
+        "ann", "story", "production", "1.0.0", False, hub.token_id, 201,
+    ]  # fmt: skip
+    assert same["unchanged"] and gone["version"] is None
+    assert "label" not in wrong and wrong["code"] == "invalid_label"
+    assert "MARMALADE" not in log.getvalue() and hub.token not in log.getvalue()
+
+
+def test_a_build_that_fails(hub: Hub):
+    hub.rebuilder.error = RequestError("unavailable", "It is not on the site yet: x.")
+    answer = put(hub)
+    assert code_of(answer) == "unavailable"
+    assert "The label production of ann/story is saved" in answer.json["error"]["message"]
+    hub.rebuilder.error = None
+    assert put(hub).json["data"]["unchanged"]
+
+
+# Rights
+
+
+def test_a_token_that_only_publishes(hub: Hub):
+    token, _ = hub.make_token("ann", "publishes", rights=["publish"])
+    assert code_of(put(hub, token=token)) == "insufficient_scope"
+    assert code_of(delete(hub, token=token)) == "insufficient_scope"
+    answer = hub.post({"content": "Three.", "labels": ["production"]}, token=token)
+    assert code_of(answer) == "insufficient_scope"
+    assert "right `label`" in answer.json["error"]["message"]
+    assert hub.versions() == ["1.0.0", "1.0.1"] and labels(hub) == {}
+    assert hub.post({"content": "Three."}, token=token).status_code == 201
+
+
+def test_a_token_that_only_moves_labels(hub: Hub):
+    token, _ = hub.make_token("ann", "moves", rights=["label"], labels=["production"])
+    assert code_of(hub.post({"content": "Three."}, token=token)) == "insufficient_scope"
+    assert put(hub, token=token).status_code == 201
+    canary = URL.replace("production", "canary")
+    assert code_of(put(hub, path=canary, token=token)) == "insufficient_scope"
+    assert delete(hub, token=token).status_code == 200
+
+
+def test_a_protected_label(hub: Hub):
+    ProtectedLabels(hub.database).set("ann", "", "production", True)
+    named, _ = hub.make_token("ann", "named", labels=["production"])
+    for refused in (
+        put(hub), delete(hub), hub.post({"content": "Three.", "labels": ["production"]}),
+        hub.post({"content": "Two.", "labels": ["canary", "production"]}),
+    ):  # fmt: skip
+        assert code_of(refused) == "insufficient_scope"
+        assert "label production is protected" in refused.json["error"]["message"]
+    assert labels(hub) == {} and hub.versions() == ["1.0.0", "1.0.1"]
+    assert put(hub, path=URL.replace("production", "canary")).status_code == 201
+    assert put(hub, token=named).status_code == 201
+    answer = hub.post({"content": "Three.", "labels": ["production"]}, token=named)
+    assert answer.status_code == 201

@@ -1,0 +1,595 @@
+"""Moving labels: what is stored, what is refused, and what a fault may leave."""
+
+import errno
+import json
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+from msgspec import UNSET
+
+from builder.model import names
+from builder.model.errors import HubError, RequestError
+from builder.store import content
+from builder.store.labels import read_labels
+from publisher.accounts.database import Database
+from publisher.write.drafts import make_draft, parse_label_draft, parse_label_removal
+from publisher.write.idempotency import IdempotencyKey
+from publisher.write.labels import LabelChange, change_label
+from publisher.write.publish import Published, publish
+from publisher.write.quotas import QuotaKeeper, Quotas
+from tests.publisher.write.test_durable import at, watched
+from tests.support.catalogues import write_label
+from tests.support.depth import some_of
+
+REPO = ("ann", "story")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A content folder with a repo that has versions 1.0.0 to 1.0.2."""
+    for number in range(3):
+        put(str(tmp_path), f"Text {number}.")
+    return str(tmp_path)
+
+
+def put(root: str, text: str, **fields: object) -> Published:
+    draft = make_draft({"content": text} | fields)
+    return publish(root, *REPO, draft, publisher="ann", now=NOON)
+
+
+def move(root: str, version: str | None, label: str = "production", **options) -> LabelChange:
+    """Move a label; a version of None removes it."""
+    fields = {key: options.pop(key) for key in ("note", "expected") if key in options}
+    raw = json.dumps(fields if version is None else {"version": version} | fields).encode()
+    draft = parse_label_removal(raw) if version is None else parse_label_draft(raw)
+    return change_label(root, *REPO, label, draft, **({"by": "ann", "now": NOON} | options))
+
+
+def code_of(act: Callable[[], object]) -> str:
+    with pytest.raises(RequestError) as caught:
+        act()
+    return caught.value.code
+
+
+def versions(root: str) -> dict[str, str]:
+    assert list(content.check(root)) == []
+    return read_labels(root, *REPO).versions()
+
+
+def history(root: str, label: str = "production") -> list[tuple[str | None, str | None]]:
+    """What the label named, and what before; the newest first."""
+    moves = read_labels(root, *REPO).history.get(label, [])
+    return [(move.previous, move.version) for move in moves]
+
+
+def events(root: str) -> list[str]:
+    folder = Path(root, *REPO, "labels")
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_label_that_moves(root: str):
+    first = move(root, "1.0.0", note="First.")
+    assert first == LabelChange(
+        owner="ann", name="story", label="production", version="1.0.0", previous=None,
+        moved_at="2026-01-01T12:00:00Z", moved_by="ann", note="First.", unchanged=False,
+    )  # fmt: skip
+    second = move(root, "1.0.2", by="bob", now=NOON + timedelta(seconds=1))
+    assert (second.previous, second.moved_by, second.note) == ("1.0.0", "bob", "")
+    assert move(root, "1.0.0").previous == "1.0.2"
+    assert versions(root) == {"production": "1.0.0"}
+    assert history(root) == [("1.0.2", "1.0.0"), ("1.0.0", "1.0.2"), (None, "1.0.0")]
+    assert events(root) == ["1.json", "2.json", "3.json"]
+    raw = Path(root, *REPO, "labels", "1.json").read_text()
+    assert raw.endswith("}\n") and '\n  "label": "production",\n  "version": "1.0.0",\n' in raw
+
+
+def test_nothing_to_move(root: str):
+    first = move(root, "1.0.0", note="First.")
+    move(root, "1.0.1", "canary")
+    again = move(root, "1.0.0", note="Second.", by="bob")
+    assert (again.unchanged, again.note, again.moved_by) == (True, "First.", "ann")
+    assert again.moved_at == first.moved_at
+    assert events(root) == ["1.json", "2.json"]
+
+
+def test_removing(root: str):
+    move(root, "1.0.0")
+    gone = move(root, None, note="Broken.")
+    assert (gone.version, gone.previous, gone.note) == (None, "1.0.0", "Broken.")
+    assert versions(root) == {}
+    assert code_of(lambda: move(root, None)) == "label_not_found"
+    assert move(root, "1.0.1").previous is None
+    assert history(root) == [(None, "1.0.1"), ("1.0.0", None), (None, "1.0.0")]
+
+
+@pytest.mark.parametrize(
+    ("version", "label", "code"),
+    [
+        ("1.0.9", "production", "version_not_found"),
+        ("1.0.0", "Production", "invalid_label"),
+        ("1.0.0", "", "invalid_label"),
+        ("1.0.0", "x" * 37, "invalid_label"),
+        ("1.0.0", "a/b", "invalid_label"),
+        ("1.0.0", "..", "invalid_label"),
+        ("1.0.0", "production\n", "invalid_label"),
+        ("1.0.0", "latest", "name_reserved"),
+        ("1.0.0", "1.0.0", "name_reserved"),
+        ("1.0.0", "v2", "name_reserved"),
+        ("1.0.0", "7", "name_reserved"),
+        (None, "latest", "name_reserved"),
+        (None, "production", "label_not_found"),
+    ],
+)
+def test_what_is_refused(root: str, version: str | None, label: str, code: str):
+    assert code_of(lambda: move(root, version, label)) == code
+    assert events(root) == []
+
+
+def test_repos_that_are_not_there(root: str):
+    draft = parse_label_draft(b'{"version": "1.0.0"}')
+    for owner, name in (("ann", "nothing"), ("nobody", "nothing")):
+        with pytest.raises(RequestError) as caught:
+            change_label(root, owner, name, "production", draft, by="ann")
+        assert caught.value.code == "repo_not_found"
+        assert not Path(root, owner, name).exists()
+    # What a first publication left that died is no repo.
+    Path(root, "ann", "empty").mkdir()
+    with pytest.raises(RequestError) as caught:
+        change_label(root, "ann", "empty", "production", draft, by="ann")
+    assert caught.value.code == "repo_not_found"
+    with pytest.raises(HubError):
+        change_label(f"{root}/nowhere", *REPO, "production", draft, by="ann")
+
+
+def test_compare_and_set(root: str):
+    assert code_of(lambda: move(root, "1.0.0", expected="1.0.1")) == "label_moved"
+    assert move(root, "1.0.0", expected=None).version == "1.0.0"
+    with pytest.raises(RequestError, match=r"it names 1\.0\.0") as caught:
+        move(root, "1.0.1", expected=None)
+    assert (caught.value.code, caught.value.details) == ("label_moved", [("expected", "1.0.0")])
+    # Also where nothing would change.
+    assert code_of(lambda: move(root, "1.0.0", expected="1.0.2")) == "label_moved"
+    assert code_of(lambda: move(root, None, expected="1.0.2")) == "label_moved"
+    assert move(root, "1.0.1", expected="1.0.0").previous == "1.0.0"
+    assert move(root, None, expected="1.0.1").version is None
+
+
+def test_too_many_labels(root: str):
+    for number in range(names.LABELS_PER_REPO_MAX):
+        move(root, "1.0.0", f"label-{number}")
+    with pytest.raises(RequestError, match="at most 20") as caught:
+        move(root, "1.0.0", "another")
+    assert caught.value.code == "validation_failed" and caught.value.details[0].field == "label"
+    with pytest.raises(RequestError, match="at most 20") as caught:
+        put(root, "New.", labels=["label-0", "another"])
+    assert caught.value.details[0].field == "labels"
+    assert code_of(lambda: put(root, "Text 2.", labels=["another"])) == "validation_failed"
+    assert move(root, "1.0.1", "label-7").previous == "1.0.0"
+    assert put(root, "New.", labels=["label-0", "label-1"]).version == "1.0.3"
+    move(root, None, "label-8")
+    assert move(root, "1.0.0", "another").version == "1.0.0"
+
+
+def test_too_many_changes(root: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("builder.model.names.LABEL_EVENTS_PER_REPO_MAX", 3)
+    for version in ("1.0.0", "1.0.1", "1.0.2"):
+        move(root, version)
+    for act in (
+        lambda: move(root, "1.0.0"), lambda: move(root, None), lambda: move(root, "1.0.0", "new"),
+        lambda: put(root, "Text 2.", labels=["new"]),
+    ):  # fmt: skip
+        with pytest.raises(RequestError, match="which is the limit"):
+            act()
+    # The way out that the message names.
+    assert put(root, "New.", labels=["production"]).version == "1.0.3"
+    assert versions(root) == {"production": "1.0.3"}
+
+
+def test_the_last_number(root: str):
+    move(root, "1.0.0")
+    folder = Path(root, *REPO, "labels")
+    (folder / "1.json").rename(folder / f"{names.LABEL_NUMBER_MAX}.json")
+    assert code_of(lambda: move(root, "1.0.1")) == "validation_failed"
+    assert code_of(lambda: put(root, "New.", labels=["production"])) == "validation_failed"
+
+
+def test_a_clock_that_was_set_back(root: str):
+    move(root, "1.0.0")
+    early = NOON - timedelta(days=1)
+    assert move(root, "1.0.1", now=early).moved_at == "2026-01-01T12:00:00Z"
+    move(root, "1.0.2", now=NOON + timedelta(days=1))
+    done = publish(
+        root, *REPO, make_draft({"content": "New.", "labels": ["canary"]}), publisher="ann",
+        now=NOON,
+    )  # fmt: skip
+    assert done.published_at == "2026-01-02T12:00:00Z"
+    assert versions(root) == {"canary": "1.0.3", "production": "1.0.2"}
+
+
+def test_a_damaged_history_stops_it(root: str):
+    move(root, "1.0.0")
+    Path(root, *REPO, "labels", "1.json").write_text("{")
+    with pytest.raises(HubError, match=r"labels/1\.json"):
+        move(root, "1.0.1")
+    with pytest.raises(HubError, match=r"labels/1\.json"):
+        put(root, "New.", labels=["production"])
+    assert put(root, "New.").version == "1.0.3"
+
+
+# With a publication
+
+
+def test_labels_of_a_publication(root: str):
+    move(root, "1.0.0")
+    done = put(root, "New.", labels=["production", "canary"])
+    assert (done.version, done.labels) == ("1.0.3", ["canary", "production"])
+    assert versions(root) == {"canary": "1.0.3", "production": "1.0.3"}
+    assert history(root) == [("1.0.0", "1.0.3"), (None, "1.0.0")]
+    assert events(root) == ["1.json"]
+    record = content.read_record(root, *REPO, names.Version(1, 0, 3))
+    assert (record.labels, record.label_number) == (["production", "canary"], 2)
+    assert move(root, "1.0.3", "beta").version == "1.0.3" and events(root) == ["1.json", "3.json"]
+
+
+def test_labels_of_a_first_publication(tmp_path: Path):
+    assert put(str(tmp_path), "One.", labels=["production"]).version == "1.0.0"
+    assert versions(str(tmp_path)) == {"production": "1.0.0"}
+
+
+def test_labels_of_a_text_that_is_there(root: str):
+    move(root, "1.0.0")
+    done = put(root, "Text 2.", labels=["production", "canary"])
+    assert (done.unchanged, done.version, done.labels) == (True, "1.0.2", ["canary", "production"])
+    assert versions(root) == {"canary": "1.0.2", "production": "1.0.2"}
+    assert events(root) == ["1.json", "2.json", "3.json"]
+    assert put(root, "Text 2.", labels=["production", "canary"]).unchanged
+    assert events(root) == ["1.json", "2.json", "3.json"]
+
+
+def test_a_publication_without_labels(root: str):
+    assert put(root, "New.").labels is UNSET
+    assert put(root, "Newer.", labels=[]).labels is UNSET
+    record = Path(root, *REPO, "1.0.4.json").read_text()
+    assert "label" not in record and not Path(root, *REPO, "labels").exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"),
+    [
+        (["production", "Canary"], "invalid_label"),
+        (["latest"], "name_reserved"),
+        (["1.0.0"], "name_reserved"),
+        (["a", "a"], "validation_failed"),
+        ("production", "validation_failed"),
+        ([1], "validation_failed"),
+        (None, "validation_failed"),
+        ([f"label-{number}" for number in range(21)], "validation_failed"),
+    ],
+)
+def test_wrong_labels_of_a_publication(root: str, labels: object, code: str):
+    assert code_of(lambda: put(root, "New.", labels=labels)) == code
+    assert len(content.list_versions(root, *REPO).versions) == 3
+
+
+# Requests that are sent again
+
+
+@pytest.fixture
+def database(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    with Database(str(tmp_path_factory.mktemp("state"))) as database:
+        yield database
+
+
+def key_in(database: Database, name: str = "k", mark: bytes = b"mark") -> IdempotencyKey:
+    return IdempotencyKey(database, "ann", name, mark)
+
+
+def test_the_first_answer_again(root: str, database: Database):
+    key = key_in(database)
+    first = move(root, "1.0.0", note="First.", idempotency_key=key)
+    move(root, "1.0.1")
+    assert move(root, "1.0.0", note="First.", idempotency_key=key) == first
+    assert versions(root) == {"production": "1.0.1"} and len(events(root)) == 2
+    same = key_in(database, "same")
+    unchanged = move(root, "1.0.1", idempotency_key=same)
+    assert unchanged.unchanged
+    gone = move(root, None, idempotency_key=key_in(database, "gone"))
+    assert move(root, "1.0.1", idempotency_key=same) == unchanged
+    assert move(root, None, idempotency_key=key_in(database, "gone")) == gone
+    assert versions(root) == {}
+    other = key_in(database, mark=b"other")
+    assert code_of(lambda: move(root, "1.0.1", idempotency_key=other)) == "idempotency_key_reused"
+
+
+def test_the_first_answer_of_a_label_that_a_publication_moved(root: str, database: Database):
+    put(root, "New.", labels=["production"])
+    first = move(root, "1.0.3", idempotency_key=key_in(database))
+    move(root, "1.0.0")
+    assert move(root, "1.0.3", idempotency_key=key_in(database)) == first
+    assert first.unchanged and versions(root) == {"production": "1.0.0"}
+
+
+def test_the_first_answer_of_a_publication_with_labels(root: str, database: Database):
+    def publish_again(text: str, key: str) -> Published:
+        draft = make_draft({"content": text, "labels": ["production", "canary"]})
+        return publish(
+            root, *REPO, draft, publisher="ann", idempotency_key=key_in(database, key), now=NOON
+        )
+
+    for text, key, is_unchanged in (("New.", "new", False), ("New.", "same", True)):
+        if is_unchanged:
+            move(root, "1.0.0")
+        first = publish_again(text, key)
+        assert first.unchanged == is_unchanged
+        assert versions(root) == {"canary": "1.0.3", "production": "1.0.3"}
+        move(root, "1.0.0")
+        assert publish_again(text, key) == first
+        assert versions(root)["production"] == "1.0.0"
+
+
+@pytest.mark.parametrize("what", ["move", "remove", "publish", "publish the same"])
+def test_a_request_with_a_key_that_died_anywhere(what: str, tmp_path: Path):
+    """Sent again, it does what it would have done, once; whatever another did in between."""
+    number = 0
+    while True:
+        number += 1
+        folder = tmp_path / str(number)
+        root = str(folder / "content")
+        folder.mkdir()
+        Path(root).mkdir()
+        for text in ("One.", "Two."):
+            put(root, text)
+        move(root, "1.0.0")
+        with Database(str(folder / "state")) as database:
+            act = request(root, what, key_in(database))
+            died = []
+
+            def die(died: list[bool] = died) -> None:
+                died.append(True)
+                raise KeyboardInterrupt
+
+            try:
+                with watched(at(number, die)):
+                    act()
+            except KeyboardInterrupt:
+                pass
+            before = history(root)
+            act()
+            assert history(root)[0][1] == {"remove": None, "publish": "1.0.2"}.get(what, "1.0.1")
+            assert len(history(root)) == 2
+            # What was there before the retry is what it found, or it had not been done.
+            assert len(before) in (1, 2)
+            if len(before) == 2:
+                move(root, "1.0.0", now=NOON + timedelta(days=1))
+                act()
+                assert history(root)[0][1] == "1.0.0"
+            assert list(content.check(root)) == []
+        if not died:
+            break
+    assert number > 15
+
+
+def request(root: str, what: str, key: IdempotencyKey) -> Callable[[], object]:
+    """One request, to be sent any number of times."""
+    if what.startswith("publish"):
+        text = "Two." if what == "publish the same" else "New."
+        draft = make_draft({"content": text, "labels": ["production"]})
+        return lambda: publish(root, *REPO, draft, publisher="ann", idempotency_key=key, now=NOON)
+    version = None if what == "remove" else "1.0.1"
+    return lambda: move(root, version, idempotency_key=key)
+
+
+# Quotas
+
+
+def test_changes_count_as_bytes(root: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+    used = sum(path.stat().st_size for path in Path(root).glob("*/*/*") if path.is_file())
+    keeper = QuotaKeeper(root, Quotas(repos=1, versions=3, bytes=used + 1000))
+    move(root, "1.0.0", quotas=keeper, note="x" * 800)
+    with pytest.raises(RequestError, match="This change of labels exceeds the quota") as caught:
+        move(root, "1.0.1", quotas=keeper)
+    assert [detail.field for detail in caught.value.details] == ["quota_bytes"]
+    assert code_of(lambda: put_within(keeper, root, "Text 2.", ["canary"])) == "validation_failed"
+    # By hand as well, and while counts are kept.
+    Path(root, *REPO, "labels", "1.json").unlink()
+    write_label(Path(root), "/".join(REPO), 1, "production", "1.0.0")
+    move(root, "1.0.1", quotas=keeper)
+    write_label(Path(root), "/".join(REPO), 3, "canary", "1.0.0", note="x" * 700)
+    assert code_of(lambda: move(root, "1.0.2", quotas=keeper)) == "validation_failed"
+    assert events(root) == ["1.json", "2.json", "3.json"]
+
+
+def put_within(keeper: QuotaKeeper, root: str, text: str, labels: list[str]) -> Published:
+    draft = make_draft({"content": text, "labels": labels})
+    return publish(root, *REPO, draft, publisher="ann", quotas=keeper)
+
+
+# Faults
+
+
+ACTS: dict[str, Callable[[str], object]] = {
+    "first": lambda root: move(root, "1.0.1", "canary"),
+    "move": lambda root: move(root, "1.0.1"),
+    "remove": lambda root: move(root, None),
+    "publish": lambda root: put(root, "New.", labels=["production", "canary"]),
+    "publish the same": lambda root: put(root, "Text 2.", labels=["production", "canary"]),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_call_that_fails(act: str, code: int, tmp_path: Path):
+    wanted = after(act, tmp_path)
+    failures: list[int] = []
+
+    def fail() -> None:
+        failures.append(code)
+        raise OSError(code, os.strerror(code))
+
+    for number in range(1, 200):
+        root = prepared(tmp_path / f"fail-{number}", act)
+        before = read_labels(root, *REPO).versions()
+        with watched(at(number, fail)):
+            try:
+                ACTS[act](root)
+                is_acknowledged = True
+            except HubError as error:
+                is_acknowledged = False
+                assert not isinstance(error, RequestError) or error.code == "storage_unavailable"
+        if len(failures) < number:
+            break
+        # All of the labels have moved, or none; and all if that was said.
+        assert versions(root) in ([wanted] if is_acknowledged else [before, wanted])
+        assert not [*Path(root).rglob(".*")] or is_acknowledged
+        if versions(root) == before:
+            ACTS[act](root)
+        assert versions(root) == wanted
+    assert number > 15
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
+    wanted = after(act, tmp_path)
+    for number in range(1, 200):
+        root = prepared(tmp_path / f"die-{number}", act)
+        before = read_labels(root, *REPO).versions()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with watched(at(number, lambda: os._exit(9))):
+                    ACTS[act](root)
+                status = 0
+            finally:
+                os._exit(status)
+        died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert died in (0, 9)
+        faults = [fault.reason for fault in content.check(root)]
+        assert all(reason.startswith("text without record") for reason in faults)
+        there = read_labels(root, *REPO).versions()
+        # Only where no version is published, one label may have moved without the other.
+        halves = [before | {"production": wanted["production"]}] if "same" in act else []
+        assert there in ([wanted] if died == 0 else [before, wanted, *halves])
+        if act != "remove" or there == before:
+            ACTS[act](root)
+        assert versions(root) == wanted
+        if died == 0:
+            break
+    assert died == 0 and number > 15
+
+
+def prepared(folder: Path, act: str) -> str:
+    """A content folder before the act: production is 1.0.0, but there are no labels at all before
+    the first.
+    """
+    template = folder.parent / "template"
+    if not template.exists():
+        template.mkdir()
+        for number in range(3):
+            put(str(template), f"Text {number}.")
+        if act != "first":
+            move(str(template), "1.0.0")
+    shutil.copytree(template, folder)
+    return str(folder)
+
+
+def after(act: str, folder: Path) -> dict[str, str]:
+    root = prepared(folder / "right", act)
+    ACTS[act](root)
+    return versions(root)
+
+
+def test_the_order_of_writing(root: str):
+    calls = []
+
+    def note(name: str, args: tuple) -> None:
+        if name == "fsync":
+            path = Path(os.readlink(f"/proc/self/fd/{args[0]}"))
+            calls.append(f"fsync {path.relative_to(root)}")
+        elif name in ("link", "mkdir"):
+            calls.append(
+                f"{name} {Path(args[-1] if name == 'link' else args[0]).relative_to(root)}"
+            )
+
+    for number in (1, 2):
+        calls.clear()
+        with watched(note):
+            move(root, f"1.0.{number}")
+        assert calls == [
+            "mkdir ann/story/labels", "fsync ann/story",
+            "fsync ann/story/labels/.publish.tmp", f"link ann/story/labels/{number}.json",
+            "fsync ann/story/labels",
+        ]  # fmt: skip
+    calls.clear()
+    with watched(note):
+        assert move(root, "1.0.2").unchanged
+    # Who wrote it may have died before it was durable.
+    assert calls == ["fsync ann/story", "fsync ann/story/labels"]
+
+
+def test_a_number_that_another_process_took(root: str, monkeypatch: pytest.MonkeyPatch):
+    move(root, "1.0.0")
+    # As over a file system where locks do nothing.
+    monkeypatch.setattr("publisher.write.labels.read_moves", lambda *_: [])
+    assert code_of(lambda: move(root, "1.0.1")) == "version_conflict"
+    monkeypatch.undo()
+    assert versions(root) == {"production": "1.0.0"}
+
+
+# Many at once
+
+
+CLIENTS = 8
+MOVES = some_of(16)
+START_SECONDS = 60
+
+
+def move_some(root: str, client: int, start: Barrier, told: Connection) -> None:
+    """Move the label to the next version again and again; tell each move that succeeded."""
+    start.wait(START_SECONDS)
+    done = []
+    while len(done) < MOVES:
+        now = read_labels(root, *REPO).versions().get("production")
+        version = f"1.0.{(int(now[-1]) + 1) % 3}" if now else "1.0.0"
+        try:
+            move(root, version, expected=now, note=f"{client}-{len(done)}")
+        except RequestError as error:
+            assert error.code == "label_moved"
+            continue
+        done.append((now, version, f"{client}-{len(done)}"))
+    told.send(done)
+
+
+@pytest.mark.long
+def test_compare_and_set_loses_no_move(root: str):
+    context = multiprocessing.get_context("fork")
+    start = context.Barrier(CLIENTS)
+    running = []
+    for client in range(CLIENTS):
+        told, tell = context.Pipe(duplex=False)
+        child = context.Process(target=move_some, args=(root, client, start, tell), daemon=True)
+        child.start()
+        tell.close()
+        running.append((child, told))
+    acknowledged = []
+    for child, told in running:
+        with told:
+            acknowledged += told.recv()
+        child.join()
+        assert child.exitcode == 0
+    moves = read_labels(root, *REPO).history["production"][::-1]
+    stored = [(move.previous, move.version, move.note) for move in moves]
+    # Each move is there once, and started from what the one before had left.
+    assert len(stored) == CLIENTS * MOVES and sorted(stored, key=str) == sorted(
+        acknowledged, key=str
+    )
+    assert list(content.check(root)) == []
