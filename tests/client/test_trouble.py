@@ -289,7 +289,7 @@ def test_a_search_that_fails_is_made_in_the_list(client: Client, has_list: bool)
             assert done.out == b"ann/story\t1.0.0\t\t\tTales\n"
             assert "answers 503: searching names" in done.err
         else:
-            assert done.status == 6 and b"" == done.out
+            assert done.status == 6 and done.out == b""
             assert "plain files" not in done.err and "--offline" not in done.err
 
 
