@@ -23,6 +23,7 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_envir
 DOCUMENTS = (
     "README.md",
     "docs/use/hub.md",
+    "docs/use/labels.md",
     "docs/use/mcp.md",
     "docs/use/publish-api.md",
     "docs/use/read-api.md",
