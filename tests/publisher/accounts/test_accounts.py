@@ -509,7 +509,9 @@ def test_a_commit_waits_for_the_disk(database: Database):
     assert database.execute("PRAGMA journal_mode") == [("wal",)]
     assert database.execute("PRAGMA synchronous") == [(2,)]
     with pytest.raises(sqlite3.IntegrityError):
-        database.execute("INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0, '')")
+        database.execute(
+            "INSERT INTO token VALUES ('i', x'00', 'nobody', 'n', '', 0, 0, 0, 0, '', '', '')"
+        )
 
 
 def test_a_transaction_within_another_is_a_part_of_it(database: Database, accounts: Accounts):

@@ -209,6 +209,18 @@ def test_for_all_repos_those_that_trust_the_job_are_meant(hub: Hub):
     assert token.repos == ("story",)
 
 
+def test_the_labels_that_a_job_may_move(hub: Hub):
+    hub.trust(labels="production, canary")
+    hub.trust(repo="", labels="canary beta", branch="main")
+    hub.trust(repo="story")
+    # In one repo, what any of them allows; in several, what all of them do.
+    assert hub.exchange(hub.token())[1].labels == ("beta", "canary", "production")
+    assert hub.exchange(hub.token(), "ann/story")[1].labels == ("beta", "canary")
+    everywhere = hub.exchange(hub.token(), "ann/*")[1]
+    assert (everywhere.labels, everywhere.rights) == ((), ("publish",))
+    assert everywhere.repos == ()
+
+
 def test_who_else_names_a_project_changes_nothing(hub: Hub):
     hub.trust("bob", repo="")
     assert hub.refusal(hub.token(), "ann/*").code == "insufficient_scope"

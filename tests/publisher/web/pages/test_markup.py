@@ -49,7 +49,7 @@ def states(people: People, member: Visitor) -> Iterator[tuple[str, str]]:
     visitor.get("/account/login")
     yield "login-wrong", visitor.submit(handle="nobody", password="wrong").html
     yield "missing", visitor.get("/account/nowhere").html
-    for name in ("tokens", "publishers", "profile", "security"):
+    for name in ("tokens", "publishers", "labels", "profile", "security"):
         yield name, member.get(f"/account/{name}").html
     member.get("/account/tokens")
     wrong = member.submit(name="", expires="30")
