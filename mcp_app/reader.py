@@ -23,7 +23,7 @@ from builder.model.records import (
     User,
 )
 from builder.model.records import Version as VersionRecord
-from builder.model.routes import BY_NAME, LABEL_URL, LABELS_URL, PAGE_SIZE
+from builder.model.routes import BY_NAME, PAGE_SIZE
 from builder.model.settings import Settings
 from builder.search.queries import Found, ListQuery, Queries
 from builder.search.query_thread import QueryThread
@@ -99,14 +99,14 @@ class Reader:
 
     async def labelled(self, owner: str, name: str, label: str) -> VersionRecord | None:
         """The version that a label names."""
-        file = _file_at(LABEL_URL.format(owner=owner, name=name, label=label))
-        found = await self._read_file(file, _Single[VersionRecord])
+        found = await self._read(
+            "label", _Single[VersionRecord], owner=owner, name=name, label=label
+        )
         return found and found.data
 
     async def labels(self, owner: str, name: str) -> list[str]:
         """The labels of a repo, sorted; none where it never had one."""
-        file = _file_at(LABELS_URL.format(owner=owner, name=name))
-        found = await self._read_file(file, _Listed[LabelMove])
+        found = await self._read("labels", _Listed[LabelMove], owner=owner, name=name)
         return [one.label for one in found.data] if found else []
 
     async def versions(self, owner: str, name: str) -> list[ListedVersion]:
@@ -247,11 +247,6 @@ class Reader:
         if self.sources is not None:
             self.sources[path] = mark_of(status)
         return data
-
-
-def _file_at(url: str) -> str:
-    """The file of an endpoint that answers JSON."""
-    return f"{url.removeprefix('/')}.json"
 
 
 def not_whole() -> RequestError:

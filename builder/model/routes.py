@@ -273,9 +273,8 @@ ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRES
 BY_NAME = {route.name: route for route in ROUTES}
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
-PUBLISH_URL = f"{API}/repos/{{owner}}/{{name}}/versions"
-LABELS_URL = f"{API}/repos/{{owner}}/{{name}}/labels"
-LABEL_URL = f"{LABELS_URL}/{{label}}"
+PUBLISH_URL = BY_NAME["versions"].url
+LABEL_URL = BY_NAME["label"].url
 # As regular expressions: whatever the names in it, the service tells what is wrong with them.
 PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
