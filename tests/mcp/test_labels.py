@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.model.routes import BY_NAME, LABEL_URL, LABELS_URL
+from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.mcp.catalogue import Hub, hub_over
@@ -32,7 +32,7 @@ def move(settings: Settings, version: str) -> None:
     site = Path(settings.out)
     record = json.loads((site / BY_NAME["version"].file_for(**REPO, version=version)).read_bytes())
     record["data"] |= {"label": "production", "moved_at": moment(5)}
-    write(site / f"{LABEL_URL[1:]}.json".format(**REPO, label="production"), record)
+    write(site / BY_NAME["label"].file_for(**REPO, label="production"), record)
     row = {
         "label": "production", "version": version, "previous": None, "moved_at": moment(5),
         "moved_by": "ann", "note": "",
@@ -40,7 +40,7 @@ def move(settings: Settings, version: str) -> None:
     listed = site / BY_NAME["versions"].file_for(**REPO)
     versions = json.loads(listed.read_bytes())
     labels = versions | {"data": [row]}
-    write(site / f"{LABELS_URL[1:]}.json".format(**REPO), labels)
+    write(site / BY_NAME["labels"].file_for(**REPO), labels)
     for entry in versions["data"]:
         entry["labels"] = ["production"] if entry["version"] == version else []
     write(listed, versions)

@@ -108,7 +108,7 @@ def _show(
 ) -> Response:
     mine = repos_of(frame.settings.content, owner) or []
     return frame.render(
-        "labels.html", status, form=move, protect=protect_form,
+        "labels_form.html", status, form=move, protect=protect_form,
         offered=mine if len(mine) <= OFFERED_MAX else [],
         protected=ProtectedLabels(frame.database).of(owner),
     )  # fmt: skip

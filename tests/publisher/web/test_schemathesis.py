@@ -30,6 +30,7 @@ STATE = {
     "base_version_mismatch": "which version is the latest",
     "idempotency_key_reused": "what was sent before",
     "invalid_token": "what an issuer has signed",
+    "name_reserved": "which labels are reserved",
     "rate_limited": "how many wrong tokens came before",
 }
 FIELDS = {
