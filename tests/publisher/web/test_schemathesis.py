@@ -37,6 +37,7 @@ FIELDS = {
     ("If-Match", "send only one of them"): "that two conditions are one",
     ("variables", "a variable name appears twice"): "that items differ in one of their keys",
     ("tags", "a tag appears twice"): "that items differ",
+    ("labels", "names a label twice"): "that items differ",
     ("content", "is empty"): "that there is more than white space",
     ("content", "has a NUL"): "which characters are none of a text",
     ("title", "one line of printable text"): "what is printable",
