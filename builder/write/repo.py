@@ -103,6 +103,18 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     return Task(owner, name, row.mark, versions, marks, events, *known, pulls)
 
 
+def _marks(task: Task, index: int) -> str:
+    """What a version's files depend on: it and the one below it (diff, previous)."""
+    return f"{task.marks[index]} {task.marks[index - 1]}" if index else task.marks[0]
+
+
+def _is_current(task: Task, index: int, known: dict[str, _Remembered]) -> bool:
+    """Whether a version's files are known to be on the site as they should be."""
+    old = known.get(str(task.versions[index]))
+    is_settled = all(task.marks[max(0, index - 1) : index + 1])
+    return bool(old and is_settled and old.marks == _marks(task, index))
+
+
 class RepoRenderer:
     """Renders repos of one site."""
 
@@ -118,9 +130,8 @@ class RepoRenderer:
         known = {one.version: one for one in _decode(task.remembered)} if task.remembered else {}
         remembered = decode_moves(task.remembered_labels)
         events = read_events(self.settings.content, repo, task.events, remembered)
-        labelled = fold(move for _, move in events).by_version()
         before = [move for _, move in remembered]
-        written = self._write_versions(task, known, before, labelled)
+        written = self._write_versions(task, known, before, [move for _, move in events])
         moves = [*events, *(("", move) for move in written.moves)]
         labels = labels_of(repo, moves, {row.version for row in written.rows})
         self._renew_pages(task, written, labels.by_version())
@@ -130,28 +141,21 @@ class RepoRenderer:
         return self._write_repo(task, written, labels)._replace(labels=encode_moves(moves))
 
     def _write_versions(
-        self,
-        task: Task,
-        known: dict[str, _Remembered],
-        moves: list[Move],
-        labelled: dict[str, list[str]],
+        self, task: Task, known: dict[str, _Remembered], moves: list[Move], events: list[Move]
     ) -> _Written:
-        """Write what is not as ``known``; so are the ``moves`` of what is. ``labelled`` are labels
-        by version, as far as one can tell before all records are read.
-        """
+        """Write what is not as ``known``; so are the ``moves`` of what is."""
         written = _Written([], [], [], {}, set())
         carried: dict[str, list[Move]] = {}
         for move in moves:
             if not move.has_own_file:
                 carried.setdefault(move.version, []).append(move)
+        current = [_is_current(task, index, known) for index in range(len(task.versions))]
+        labelled: dict[str, list[str]] | None = None
         stored = None
         for index, version in enumerate(task.versions):
-            # A version's files depend on it and on the one below it (diff, previous).
-            marks = f"{task.marks[index]} {task.marks[index - 1]}" if index else task.marks[0]
-            is_settled = all(task.marks[max(0, index - 1) : index + 1])
             name = str(version)
-            old = known.get(name)
-            if old and is_settled and old.marks == marks:
+            if current[index]:
+                old = known[name]
                 written.rows.append(old)
                 written.entries.append(_decode_entry(old.entry))
                 written.moves.extend(carried.get(name, ()))
@@ -160,8 +164,11 @@ class RepoRenderer:
             if stored is None and index:
                 stored = self._read(task, task.versions[index - 1])
             older, stored = stored, self._read(task, version)
-            shown = sorted({*labelled.get(name, ()), *(stored.record.labels or ())})
+            if labelled is None and (events or carried or stored.record.labels):
+                labelled = self._labelled(task, carried, events, current)
+            shown = (labelled or {}).get(name, [])
             entry = self._write_version(stored, older, shown)
+            marks = _marks(task, index)
             written.rows.append(_Remembered(name, marks, envelopes.json_bytes(entry), shown))
             written.entries.append(entry)
             written.moves.extend(moves_with(name, stored.record))
@@ -169,6 +176,26 @@ class RepoRenderer:
             if shown or version == task.versions[-1]:
                 written.texts[name] = stored
         return written
+
+    def _labelled(
+        self,
+        task: Task,
+        carried: dict[str, list[Move]],
+        events: list[Move],
+        current: list[bool],
+    ) -> dict[str, list[str]]:
+        """The labels of each version, so that no page shows others for a moment. Reads the records
+        of the versions that are not ``current``; the moves with the others are ``carried``.
+        """
+        moves = [*events]
+        for version, is_current in zip(task.versions, current, strict=True):
+            name = str(version)
+            if is_current:
+                moves += carried.get(name, ())
+            else:
+                record = content.read_record(self.settings.content, task.owner, task.name, version)
+                moves += moves_with(name, record)
+        return fold(moves).by_version()
 
     def _renew_pages(self, task: Task, written: _Written, labelled: dict[str, list[str]]) -> None:
         """Write the pages that show other labels than they have."""

@@ -292,9 +292,19 @@ def in_thread(server: socketserver.BaseServer) -> Iterator[None]:
             thread.join()
 
 
+_given_ports: set[int] = set()
+
+
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """A port that nobody listens on, and another one each time: a host must not be its own
+    upstream.
+    """
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        if port not in _given_ports:
+            _given_ports.add(port)
+            return port
 
 
 @pytest.fixture(scope="session")
