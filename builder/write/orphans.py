@@ -5,7 +5,7 @@ The answer comes from the table of routes and the state, so it needs no list of 
 
 from functools import cache
 
-from builder.model.labels import Labels, fold
+from builder.model.labels import NO_LABELS, Labels
 from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,
@@ -70,7 +70,7 @@ def _versions(state: State, repo_id: str) -> list[str]:
 
 def _labels(state: State, repo_id: str) -> Labels:
     row = state.repos.get(repo_id)
-    return remembered_labels(row) if row else fold([])
+    return remembered_labels(row) if row else NO_LABELS
 
 
 def _has_file(labels: Labels, route: str, label: str | None) -> bool:

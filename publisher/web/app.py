@@ -100,8 +100,9 @@ def create_app(
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
     """
+    keeper = QuotaKeeper(settings.content, quotas)
     service = _Service(
-        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, quotas
+        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, keeper
     )
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
@@ -124,7 +125,7 @@ def create_app(
     sign_in.add_to(frame, open_signup=open_signup)
     tokens.add_to(frame)
     publishers.add_to(frame)
-    label_pages.add_to(frame, rebuilder, QuotaKeeper(settings.content, quotas))
+    label_pages.add_to(frame, rebuilder, keeper)
     profile.add_to(frame, rebuilder)
     security.add_to(frame)
     if openid is not None:
@@ -145,7 +146,7 @@ class _Service:
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
         issuers: Sequence[Issuer], publish_limit: int, failed_auth_limit: int,
-        quotas: Quotas,
+        quotas: QuotaKeeper,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
@@ -157,7 +158,7 @@ class _Service:
         # that began before, and one that ends after, add one.)
         windows = KEPT_SECONDS // WINDOW_SECONDS + 1
         self._kept_max = publish_limit * windows
-        self._quotas = QuotaKeeper(settings.content, quotas)
+        self._quotas = quotas
         self._publications = Throttle(publish_limit, "publish") if publish_limit else None
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
