@@ -2,7 +2,8 @@
 
 The hub is ``hubctl serve`` without limits, after a cold build of one version of each repo. It gets
 publications to random repos, in the name of their owners. Visible is one once the 201 has come and
-the repo's JSON, asked for with the ETag that it had before, is the new version's.
+the repo's JSON, asked for with the ETag that it had before, is the new version's. A move of a label
+is visible once the 200 has come and the label's text is the other version's.
 
 MLflow is ``mlflow server`` with SQLite and one worker, without telemetry and job runner. It gets
 the least that registers a prompt: ``model-versions/create``, and ``registered-models/create``
@@ -44,10 +45,11 @@ WARM_UPS = 5  # publications that are not counted
 ANSWER_SECONDS_MAX = 60
 SETTLE_SECONDS_MAX = 600
 SETTLE_EVERY_SECONDS = 0.01
-NEW_VERSION, NEW_REPO = "new version", "new repo"
+NEW_VERSION, NEW_REPO, LABEL_MOVE = "new version", "new repo", "label move"
+LABEL = "production"
 OWN_REPOS, ONE_REPO = "different repos", "one repo"
-AIM_MILLISECONDS = {NEW_VERSION: 50, NEW_REPO: 150}
-GROWTH_AIM = 1.5
+AIM_MILLISECONDS = {NEW_VERSION: 50, NEW_REPO: 150, LABEL_MOVE: 10}
+GROWTH_AIM = {NEW_VERSION: 1.5, LABEL_MOVE: 1.3}
 
 MLFLOW_API = "/api/2.0/mlflow"
 # Prints the milliseconds of each call.
@@ -103,12 +105,14 @@ class Latency(NamedTuple):
 
 class Burst(NamedTuple):
     """Publications one after another. ``lag``: how many of them the lists had not when the last
-    was answered, and ``settle_seconds``, until they had all.
+    was answered, and ``settle_seconds``, until they had all. ``cpu_milliseconds`` of the server for
+    each, with what it does until then.
     """
 
     latencies: list[Latency]
     lag: int
     settle_seconds: float
+    cpu_milliseconds: float
 
 
 class Load(NamedTuple):
@@ -167,8 +171,21 @@ class Connection:
         headers: Mapping[str, str] | None = None,
     ) -> Any:  # fmt: skip
         """The body of the answer."""
+        return self._send_json("POST", path, body, expected, headers)
+
+    def put(
+        self, path: str, body: Mapping[str, Any], expected: int,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:  # fmt: skip
+        """The body of the answer."""
+        return self._send_json("PUT", path, body, expected, headers)
+
+    def _send_json(
+        self, method: str, path: str, body: Mapping[str, Any], expected: int,
+        headers: Mapping[str, str] | None,
+    ) -> Any:  # fmt: skip
         headers = {"Content-Type": "application/json", **(headers or {})}
-        return self._send("POST", path, json.dumps(body), headers, (expected,))[0]
+        return self._send(method, path, json.dumps(body), headers, (expected,))[0]
 
     def close(self) -> None:
         self._http.close()
@@ -221,8 +238,40 @@ class HubClient:
         latency = Latency((answered - started) * 1000, (ended - started) * 1000)
         return latency, published
 
+    def prepare_move(self, prompt: Prompt) -> tuple[str, str]:
+        """Give a repo two versions and a label; returns the version that it names, and another."""
+        latest = self._connection.get(prompt.path)[0]["data"]
+        if latest["versions_count"] == 1:
+            latest["latest_version"] = self.publish(prompt)["version"]
+        named = latest.get("labels", {}).get(LABEL)
+        if not named:
+            named = "1.0.0"
+            self._move(prompt, named, 201)
+        return named, latest["latest_version"] if named == "1.0.0" else "1.0.0"
+
+    def move_visibly(self, prompt: Prompt, before: str, after: str) -> Latency:
+        """How long a move takes from one version to another. Ends the benchmark if the next reader
+        does not get it.
+        """
+        path = f"{prompt.path}/labels/{LABEL}"
+        _, tag = self._connection.get(path)
+        started = time.perf_counter()
+        self._move(prompt, after, 200, expected=before)
+        answered = time.perf_counter()
+        body, _ = self._connection.get(path, (200,), {"If-None-Match": tag})
+        ended = time.perf_counter()
+        if body["data"]["version"] != after:
+            raise SystemExit(f"{path}: moved to {after}, {body['data']['version']} is seen")
+        return Latency((answered - started) * 1000, (ended - started) * 1000)
+
+    def _move(self, prompt: Prompt, version: str, status: int, **fields: str) -> None:
+        headers = {"Authorization": f"Bearer {self._tokens[prompt.owner]}"}
+        body = {"version": version, **fields}
+        self._connection.put(f"{prompt.path}/labels/{LABEL}", body, status, headers)
+
     def health(self) -> dict[str, Any]:
-        return self._connection.get("/healthz")[0]
+        # 503 until there is a site.
+        return self._connection.get("/healthz", (200, 503))[0]
 
     def close(self) -> None:
         self._connection.close()
@@ -292,6 +341,9 @@ class Bench:
     def measure_round(self) -> None:
         """One value of everything."""
         options = self._options
+        self._measure_moves(options.publications)
+        if options.labels:
+            return
         for kind in (NEW_VERSION, NEW_REPO):
             self._measure_burst(kind, options.publications, 0.0)
             if self._theirs:
@@ -310,6 +362,7 @@ class Bench:
 
     def _measure_burst(self, kind: str, count: int, think_seconds: float) -> None:
         latencies, serial = [], 0
+        before = cpu_seconds(self._ours)
         with closing(self._hub_client()) as client:
             for prompt in self._draw(kind, count):
                 time.sleep(think_seconds)
@@ -317,13 +370,33 @@ class Bench:
                 serial = published["serial"]
                 latencies.append(latency)
             lag = serial - client.health()["serial"]
-        burst = Burst(latencies[WARM_UPS:], max(0, lag), self._settle(serial))
+        self._note_burst(kind, think_seconds, latencies, max(0, lag), self._settle(serial), before)
+
+    def _measure_moves(self, count: int) -> None:
+        # A repo once, so that each move is from what was prepared.
+        prompts = self._random.sample(self._prompts, k=min(len(self._prompts), WARM_UPS + count))
+        with closing(self._hub_client()) as client:
+            planned = [(prompt, *client.prepare_move(prompt)) for prompt in prompts]
+        self._settle(0)
+        before = cpu_seconds(self._ours)
+        # A connection that was idle until the lists had settled may be closed by now.
+        with closing(self._hub_client()) as client:
+            latencies = [client.move_visibly(*move) for move in planned]
+        self._note_burst(LABEL_MOVE, 0.0, latencies, 0, self._settle(0), before)
+
+    def _note_burst(
+        self, kind: str, think_seconds: float, latencies: Sequence[Latency], lag: int,
+        settle_seconds: float, cpu_seconds_before: float,
+    ) -> None:  # fmt: skip
+        cpu = (cpu_seconds(self._ours) - cpu_seconds_before) * 1000 / len(latencies)
+        burst = Burst([*latencies[WARM_UPS:]], lag, settle_seconds, cpu)
         self.figures.bursts[kind, think_seconds].append(burst)
         visible = [latency.visible for latency in burst.latencies]
         say(
             f"  {kind}, {think_seconds:g} s between: p50 {median(visible):.1f} ms, "
             f"p99 {percentile(visible, 99):.1f}, slowest {max(visible):.0f}; "
-            f"lists {burst.lag:,} behind, settled after {burst.settle_seconds:.2f} s"
+            f"lists {burst.lag:,} behind, settled after {burst.settle_seconds:.2f} s, "
+            f"CPU {burst.cpu_milliseconds:.1f} ms"
         )
 
     def _measure_rival(self, kind: str) -> None:
@@ -455,10 +528,12 @@ def main() -> None:
     parser.add_argument(
         "--mlflow", default=sys.executable, metavar="PYTHON", help="an interpreter that has MLflow"
     )
+    parser.add_argument("--labels", action="store_true", help="measure moves of labels alone")
     parser.add_argument("--no-mlflow", action="store_true", help="measure the hub alone")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
+    options.no_mlflow |= options.labels
     if not options.no_mlflow and not has_mlflow(options.mlflow):
         parser.exit(
             1, "Install it first: pip install mlflow. Or say with --mlflow which Python has it, or "
@@ -525,7 +600,8 @@ def make_catalogue(
 
 def show(figures: Mapping[int, Figures], is_compared: bool) -> None:
     show_latencies(figures)
-    show_loads(figures)
+    if any(found.loads for found in figures.values()):
+        show_loads(figures)
     if is_compared:
         compare(*next(iter(figures.items())))
 
@@ -544,15 +620,16 @@ def show_latencies(figures: Mapping[int, Figures]) -> None:
                 *(_of_rounds(bursts, "answered", percent) for percent in (50, 99)),
                 *(_of_rounds(bursts, "visible", percent) for percent in (50, 99, 100)),
                 f"≤ {AIM_MILLISECONDS[kind]}", growth,
-                f"≤ {GROWTH_AIM}" if kind == NEW_VERSION and growth else None,
+                f"≤ {GROWTH_AIM[kind]}" if kind in GROWTH_AIM and growth else None,
                 median([burst.lag for burst in bursts]),
                 round(median([burst.settle_seconds for burst in bursts]), 2),
+                median([burst.cpu_milliseconds for burst in bursts]),
             ])  # fmt: skip
     print_table(
         "One client, one publication after another; ms, medians of rounds",
         (
             "", "repos", "answer p50", "p99", "visible p50", "p99", "slowest", "aim p50", "growth",
-            "aim", "lag", "settled s",
+            "aim", "lag", "settled s", "CPU ms",
         ),
         rows,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 import click
 
 from builder.model.plural import counted
+from builder.store import check as content_check
 from builder.store import content as tree
 from cli.options import content_option
 
@@ -20,7 +21,7 @@ def check(content: str) -> None:
       hubctl check --content my-prompts
     """
     faults = 0
-    for fault in tree.check(content):
+    for fault in content_check.check(content):
         click.echo(f"Warning: {fault}" if fault.is_warning else str(fault))
         faults += not fault.is_warning
     if faults:

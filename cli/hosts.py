@@ -126,6 +126,11 @@ def hosts(
     """
     if no_upstream and host == "caddy":
         raise click.UsageError("--no-upstream works only with nginx. For caddy, give --upstream.")
+    if host in SERVERS and not no_upstream and _is_same(listen, upstream):
+        raise click.UsageError(
+            f"--listen {listen} and --upstream {upstream} are the same address, so {host} would "
+            "pass requests on to itself. Give `hubctl serve` and --upstream another port."
+        )
     site = HostedSite(
         out=os.path.abspath(out),
         state=os.path.abspath(state),
@@ -155,6 +160,21 @@ def hosts(
         _say_where(host, site)
         click.echo(f"Logs: {module.folder(site)}", err=True)
     click.echo(f"Links on the site start with {site.base_url}.", err=True)
+
+
+def _is_same(listen: str, upstream: str) -> bool:
+    """Whether who asks ``upstream`` on this machine reaches who listens there."""
+    (name, port), (upstream_name, upstream_port) = (
+        _address.fullmatch(address.lower()).groups() for address in (listen, upstream)
+    )
+    # Caddy without a port takes both.
+    if upstream_port not in ((port,) if port else DEFAULT_PORTS.values()):
+        return False
+    local = {"localhost", *ALL_ADDRESSES.values()}
+    if name in ALL_ADDRESSES:
+        return upstream_name in ALL_ADDRESSES or is_loopback(upstream_name.strip("[]"))
+    is_local = "localhost" in (name, upstream_name) and {name, upstream_name} <= local
+    return name == upstream_name or is_local
 
 
 def _program(host: str) -> str:

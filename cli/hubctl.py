@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": "cli.serve",
     "stats": "cli.stats",
     "token": "cli.token",
+    "withdraw": "cli.withdraw",
 }
 
 

@@ -1,5 +1,6 @@
 """``hubctl owner``: manages the owners who publish over HTTP."""
 
+import os
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -40,7 +41,7 @@ def add(state: str, handle: str) -> None:
     \b
       hubctl owner add ann
     """
-    with Database(state) as database:
+    with _accounts_in(state) as database:
         Accounts(database).add_owner(handle)
     click.echo(
         f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
@@ -70,7 +71,7 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
             "unencrypted. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
-    with Database(state) as database:
+    with _accounts_in(state) as database:
         code = Invitations(database).invite(handle, now)
         has_password = Passwords(database).has(handle)
     click.echo(invitation_link(link_base, code))
@@ -82,6 +83,17 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
         "once.",
         err=True,
     )
+
+
+def _accounts_in(state: str) -> Database:
+    """The accounts of a hub; says so where there were none, as the folder may be the wrong one."""
+    if not os.path.isdir(state):
+        click.echo(
+            f"Created the state folder {os.path.abspath(state)}. If your hub has another one, pass "
+            "it with --state.",
+            err=True,
+        )
+    return Database(state)
 
 
 def _address_of_hub(state: str) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
-from builder.model.routes import CACHE_CONTROL, GZIP, ROUTES
+from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.shell_client import CLIENT
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
@@ -65,7 +65,7 @@ def caching() -> str:
 def pages() -> str:
     """The rows of the table that are pages for people."""
     rows = ["| page | file of the site |", "|---|---|"]
-    rows += [f"| `{r.url}` | `{r.file}` |" for r in ROUTES if not r.is_api and r.media != GZIP]
+    rows += [f"| `{r.url}` | `{r.file}` |" for r in READ_ROUTES if not r.is_api and r.media != GZIP]
     return "\n".join(rows)
 
 

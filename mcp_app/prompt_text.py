@@ -5,11 +5,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
+from msgspec import structs
+
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
-from builder.model.records import Repo, Variable
+from builder.model.records import Repo, Variable, Withdrawal
 from builder.model.records import Version as VersionRecord
+from builder.model.routes import BY_NAME
+from builder.model.withdrawn import tell
 from builder.text.likeness import alike
 from builder.text.prompts import fill, filled_chars, variable_names
 from mcp_app.reader import Reader, not_whole
@@ -92,9 +97,14 @@ def parse_id(text: str) -> PromptId:
 
 
 async def find_repo(reader: Reader, owner: str, name: str) -> Repo:
-    """Raises RequestError ``repo_not_found`` that names the nearest ids."""
+    """Raises RequestError ``repo_not_found`` that names the nearest ids, or ``withdrawn``."""
     repo = await reader.repo(owner, name)
     if repo is None:
+        if reader.is_withdrawn(owner, name):
+            page = reader.settings.base_url + BY_NAME["repo_page"].url_for(owner=owner, name=name)
+            raise RequestError(
+                WITHDRAWN, f"The prompt `{owner}/{name}` was withdrawn. {page} says why."
+            )
         similar = await reader.similar(f"{owner}/{name}")
         advice = did_you_mean(similar) or "Call search_prompts to find ids."
         raise RequestError("repo_not_found", f"No prompt `{owner}/{name}` here. {advice}")
@@ -105,7 +115,7 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     """The version that is wanted, else the latest.
 
     Raises RequestError ``repo_not_found``, ``version_not_found`` or ``label_not_found``, saying
-    which there are.
+    which there are; or ``withdrawn``.
     """
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.label:
@@ -117,15 +127,23 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
         )  # fmt: skip
     version = await reader.version(wanted.owner, wanted.name, wanted.version)
     if version is None:
-        newest = [entry.version for entry in await reader.versions(wanted.owner, wanted.name)]
-        if str(wanted.version) in newest:
-            raise not_whole()
+        entries = await reader.versions(wanted.owner, wanted.name)
+        for entry in entries:
+            if entry.version == str(wanted.version):
+                raise _withdrawn(wanted, entry.withdrawn) if entry.withdrawn else not_whole()
+        newest = [entry.version for entry in entries if not entry.withdrawn]
         raise RequestError(
             "version_not_found",
             f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
             "list_versions for all.",
         )
     return _prompt(repo, version)
+
+
+def _withdrawn(wanted: PromptId, withdrawal: Withdrawal) -> RequestError:
+    # The note is a contributor's text, and has no place in an error.
+    told = tell(f"{wanted.repo_id} {wanted.version}", structs.replace(withdrawal, note=""))
+    return RequestError(WITHDRAWN, f"{told} Call list_versions for those that can be read.")
 
 
 async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> VersionRecord:

@@ -116,6 +116,11 @@ class Reader:
             raise not_whole()
         return found.data
 
+    def is_withdrawn(self, owner: str, name: str) -> bool:
+        """Whether there was such a repo, and all of it is withdrawn."""
+        file = BY_NAME["withdrawn_repo"].file_for(owner=owner, name=name)
+        return os.path.exists(f"{self.settings.out}/{file}")
+
     async def user(self, owner: str) -> User | None:
         found = await self._read("user", _Single[User], owner=owner)
         return found and found.data

@@ -16,6 +16,7 @@ from builder.model.records import (
     Time,
     VariableType,
     VersionName,
+    WithdrawalReason,
 )
 from builder.model.routes import QUERY_CHARS_MAX, SORTS
 from mcp_app.cursors import CURSOR_CHARS_MAX
@@ -221,6 +222,10 @@ class ListedVersion(Struct):
     changelog: Annotated[str, Meta(description="What changed, as its publisher says.")]
     size: Annotated[int, Meta(description="Bytes of its file.")]
     sha256: Sha256
+    withdrawn: Annotated[
+        WithdrawalReason | UnsetType,
+        Meta(description="Why it cannot be read any more. Absent if it can."),
+    ] = UNSET
     labels: Annotated[
         list[str] | UnsetType,
         Meta(description="The labels that name it. Absent if the prompt never had a label."),

@@ -219,6 +219,7 @@ async def list_versions(reader: Reader, asked: ListVersions) -> VersionsResult:
                 entry.changelog,
                 entry.size,
                 entry.sha256,
+                entry.withdrawn.reason if entry.withdrawn else UNSET,
                 entry.labels,
             )
             for entry in shown

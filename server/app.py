@@ -15,7 +15,7 @@ from builder.hosts.rules import MESSAGES
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import RequestError
-from builder.model.missing import reasons
+from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.routes import BY_NAME, HTML, JSON, Match, match_url, write_methods
@@ -107,6 +107,8 @@ class ReadApp:
             if scope["method"] == "HEAD":
                 headers.pop(b"range", None)  # only a GET has ranges
             return body.answer(headers)
+        except _Withdrawn as error:
+            return error.answer
         except RequestError as error:
             if error.status == 404 and not is_api:
                 page = self._redirected(path) or await self._not_found_page()
@@ -131,7 +133,7 @@ class ReadApp:
         route, file = found.route, found.file
         body = await self._files.get(file, route.media, route.cache)
         if body is None:
-            raise self._missing(found)
+            raise await self._missing(found)
         return body
 
     def _resolve(self, path: str, query: bytes) -> Match | ListQuery:
@@ -156,17 +158,29 @@ class ReadApp:
         data = await self._queries.run(Queries.answer, wanted)
         return Body(data, JSON, "query" if wanted.q is not None else "list")
 
-    def _missing(self, found: Match) -> RequestError:
+    async def _missing(self, found: Match) -> RequestError:
         """Why there is no file for a URL that the table knows."""
         route, params = found
         if not is_built(self.settings.out):
             return RequestError("unavailable", "The site is being built. Try again in a moment.")
+        body = await self._withdrawn(found)
+        if body:
+            return _Withdrawn(body)
         reason = next(
             one
             for one in reasons(route)
             if not one.witness or self._files.exists(one.witness.format_map(params))
         )
         return RequestError(reason.code, reason.message.format_map(params))
+
+    async def _withdrawn(self, found: Match) -> Body | None:
+        """What says why a file is not there any more."""
+        media = JSON if found.route.is_api else HTML
+        for template in withdrawn(found.route):
+            body = await self._files.get(template.format_map(found.params), media, "none")
+            if body:
+                return body
+        return None
 
     def _redirected(self, path: str) -> Answer | None:
         """To the page without the slash at the end, if there is one."""
@@ -204,6 +218,14 @@ class ReadApp:
         answer = error_answer(error, wait_seconds)
         answer.headers.append((b"ratelimit", self._throttle.exhausted(wait_seconds).encode()))
         return answer
+
+
+class _Withdrawn(RequestError):
+    """What was asked for is not there any more; ``answer`` says why."""
+
+    def __init__(self, body: Body) -> None:
+        super().__init__(WITHDRAWN, "")
+        self.answer = body.plain._replace(status=self.status)
 
 
 def _raw(latest: Match, query: Mapping[str, str]) -> Match:

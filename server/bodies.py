@@ -10,6 +10,13 @@ from server.app import Receive, Scope
 
 # The most that is read of a request from somebody without a token: a form, or a CI job's ID token.
 VISITOR_BYTES_MAX = 64 * 1024
+# The most that is read of a publication, from a program or out of the editor's form.
+PUBLICATION_BYTES_MAX = 2 * 1024 * 1024
+
+
+def is_long(scope: Scope, bytes_max: int) -> bool:
+    """Whether a request's head says that its body is longer."""
+    return _length(scope) > bytes_max
 
 
 async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: float) -> Receive:
@@ -20,7 +27,7 @@ async def read_ahead(scope: Scope, receive: Receive, bytes_max: int, seconds: fl
     """
     body = bytearray()
     is_whole = False
-    if _length(scope) <= bytes_max:
+    if not is_long(scope, bytes_max):
         try:
             async with asyncio.timeout(seconds):
                 while not is_whole and len(body) <= bytes_max:

@@ -11,12 +11,13 @@ from builder.model.routes import (
     HEALTH_URL,
     MCP_URLS,
     TRUSTED_URL,
+    WRITING_URL,
     is_account_url,
     write_methods,
 )
 from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, RunningApp, Scope, Send
-from server.bodies import VISITOR_BYTES_MAX, in_time, read_ahead
+from server.bodies import VISITOR_BYTES_MAX, in_time, is_long, read_ahead
 from server.lifespan import run_lifespan
 
 # How many requests are answered at once, each of which holds a thread; apart, so that none of
@@ -74,7 +75,8 @@ class Hub:
             return app
         below = self._reads.below_base(path) or ""
         if is_account_url(below):
-            return self._visit
+            is_writing = scope["method"] == "POST" and below.startswith(f"{WRITING_URL}/")
+            return self._write if is_writing else self._visit
         if scope["method"] in write_methods(below):
             return self._publish
         return self._reads
@@ -82,6 +84,14 @@ class Hub:
     async def _publish(self, scope: Scope, receive: Receive, send: Send) -> None:
         # It looks at who sends it before it reads.
         receive = in_time(receive, PUBLISHER_SECONDS)
+        await self._publishers(self._below_root(scope), receive, send)
+
+    async def _write(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if is_long(scope, VISITOR_BYTES_MAX):
+            # It looks at who sends it before it reads.
+            receive = in_time(receive, PUBLISHER_SECONDS)
+        else:
+            receive = await read_ahead(scope, receive, VISITOR_BYTES_MAX, VISITOR_SECONDS)
         await self._publishers(self._below_root(scope), receive, send)
 
     async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,6 +15,7 @@ from builder.model import routes
 from builder.model.routes import (
     BY_NAME,
     CACHE_CONTROL,
+    READ_ROUTES,
     ROUTES,
     Match,
     Route,
@@ -59,7 +60,8 @@ def cache_control(route: Route) -> str:
 
 def key_count(route: Route, *, files_only: bool) -> int:
     """Under how many keys a file goes; see ``keys_of``."""
-    return 1 if files_only or route.url == "/" or route.url == f"/{route.file}" else 2
+    has_url = route in READ_ROUTES and route.url not in ("/", f"/{route.file}")
+    return 2 if has_url and not files_only else 1
 
 
 def keys_of(match: Match, *, files_only: bool) -> list[str]:

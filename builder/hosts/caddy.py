@@ -33,7 +33,7 @@ from builder.model.routes import (
     PARAMETERS,
     PARAMETERS_MAX,
     QUERY_CHARS_MAX,
-    ROUTES,
+    READ_ROUTES,
     TEXT,
     TRUSTED_URL,
     WRITES,
@@ -137,9 +137,18 @@ def _reads(base: str) -> dict[str, object]:
         "not_found_file": f"/{BY_NAME['not_found_page'].file}",
         "unavailable_file": f"/{BY_NAME['unavailable_page'].file}",
         "missing": [
-            (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.reasons(route))
-            for route in ROUTES
+            (
+                _pattern(f"/{route.file}", _CHECKED_BEFORE),
+                missing.withdrawn(route),
+                missing.reasons(route),
+            )
+            for route in READ_ROUTES
             if route.is_api and "{" in route.file
+        ],
+        "withdrawn_pages": [
+            (_pattern(f"/{route.file}", _CHECKED_BEFORE), missing.withdrawn(route))
+            for route in READ_ROUTES
+            if not route.is_api and missing.withdrawn(route)
         ],
         "found": lambda template: _filled(template, "{{re.of.{}}}"),
         "wrong_names": _wrong_names(re.escape(base)),

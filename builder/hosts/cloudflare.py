@@ -19,7 +19,7 @@ from builder.model.routes import (
     JSON,
     MCP_URLS,
     PARAMETERS,
-    ROUTES,
+    READ_ROUTES,
     SORTS,
     TEXT,
     TRUSTED_URL,
@@ -39,7 +39,7 @@ def files(site: HostedSite) -> dict[str, str]:
     worker = fill(
         "worker.js.jinja",
         js=_js, regex=_regex, row=_row, constants=_constants(site, base.path),
-        routes=ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
+        routes=READ_ROUTES, paths=paths, patterns=patterns, grammar=GRAMMAR,
         writes=WRITES,
     )  # fmt: skip
     wrangler = fill(
@@ -79,7 +79,9 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "RATE_EXHAUSTED": answer_headers.exhausted(answer_headers.WINDOW_SECONDS),
         "RATE_WINDOW_SECONDS": answer_headers.WINDOW_SECONDS,
         "RETRY_SECONDS": answer_headers.RETRY_SECONDS,
-        "STATUS": {code: STATUS[code] for code in [*MESSAGES, *missing.MESSAGES]},
+        "STATUS": {
+            code: STATUS[code] for code in [*MESSAGES, *missing.MESSAGES, missing.WITHDRAWN]
+        },
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
         "NO_QUERIES": NO_QUERIES,
@@ -91,6 +93,8 @@ def _row(route: Route) -> str:
     url, file, media, cache = map(_js, (route.url, route.file, route.media, route.cache))
     reasons = [[one.witness, one.code] for one in missing.reasons(route)]
     last = f", missing: {_js(reasons)}" if route.is_api else ""
+    withdrawn = missing.withdrawn(route)
+    last += f",\n    withdrawn: {_js(withdrawn)}" if withdrawn else ""
     return f"{{\n    url: {url}, file: {file},\n    media: {media}, cache: {cache}{last} }}"
 
 

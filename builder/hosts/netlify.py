@@ -6,7 +6,7 @@ from itertools import combinations
 
 from builder.hosts.rules import LIST_DEFAULTS, HostedSite, header_lines
 from builder.model.answer_headers import CORS, PAGE_SAFETY, SAFETY
-from builder.model.routes import BY_NAME, CACHE_CONTROL, ROUTES, Route
+from builder.model.routes import BY_NAME, CACHE_CONTROL, READ_ROUTES, Route
 
 # Netlify tells these by their extension as we do.
 _KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")
@@ -87,7 +87,7 @@ def _raw() -> Iterator[tuple[str, str]]:
 
 def _rest() -> Iterator[tuple[str, str]]:
     seen = set()
-    for route in sorted(ROUTES, key=lambda route: "{" in route.url):
+    for route in sorted(READ_ROUTES, key=lambda route: "{" in route.url):
         source, target = _placeholders(route.url), _placeholders(route.file)
         shape = re.sub(r":\w+", ":", f"{source} {target}")
         if source not in ("/", f"/{target}") and shape not in seen:
@@ -115,7 +115,7 @@ def _blocks() -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 def _paths() -> Iterator[tuple[str, Route]]:
     """The paths of each route's URL and file, as `_headers` says them."""
-    for route in ROUTES:
+    for route in READ_ROUTES:
         for path in dict.fromkeys((route.url, f"/{route.file}")):
             # A placeholder is a whole segment.
             yield _placeholders(re.sub(r"\{\w+\}(?=[^/])", "*", path)), route

@@ -21,7 +21,7 @@ from builder.hosts.rules import (
 from builder.hosts.templates import fill
 from builder.model import answer_headers, names
 from builder.model.errors import STATUS, OperatorError
-from builder.model.missing import reasons
+from builder.model.missing import reasons, withdrawn
 from builder.model.routes import (
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
@@ -34,7 +34,7 @@ from builder.model.routes import (
     MCP_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
-    ROUTES,
+    READ_ROUTES,
     TEXT,
     TRUSTED_URL,
     WRITES,
@@ -138,8 +138,13 @@ def _reads(site: HostedSite) -> dict[str, object]:
         ),
         "pages": [place for place in plain if not place.route.is_api],
         "slashes": _slashes(site, base),
-        "missing": [("", reasons(BY_NAME["hub"]))]
-        + [(route.name, reasons(route)) for route in ROUTES if route.is_api],
+        "missing": [("", [], reasons(BY_NAME["hub"]))]
+        + [(route.name, withdrawn(route), reasons(route)) for route in READ_ROUTES if route.is_api],
+        "withdrawn_pages": {
+            route.name: withdrawn(route)
+            for route in READ_ROUTES
+            if not route.is_api and withdrawn(route)
+        },
     }
 
 

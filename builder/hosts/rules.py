@@ -18,6 +18,7 @@ from builder.model.routes import (
     GRAMMAR,
     GZIP,
     QUERY_CHARS_MAX,
+    READ_ROUTES,
     ROUTES,
     SORTS,
     Route,
@@ -118,7 +119,7 @@ def rules(group: str = "?<{}>", *, limits: bool = False) -> Iterator[Rule]:
             for index, part in enumerate(parts)
         )
 
-    for route in sorted(ROUTES, key=lambda route: "{" in route.url):
+    for route in sorted(READ_ROUTES, key=lambda route: "{" in route.url):
         file = f"/{route.file}"
         if "{" not in file:
             paths = tuple(dict.fromkeys((route.url, file)))

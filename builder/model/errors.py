@@ -35,6 +35,8 @@ STATUS = {
     "version_not_found": 404,
     "method_not_allowed": 405,
     "version_conflict": 409,
+    "version_withdrawn": 409,
+    "withdrawn": 410,
     "base_version_mismatch": 412,
     "label_moved": 412,
     "content_too_large": 413,

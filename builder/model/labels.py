@@ -1,8 +1,8 @@
 """The labels of one repo: which version each names, and how it came to that. Pure.
 
-A label changes by *moves*. A move is a file of its own, or part of a publication; one counter of
-the repo numbers both, and the order of these numbers is the history. What a label named before a
-move follows from that order.
+A label changes by *moves*. A move is a file of its own, or part of a publication or of a
+withdrawal; one counter of the repo numbers all of them, and the order of these numbers is the
+history. What a label named before a move follows from that order.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from builder.model.errors import Fault
 from builder.model.names import LABELS_PER_REPO_MAX
-from builder.model.records import LabelFile, LabelMove, VersionFile
+from builder.model.records import LabelFile, LabelMove, Remains, VersionFile
 
 FOLDER = "labels"
 
@@ -31,8 +31,13 @@ class Move(NamedTuple):
 
     @property
     def has_own_file(self) -> bool:
-        """Whether it is no part of a publication."""
+        """Whether it is no part of a publication or a withdrawal."""
         return self.file.startswith(f"{FOLDER}/")
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether it is part of a publication that was not withdrawn."""
+        return "/" not in self.file
 
 
 class Labels(NamedTuple):
@@ -71,7 +76,7 @@ def move_of(number: int, event: LabelFile) -> Move:
     return Move(number, file, event.label, event.version, event.at, event.by, event.note)
 
 
-def moves_with(version: str, record: VersionFile) -> list[Move]:
+def moves_with(version: str, record: VersionFile | Remains) -> list[Move]:
     """The moves that a publication carried; they have one number."""
     return [
         Move(
@@ -82,24 +87,37 @@ def moves_with(version: str, record: VersionFile) -> list[Move]:
     ]  # fmt: skip
 
 
+def history_of(moves: Iterable[Move]) -> list[LabelMove]:
+    """The changes of all labels, oldest first, of moves in any order."""
+    named: dict[str, str | None] = {}
+    past = []
+    for move in _in_order(moves):
+        previous = named.get(move.label)
+        past.append(LabelMove(move.label, move.version, previous, move.at, move.by, move.note))
+        named[move.label] = move.version
+    return past
+
+
 def fold(moves: Iterable[Move]) -> Labels:
     """The labels that some moves, in any order, come to."""
     ordered = _in_order(moves)
     history: dict[str, list[LabelMove]] = {}
-    for move in ordered:
-        past = history.setdefault(move.label, [])
-        previous = past[-1].version if past else None
-        past.append(LabelMove(move.label, move.version, previous, move.at, move.by, move.note))
+    for change in history_of(ordered):
+        history.setdefault(change.label, []).append(change)
     newest_first = {label: history[label][::-1] for label in sorted(history)}
     current = {label: past[0] for label, past in newest_first.items() if past[0].version}
     return Labels(current, newest_first, ordered[-1].number + 1 if ordered else 1)
 
 
 def find_faults(
-    moves: Iterable[Move], versions: Container[str], where: str = ""
+    moves: Iterable[Move],
+    versions: Container[str],
+    where: str = "",
+    withdrawn: Container[str] = (),
 ) -> Iterator[Fault]:
-    """What is wrong with the moves of a repo that has these versions, in order of number; with
-    paths below ``where``. Labels are shown despite a warning.
+    """What is wrong with the moves of a repo that has these versions, and had those that are
+    ``withdrawn``, in order of number; with paths below ``where``. Labels are shown despite a
+    warning.
     """
     ordered = _in_order(moves)
     current: dict[str, str] = {}
@@ -110,7 +128,7 @@ def find_faults(
         if move.version is None:
             current.pop(move.label, None)
             continue
-        if move.version not in versions:
+        if move.version not in versions and move.version not in withdrawn:
             yield Fault(
                 path, f"the label {move.label} names {move.version}, which is not a version; "
                 "restore that version, or remove this file",
@@ -118,6 +136,13 @@ def find_faults(
         if move.label not in current and len(current) == LABELS_PER_REPO_MAX:
             yield Fault(path, f"more than {LABELS_PER_REPO_MAX} labels at once", True)
         current[move.label] = move.version
+    for label, version in current.items():
+        if version in withdrawn:
+            last = next(move for move in reversed(ordered) if move.label == label)
+            yield Fault(
+                f"{where}{last.file}", f"the label {label} names {version}, which is withdrawn; "
+                "remove the label, or this file",
+            )  # fmt: skip
     for before, move in pairwise(ordered):
         path = f"{where}{move.file}"
         if move.number == before.number and move.file != before.file:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from builder.model.routes import BY_NAME, SORTS, Route
 
+WITHDRAWN = "withdrawn"
+
 # By code; with the parameters of the URL in braces.
 MESSAGES = {
     "label_not_found": "{owner}/{name} has no label {label}. "
@@ -37,8 +39,21 @@ class Reason(NamedTuple):
         return MESSAGES[self.code]
 
 
+def withdrawn(route: Route) -> list[str]:
+    """Templates of the files that say why a file of a route is not there any more. The first of
+    them that is there is sent instead, with the status of ``WITHDRAWN``.
+    """
+    if route.scope not in ("version", "label", "repo"):
+        return []
+    page = "" if route.is_api else "_page"
+    named = [f"withdrawn_version{page}"] if route.scope == "version" else []
+    return [BY_NAME[name].file for name in [*named, f"withdrawn_repo{page}"]]
+
+
 def reasons(route: Route) -> list[Reason]:
-    """Why a file of a route may not be there, the first that holds is it; the last always does."""
+    """Why a file of a route may not be there, and nothing of ``withdrawn`` is; the first that holds
+    is it, and the last always does.
+    """
     found = []
     if route.name == "diff":
         found.append(Reason(BY_NAME["version"].file, "not_found"))

@@ -57,6 +57,7 @@ LabelName = Annotated[
 LabelNumber = Annotated[int, Meta(ge=1, le=names.LABEL_NUMBER_MAX)]
 LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABELS_PER_REPO_MAX)]
 Note = Annotated[str, Meta(max_length=1024)]
+WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
 ]
@@ -160,10 +161,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
         check_time(self.published_at)
         if not all(names.is_name(tag, names.TAG_CHARS_MAX) for tag in self.tags):
             raise ValueError("a tag has only a-z, 0-9 and single hyphens between them")
-        if not names.is_name(self.publisher, names.OWNER_CHARS_MAX):
-            raise ValueError(
-                "`publisher` must be an owner: a-z, 0-9 and single hyphens between them"
-            )
+        check_handle("publisher", self.publisher)
         if len(self.sha256) != 64:
             raise ValueError("`sha256` must have 64 hexadecimal digits")
         check_nesting(self.parameters)
@@ -173,13 +171,7 @@ class VersionFile(Struct, forbid_unknown_fields=True):
             raise ValueError("a variable name appears twice")
         if not self.title.isprintable() or not self.title.strip():
             raise ValueError("the title must be one line of printable text")
-        if (self.labels is UNSET) != (self.label_number is UNSET):
-            raise ValueError("`labels` and `label_number` need each other")
-        labels = self.labels or []
-        for label in labels:
-            check_label(label)
-        if len(set(labels)) < len(labels):
-            raise ValueError("a label appears twice")
+        check_labels(self.labels, self.label_number)
 
 
 class LabelFile(Struct, forbid_unknown_fields=True):
@@ -199,8 +191,73 @@ class LabelFile(Struct, forbid_unknown_fields=True):
         check_time(self.at)
         if self.version is not None and not names.is_version(self.version):
             raise ValueError("`version` must be x.y.z or null")
-        if not names.is_name(self.by, names.OWNER_CHARS_MAX):
-            raise ValueError("`by` must be an owner: a-z, 0-9 and single hyphens between them")
+        check_handle("by", self.by)
+
+
+class WithdrawalFile(Struct, forbid_unknown_fields=True):
+    """When, by whom and why something was withdrawn. ``labels``: those that named it until then,
+    and no version from then on, as the repo's change of labels ``label_number``; both are absent
+    where no label did.
+    """
+
+    at: Time
+    by: Owner
+    reason: WithdrawalReason
+    note: Note = ""
+    labels: LabelNames | UnsetType = UNSET
+    label_number: LabelNumber | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        check_time(self.at)
+        check_handle("by", self.by)
+        check_labels(self.labels, self.label_number)
+
+
+class Remains(Struct, forbid_unknown_fields=True):
+    """What stays of the record of a withdrawn version: nothing that was written in it."""
+
+    publisher: Owner
+    published_at: Time
+    sha256: Sha256
+    size: Annotated[int, Meta(ge=1, le=CONTENT_BYTES_MAX)]
+    labels: LabelNames | UnsetType = UNSET
+    label_number: LabelNumber | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        check_time(self.published_at)
+        check_handle("publisher", self.publisher)
+        if len(self.sha256) != 64:
+            raise ValueError("`sha256` must have 64 hexadecimal digits")
+        check_labels(self.labels, self.label_number)
+
+
+class WithdrawnFile(Struct, forbid_unknown_fields=True):
+    """``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for one version, ``all.json`` for a whole
+    repo: the withdrawal, and what stays of each version that it takes away.
+    """
+
+    withdrawn: WithdrawalFile
+    versions: dict[VersionName, Remains]
+
+    def __post_init__(self) -> None:
+        if not all(map(names.is_version, self.versions)):
+            raise ValueError("a key of `versions` must be x.y.z")
+
+
+def check_labels(labels: list[str] | UnsetType, number: int | UnsetType) -> None:
+    """Raises ValueError where the labels that a stored record moves cannot be."""
+    if (labels is UNSET) != (number is UNSET):
+        raise ValueError("`labels` and `label_number` need each other")
+    for label in labels or ():
+        check_label(label)
+    if len(set(labels or ())) < len(labels or ()):
+        raise ValueError("a label appears twice")
+
+
+def check_handle(field: str, text: str) -> None:
+    """Raises ValueError where a field of a stored record names no owner."""
+    if not names.is_name(text, names.OWNER_CHARS_MAX):
+        raise ValueError(f"`{field}` must be an owner: a-z, 0-9 and single hyphens between them")
 
 
 def check_label(text: str) -> None:
@@ -236,6 +293,13 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
             description="move to this version, which is published with them or not at all",
         ),
     ] = []
+
+
+class WithdrawalDraft(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A wish to withdraw something."""
+
+    reason: WithdrawalReason
+    note: Note = ""
 
 
 class LabelRemoval(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -336,9 +400,21 @@ class VersionEntry(Struct):
     diff_url: str | None
 
 
-class ListedVersion(VersionEntry):
-    """A version in the list, with the labels that name it; absent if the repo never had a label."""
+class Withdrawal(Struct):
+    """When and why a version was withdrawn."""
 
+    at: Time
+    reason: WithdrawalReason
+    note: Note
+
+
+class ListedVersion(VersionEntry):
+    """A version in the list. `withdrawn`: only if it was; then its text cannot be read, its
+    changelog is empty, and `raw_url` answers 410. `labels`: those that name it; absent if the repo
+    never had a label.
+    """
+
+    withdrawn: Withdrawal | UnsetType = UNSET
     labels: list[LabelName] | UnsetType = UNSET
 
 

@@ -77,7 +77,10 @@ CHARS_MAX = {
     "tag": names.TAG_CHARS_MAX,
 }
 
-Scope = Literal["version", "label", "repo", "owner", "tag", "list", "site"]
+# "versions": a repo with two versions or more, which alone can be compared.
+Scope = Literal[
+    "withdrawn", "version", "versions", "label", "repo", "owner", "tag", "list", "site"
+]  # fmt: skip
 
 
 class Route(NamedTuple):
@@ -182,6 +185,16 @@ _ROWS = (
         "api/v1/repos/{owner}/{name}/labels/{label}/history.json", JSON, "repo", "label",
         summary="All moves of a label, newest first",
     ),
+    # Why something is not there any more. A host sends them with status 410 instead of the files
+    # that are gone; a plain file host has them at their own paths alone.
+    Route(
+        "withdrawn_version", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/withdrawn",
+        "api/v1/repos/{owner}/{name}/versions/{version}/withdrawn.json", JSON, "none", "withdrawn",
+    ),
+    Route(
+        "withdrawn_repo", f"{API}/repos/{{owner}}/{{name}}/withdrawn",
+        "api/v1/repos/{owner}/{name}/withdrawn.json", JSON, "none", "withdrawn",
+    ),
     Route(
         "tags", f"{API}/tags", "api/v1/tags.json", JSON, "list", "tag",
         summary="All tags, with the number of repos",
@@ -220,6 +233,23 @@ _ROWS = (
         "version_page", "/{owner}/{name}/{version}", "{owner}/{name}/{version}.html",
         HTML, "list", "version",
     ),
+    # A page that reads its query in the browser, so one file does for any two versions.
+    Route(
+        "compare_page", "/{owner}/{name}/compare", "{owner}/{name}/compare.html",
+        HTML, "list", "versions",
+    ),
+    Route(
+        "versions_page", "/{owner}/{name}/versions", "{owner}/{name}/versions.html",
+        HTML, "list", "versions",
+    ),
+    Route(
+        "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn",
+        "{owner}/{name}/{version}/withdrawn.html", HTML, "none", "withdrawn",
+    ),
+    Route(
+        "withdrawn_repo_page", "/{owner}/{name}/withdrawn", "{owner}/{name}/withdrawn.html",
+        HTML, "none", "withdrawn",
+    ),
     Route("search_page", "/search", "search.html", HTML, "list", "site"),
     Route("api_page", "/docs", "docs.html", HTML, "list", "site"),
     Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
@@ -232,7 +262,32 @@ _ROWS = (
         "catalogue_script", "/assets/catalogue.js", "assets/catalogue.js", SCRIPT, "list", "site"
     ),
     Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
+    Route("version_script", "/assets/version.js", "assets/version.js", SCRIPT, "list", "site"),
+    Route("compare_script", "/assets/compare.js", "assets/compare.js", SCRIPT, "list", "site"),
+    Route("changes_script", "/assets/changes.js", "assets/changes.js", SCRIPT, "list", "site"),
+    Route(
+        "changes_table_script", "/assets/changes_table.js", "assets/changes_table.js",
+        SCRIPT, "list", "site",
+    ),
+    Route("jsdiff_script", "/assets/jsdiff.js", "assets/jsdiff.js", SCRIPT, "list", "site"),
     Route("account_script", "/assets/account.js", "assets/account.js", SCRIPT, "list", "site"),
+    Route("editor_script", "/assets/editor.js", "assets/editor.js", SCRIPT, "list", "site"),
+    Route(
+        "prompt_text_script", "/assets/prompt_text.js", "assets/prompt_text.js",
+        SCRIPT, "list", "site",
+    ),
+    Route(
+        "text_field_script", "/assets/text_field.js", "assets/text_field.js",
+        SCRIPT, "list", "site",
+    ),
+    Route(
+        "marked_text_script", "/assets/marked_text.js", "assets/marked_text.js",
+        SCRIPT, "list", "site",
+    ),
+    Route(
+        "codemirror_script", "/assets/codemirror.js", "assets/codemirror.js",
+        SCRIPT, "list", "site",
+    ),
     Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
     # For programs that look for pages
     Route("feed", "/feed.xml", "feed.xml", ATOM, "list", "list"),
@@ -260,7 +315,7 @@ _ROWS = (
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
 _COMPRESSED = (
     "home", "connect", "search_page", "api_page", "openapi", "catalogue", "stylesheet",
-    "site_script", "search_script", "catalogue_script", "prompt_script",
+    "site_script", "search_script", "catalogue_script", "prompt_script", "codemirror_script",
 )  # fmt: skip
 
 
@@ -271,6 +326,8 @@ def _compressed(row: Route) -> Route:
 
 ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRESSED)
 BY_NAME = {route.name: route for route in ROUTES}
+# Those that have a URL of their own on every host.
+READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = BY_NAME["versions"].url
@@ -287,6 +344,9 @@ TRUSTED_URL = f"{API}/trusted-publishing/token"
 # The account settings: pages of the publish service, at this URL and all below it.
 ACCOUNT_URL = "/account"
 ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
+# Among these, where owners write: the list of their prompts, and below it pages whose forms may be
+# as large as a publication.
+WRITING_URL = f"{ACCOUNT_URL}/prompts"
 # Where `hubctl serve` speaks MCP.
 MCP_URL = "/mcp"
 MCP_URLS = (MCP_URL, f"{MCP_URL}/")
@@ -381,7 +441,8 @@ def _fits(key: str, value: str) -> bool:
     return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
 
 
-_urls = _Matcher([(route.url, route) for route in ROUTES])
+_urls = _Matcher([(route.url, route) for route in READ_ROUTES])
+_read_files = _Matcher([(route.file, route) for route in READ_ROUTES])
 _files = _Matcher([(route.file, route) for route in ROUTES])
 
 
@@ -391,7 +452,7 @@ def match_url(path: str) -> Match | None:
     Inverse of ``Route.url_for``.
     """
     # Files first: `a.json` is the file of the label `a`, and cannot be a label itself.
-    return _files.match(path.removeprefix("/")) or _urls.match(path)
+    return _read_files.match(path.removeprefix("/")) or _urls.match(path)
 
 
 def match_file(file: str) -> Match | None:

@@ -168,7 +168,7 @@ def _run(context: Context) -> Report:
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in context.faults)
         context.request.on_visible(Visible(state.repos.totals()[1], faulty))
         is_settled = Settling(context, busy_seconds=time.monotonic() - started).go_on()
-        state.note_base_url(context.settings.base_url)
+        state.note_settings(context.settings)
         state.end(current, site.mark())
         if context.faults:
             raise ContentError(sorted(context.faults))

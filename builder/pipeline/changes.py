@@ -1,5 +1,8 @@
-"""Finds out what has changed in the content since the last build, without opening a file."""
+"""Finds out what has changed in the content since the last build, without opening a file. Removes
+what crashes have left of withdrawn texts.
+"""
 
+import logging
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -7,17 +10,22 @@ from builder.model.errors import ContentError, Fault
 from builder.pipeline.context import Context, Named
 from builder.store import content
 from builder.store.state.todo import Work
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN, remove_left
 from builder.write.repo import Task
+
+log = logging.getLogger("hub.build")
 
 
 class Changes(NamedTuple):
     """``home``: the mark and the text of ``home.md``, where it is not as remembered; else None.
-    ``tasks``: repos to render. ``removed``: ids of repos that are gone. ``owners``: handles
-    whose profile is not as remembered, or gone. ``faults``: why other repos cannot be built.
+    ``tasks``: repos to render. ``withdrawn``: those of which nothing can be read. ``removed``: ids
+    of repos that are gone. ``owners``: handles whose profile is not as remembered, or gone.
+    ``faults``: why other repos cannot be built.
     """
 
     home: tuple[str, str] | None
     tasks: list[Task]
+    withdrawn: list[Task]
     removed: list[str]
     owners: set[str]
     faults: list[Fault]
@@ -33,13 +41,13 @@ def find_changes(context: Context) -> Changes:
     begun = state.todo.names(Work.REPO)
     if context.changed is None:
         owners = content.list_owners(root)
-        remembered = state.repos.marks()
+        remembered = state.repos.marks() | state.withdrawn.marks()
         named = None
     else:
         named = owners = _by_owner(context.changed, begun)
         remembered = {f"{owner}/{name}": "" for owner in named for name in named[owner]}
     faults: list[Fault] = []
-    found = Changes(_find_home(context, faults), [], [], set(), faults)
+    found = Changes(_find_home(context, faults), [], [], [], set(), faults)
     seen = set()
     for done, owner in enumerate(owners):
         context.request.progress("Checking owners", done, len(owners))
@@ -61,7 +69,7 @@ def find_changes(context: Context) -> Changes:
             else:
                 if not task:
                     continue
-                found.tasks.append(task)
+                (found.tasks if task.versions else found.withdrawn).append(task)
             seen.add(repo_id)
         mark = content.owner_mark(root, owner)
         if not mark or mark != (state.owners.mark(owner) or content.NO_FILE_MARK):
@@ -95,12 +103,19 @@ def _by_owner(changed: Collection[Named], begun: set[str]) -> dict[str, list[str
 
 
 def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) -> Task | None:
-    """None where there is no version. Raises ContentError."""
-    listing = content.list_versions(context.settings.content, owner, name)
-    if not listing.versions:
+    """None where there is no version, and was none. Raises ContentError."""
+    root, repo_id = context.settings.content, f"{owner}/{name}"
+    listing = content.list_versions(root, owner, name)
+    if listing.left and not context.site.dry:
+        # What a withdrawal had no time to remove. The site shows none of it in any case.
+        for fault in remove_left(root, repo_id, listing.left):
+            log.warning("%s", fault)
+        mark = ""
+    if not listing.versions and listing.withdrawn == NOTHING_WITHDRAWN:
         return None
-    repo_id = f"{owner}/{name}"
-    old = context.state.repos.get(repo_id)
     # Of what was begun, nobody knows which files are on the site.
-    known = (old.versions, old.labels) if old and not is_begun else (None, None)
-    return Task(owner, name, mark, *listing, *known, context.pulls.of(repo_id))
+    old = None if is_begun else context.state.repos.get(repo_id)
+    return Task(
+        owner, name, mark, listing.versions, listing.marks, listing.events, listing.withdrawn, old,
+        context.pulls.of(repo_id),
+    )  # fmt: skip

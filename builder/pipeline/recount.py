@@ -53,7 +53,7 @@ def _note_changes(context: Context) -> None:
     else:
         # The first counts make 0 of every null; and of another database than the one that
         # is shown, or an older copy of it, nobody knows in what they differ.
-        repos = state.ids.in_order(None)
+        repos = state.ids.all()
         state.todo.add(Work.OWNER_PULLS, state.owners.handles())
     state.todo.add(Work.REPO_PULLS, repos)
     state.pulls.show(*newest(pulls))
@@ -99,6 +99,8 @@ def _put(state: State, row: RepoRow, old: RepoRow) -> None:
         state.todo.add(Work.REPO, [row.id])
         return
     state.repos.put(row, old)
+    if row.search_digest != old.search_digest:
+        state.todo.add(Work.INDEX_REPO, [row.id])
     if row.digest != old.digest:
         state.todo.add(Work.OWNER_PULLS, [row.owner])
     if (row.digest, row.trend) != (old.digest, old.trend):

@@ -23,7 +23,9 @@ from builder.write.sitemap import write_sitemap
 LAG_SECONDS_MAX = 2.0
 SLICE_SECONDS = 0.1
 SLICE_SHARE = 0.5
-REPOS_PER_INDEXING = 10
+# In a commit of the index. Who waits to publish waits for one.
+REPOS_PER_COMMIT = 25
+REPOS_PER_COMMIT_UNHURRIED = 2_000
 
 
 class Settling:
@@ -139,11 +141,12 @@ class Settling:
             context.indexed += self._index(None)
             state.todo.done(Work.INDEX)
         repos = sorted(state.todo.names(Work.PASS_INDEX_REPO))
+        batch_size = REPOS_PER_COMMIT if context.is_hurried else REPOS_PER_COMMIT_UNHURRIED
         # Also with nothing to take in: an index that is lost or damaged is made anew.
-        for at in range(0, max(1, len(repos)), REPOS_PER_INDEXING):
+        for at in range(0, max(1, len(repos)), batch_size):
             if repos and self._must_yield():
                 return False
-            batch = repos[at : at + REPOS_PER_INDEXING]
+            batch = repos[at : at + batch_size]
             context.indexed += self._index(batch)
             state.todo.done(Work.PASS_INDEX_REPO, batch)
             state.checkpoint()

@@ -10,19 +10,22 @@ from builder.pipeline.shown_pulls import newest
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.store.state.todo import Work
+from builder.store.withdrawn_files import read_parts
 from builder.write.catalogue import write_feed, write_tags
 from builder.write.fixed import write_fixed_files
 from builder.write.home import write_home
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner
-from builder.write.repo import Task, remembered_versions
+from builder.write.repo import Task, remembered_versions, remembered_withdrawn
+from builder.write.withdrawn import WithdrawnFiles, files_of, remove
 
 
 def make_visible(context: Context, found: Changes) -> None:
     """Write what has changed, and take note of what else is to do. Raises ContentError."""
     state = context.state
     _note_begun(context, found)
+    _write_withdrawn(context, found.withdrawn)
     _write_repos(context, found.tasks)
     _forget_repos(state, found.removed)
     if context.is_fresh:
@@ -33,6 +36,10 @@ def make_visible(context: Context, found: Changes) -> None:
     pages = [page for tag in sorted(tags) for page in find_stale_first(state, tag or None)]
     state.checkpoint()
     _write_owners(context, sorted(state.todo.names(Work.OWNER)))
+    for owner in {task.owner for task in found.withdrawn}:
+        if state.owners.mark(owner) is None:
+            # It had only what was withdrawn, and showed it.
+            remove(context.site, files_of("owner", owner=owner))
     if context.is_fresh:
         write_fixed_files(context.settings, context.site)
     if tags:
@@ -52,16 +59,36 @@ def _note_begun(context: Context, found: Changes) -> None:
         state.todo.add(Work.HOME)
     if found.tasks and state.pulls.shown() != newest(context.pulls):
         state.pulls.begin(*newest(context.pulls))
-    repos = {f"{task.owner}/{task.name}" for task in found.tasks} | {*found.removed}
+    tasks = [*found.tasks, *found.withdrawn]
+    repos = {f"{task.owner}/{task.name}" for task in tasks} | {*found.removed}
     state.todo.add(Work.OWNER, found.owners | {repo_id.split("/")[0] for repo_id in repos})
     if not context.is_fresh:
         # What a build that died has written of labels that are gone meanwhile.
         for repo_id in state.todo.names(Work.REPO):
             state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
-        for task in found.tasks:
+        for task in tasks:
             state.orphans.add(new_files(task, state.repos.get(f"{task.owner}/{task.name}")))
     state.checkpoint()
+
+
+def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
+    """Take repos off the site of which nothing can be read any more, and write why."""
+    state, faults = context.state, []
+    for task in tasks:
+        repo_id = f"{task.owner}/{task.name}"
+        try:
+            parts = read_parts(context.settings.content, repo_id, task.withdrawn)
+        except ContentError as error:
+            faults += error.faults
+            continue
+        files = WithdrawnFiles(context.site, context.pages, task.owner, task.name)
+        files.write_repo(parts)
+        context.rendered += 1
+        _forget_repo(state, repo_id)
+        state.withdrawn.put(repo_id, task.mark, len(parts.versions))
+        state.todo.done(Work.REPO, [repo_id])
+    context.note_faults(faults)
 
 
 def _write_repos(context: Context, tasks: list[Task]) -> None:
@@ -72,9 +99,10 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
             context.rendered += 1
             old = None if context.is_fresh else state.repos.get(row.id)
             state.repos.put(row, old)
+            state.withdrawn.remove(row.id)
             if context.is_fresh:
                 continue  # all lists are to be written
-            if not old or old.text_digest != row.text_digest:
+            if not old or old.search_digest != row.search_digest:
                 state.todo.add(Work.INDEX_REPO, [row.id])
             if not old or _place(old) != _place(row):
                 _note_change(state, old, row)
@@ -87,18 +115,25 @@ def _write_repos(context: Context, tasks: list[Task]) -> None:
 
 def _forget_repos(state: State, removed: list[str]) -> None:
     for repo_id in removed:
-        old = state.repos.get(repo_id)
-        if old:
-            state.repos.remove(old)
-            state.todo.add(Work.INDEX_REPO, [repo_id])
-            _note_change(state, old, None)
-            state.orphans.add(lost_files(old, None))
+        _forget_repo(state, repo_id)
+        if state.withdrawn.remove(repo_id):
+            owner, name = repo_id.split("/")
+            state.orphans.add(files_of("withdrawn", owner=owner, name=name))
     state.todo.done(Work.REPO, removed)
+
+
+def _forget_repo(state: State, repo_id: str) -> None:
+    old = state.repos.get(repo_id)
+    if old:
+        state.repos.remove(old)
+        state.todo.add(Work.INDEX_REPO, [repo_id])
+        _note_change(state, old, None)
+        state.orphans.add(lost_files(old, None))
 
 
 def _place(row: RepoRow) -> tuple[object, ...]:
     """What a repo shows in lists and where, and which files it has."""
-    return row.digest, row.line, row.trend, remembered_versions(row)
+    return row.digest, row.line, row.trend, remembered_versions(row), remembered_withdrawn(row)
 
 
 def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None:

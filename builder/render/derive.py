@@ -18,15 +18,20 @@ from builder.model.names import LATEST, Version
 from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.routes import BY_NAME, PUBLISH_URL
 from builder.model.settings import Settings
+from builder.model.withdrawn import WithdrawnVersion, note_of, public
 
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 # On a page.
+VERSIONS_WITH_PROMPT_MAX = 10
+VERSIONS_SHOWN_MAX = 1_000
 LABELS_SHOWN_MAX = 40
+# Versions whose changes the page links, of the last move of a label.
+CARRIED_SHOWN_MAX = 5
 MOVES_SHOWN_MAX = 10
 
-Part = TypeVar("Part", records.VersionEntry, records.RepoSummary, records.CatalogueLine)
+Part = TypeVar("Part", records.ListedVersion, records.RepoSummary, records.CatalogueLine)
 
 
 class Links(NamedTuple):
@@ -78,9 +83,28 @@ def version_record(stored: Stored, previous: Version | None, links: Links) -> re
     )
 
 
-def version_entry(version: records.Version) -> records.VersionEntry:
+def version_entry(version: records.Version) -> records.ListedVersion:
     """The version in its repo's list."""
-    return _part(records.VersionEntry, version)
+    return _part(records.ListedVersion, version)
+
+
+def withdrawn_entry(
+    owner: str, name: str, one: WithdrawnVersion, previous: Version | None, links: Links
+) -> records.ListedVersion:
+    """A withdrawn version in its repo's list; ``previous`` as in ``version_record``."""
+    at = {"owner": owner, "name": name, "version": str(one.version)}
+    return records.ListedVersion(
+        version=str(one.version),
+        previous=str(previous) if previous else None,
+        changelog="",
+        publisher=one.remains.publisher,
+        published_at=one.remains.published_at,
+        sha256=one.remains.sha256,
+        size=one.remains.size,
+        raw_url=links.file("version_raw", **at),
+        diff_url=None,
+        withdrawn=public(one.withdrawal),
+    )
 
 
 def labelled_version(version: records.Version, label: str, moved_at: str) -> records.Version:
@@ -106,24 +130,76 @@ def label_histories(labels: Labels) -> list[LabelHistory]:
     ]
 
 
-def moves_of_latest(entries: list[records.VersionEntry]) -> list[records.LabelMove]:
-    """How ``latest`` came to name each version, newest first; ``entries`` are oldest first."""
-    return [
-        records.LabelMove(
-            LATEST, one.version, one.previous, one.published_at, one.publisher, ""
-        )
-        for one in reversed(entries)
-    ]  # fmt: skip
+class Carried(NamedTuple):
+    """What the last move of a label changed: the changes in some versions, brought or
+    (``is_back``) taken back. ``versions``: the first of them, oldest first, of ``total``.
+    """
+
+    versions: list[str]
+    total: int
+    is_back: bool
+
+
+def carried_by_last(
+    histories: list[LabelHistory], entries: list[records.ListedVersion]
+) -> dict[str, Carried]:
+    """What the last move of each label changed; ``entries`` are oldest first. Without those that
+    are new or removed: nothing stands beside them.
+    """
+    places = {one.version: place for place, one in enumerate(entries)} if histories else {}
+    carried = {}
+    for label, (move, *_), _ in histories:
+        if move.previous is not None and move.version is not None:
+            before, after = places[move.previous], places[move.version]
+            between = [
+                one
+                for one in entries[min(before, after) + 1 : max(before, after) + 1]
+                if not one.withdrawn
+            ]
+            first = [one.version for one in between[:CARRIED_SHOWN_MAX]]
+            carried[label] = Carried(first, len(between), before > after)
+    return carried
+
+
+def moves_of_latest(
+    entries: list[records.ListedVersion], withdrawn: Iterable[WithdrawnVersion] = ()
+) -> list[records.LabelMove]:
+    """How ``latest`` came to name each version, newest first. ``entries``: all versions, oldest
+    first; ``withdrawn``: those of them that were withdrawn.
+    """
+    found: list[records.LabelMove] = []
+    alive: list[str] = []
+    waiting = sorted(withdrawn, key=lambda one: (one.withdrawal.at, one.version), reverse=True)
+
+    def move(at: str, by: str, note: str) -> None:
+        previous = found[-1].version if found else None
+        version = alive[-1] if alive else None
+        if version != previous:
+            found.append(records.LabelMove(LATEST, version, previous, at, by, note))
+
+    def withdraw_before(time: str) -> None:
+        # What is withdrawn by a clock that was set back waits for its publication.
+        while waiting and waiting[-1].withdrawal.at < time and str(waiting[-1].version) in alive:
+            version, _, withdrawal = waiting.pop()
+            alive.remove(str(version))
+            move(withdrawal.at, withdrawal.by, note_of(version, withdrawal))
+
+    for entry in entries:
+        withdraw_before(entry.published_at)
+        alive.append(entry.version)
+        move(entry.published_at, entry.publisher, "")
+    withdraw_before("~")
+    return found[::-1]
 
 
 def repo_record(
     latest: Stored,
-    entries: list[records.VersionEntry],
+    entries: list[records.ListedVersion],
     pulls: int | None,
     links: Links,
     labels: Labels = NO_LABELS,
 ) -> records.Repo:
-    """The repo on its own; ``entries`` are its versions, oldest first."""
+    """The repo on its own; ``entries`` are its versions, also the withdrawn ones, oldest first."""
     owner, name, version, record, content, body = latest
     return records.Repo(
         owner=owner,
@@ -143,7 +219,7 @@ def repo_record(
         parameters=record.parameters,
         license=record.license,
         sha256=record.sha256,
-        size=entries[-1].size,
+        size=len(content.encode()),
         changelog=record.changelog,
         raw_url=links.file("raw", owner=owner, name=name),
         versions_url=links.file("versions", owner=owner, name=name),
@@ -162,7 +238,9 @@ def catalogue_line(repo: records.Repo) -> records.CatalogueLine:
 
 
 def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:
-    return kind(*(getattr(whole, field) for field in kind.__struct_fields__))
+    # What the whole does not have is optional.
+    fields = kind.__struct_fields__
+    return kind(**{field: getattr(whole, field) for field in fields if hasattr(whole, field)})
 
 
 def user_record(

@@ -33,11 +33,48 @@ class Row(NamedTuple):
     left_out: int = 0
 
 
+class Readable(NamedTuple):
+    """``rows`` show a difference. ``has_marked_all``: the words that changed are marked in each
+    line that changed, and not only in those that there was time for.
+    """
+
+    rows: list[Row]
+    has_marked_all: bool
+
+
 def hunks(diff: LineDiff) -> list[Row]:
     """The rows that show a difference; none when the texts are equal."""
-    shown = list(islice(_rows(diff), ROWS_MAX))
+    return readable(diff).rows
+
+
+def readable(diff: LineDiff) -> Readable:
+    """The rows that show a difference, and whether the words that changed are marked in all."""
+    budget = _Budget()
+    shown = list(islice(_rows(diff, budget), ROWS_MAX))
     rest = _count_changed(diff) - sum(row.kind in ("removed", "added") for row in shown)
-    return [*shown, Row("rest", left_out=rest)] if rest else shown
+    rows = [*shown, Row("rest", left_out=rest)] if rest else shown
+    return Readable(rows, budget.has_marked_all and not budget.steps.ran_out)
+
+
+class _Budget:
+    """How much more of a difference may be compared word by word."""
+
+    def __init__(self) -> None:
+        self.chars_left = COMPARED_CHARS_MAX
+        self.steps = Steps(WORD_STEPS_MAX)
+        self.has_marked_all = True
+
+    def allows(self, old: list[str], new: list[str]) -> bool:
+        """Whether these lines may be compared with those that they became; if so, it is counted."""
+        if not old or not new:
+            return False
+        chars = sum(map(len, old)) + sum(map(len, new))
+        # What has more rows than are shown is not worth it.
+        if len(old) + len(new) > ROWS_MAX or chars > self.chars_left:
+            self.has_marked_all = False
+            return False
+        self.chars_left -= chars
+        return True
 
 
 def _count_changed(diff: LineDiff) -> int:
@@ -49,9 +86,7 @@ def _count_changed(diff: LineDiff) -> int:
     )
 
 
-def _rows(diff: LineDiff) -> Iterator[Row]:
-    chars_left = COMPARED_CHARS_MAX
-    steps = Steps(WORD_STEPS_MAX)
+def _rows(diff: LineDiff, budget: _Budget) -> Iterator[Row]:
     reached = 0
     for group in diff.groups:
         if group[0][1] > reached:
@@ -62,10 +97,8 @@ def _rows(diff: LineDiff) -> Iterator[Row]:
                 for offset, line in enumerate(old, 1):
                     yield Row("same", i1 + offset, j1 + offset, [(line, False)])
                 continue
-            chars = _chars_to_compare(old, new)
-            if 0 < chars <= chars_left:
-                chars_left -= chars
-                old_segments, new_segments = mark_words(old, new, steps)
+            if budget.allows(old, new):
+                old_segments, new_segments = mark_words(old, new, budget.steps)
             else:
                 old_segments, new_segments = _unmarked(old), _unmarked(new)
             for number, segments in enumerate(old_segments, i1 + 1):
@@ -75,13 +108,6 @@ def _rows(diff: LineDiff) -> Iterator[Row]:
         reached = group[-1][2]
     if diff.groups and reached < len(diff.old):
         yield Row("gap", left_out=len(diff.old) - reached)
-
-
-def _chars_to_compare(old: list[str], new: list[str]) -> int:
-    """0 where there is nothing to compare, or more than is shown."""
-    if not old or not new or len(old) + len(new) > ROWS_MAX:
-        return 0
-    return sum(map(len, old)) + sum(map(len, new))
 
 
 def _unmarked(lines: list[str]) -> Iterator[list[Segment]]:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_page
 from builder.model.settings import Settings
+from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
 from builder.render.compiled import CompiledTemplates
 from builder.render.connect import mcp_url
@@ -27,6 +28,8 @@ TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 
 SHORTENED_CHARS = 300
+# Stand for names in a page that is rendered once; no other text on it has a NUL.
+_OWNER, _NAME = "\0owner", "\0name"
 # What a URL can have beside letters and digits (RFC 3986).
 URL_CHARS = "%/:?#[]@!$&'()*+,;=~-._"
 
@@ -89,9 +92,11 @@ class Pages:
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,
+            because=BECAUSE,
         )
         self._environment.filters |= _FILTERS
         self._environment.filters["json_ld"] = lambda repo: linked_data.creative_work(repo, links)
+        self._compare_page = b""
         self._template = lru_cache(maxsize=None)(self._environment.get_template)
         # The same on every page, or every one of a section, so rendered once.
         self._environment.globals["opening"] = Markup(self.render("opening.html").decode())
@@ -104,6 +109,13 @@ class Pages:
 
     def render(self, template: str, **values: Any) -> bytes:
         return self._template(template).render(values).encode()
+
+    def compare_page(self, owner: str, name: str) -> bytes:
+        """The page that compares versions of a repo: the same for all but for the names."""
+        if not self._compare_page:
+            self._compare_page = self.render("compare.html", owner=_OWNER, name=_NAME)
+        with_owner = self._compare_page.replace(_OWNER.encode(), owner.encode())
+        return with_owner.replace(_NAME.encode(), name.encode())
 
     def render_list(self, template: str, cards: list[bytes], **values: Any) -> bytes:
         """A page around rows that are HTML already."""
@@ -155,6 +167,7 @@ _FILTERS = {
     "value": _as_text,
     "href": lambda url: quote(url, safe=URL_CHARS),
     "shortened": _shortened,
+    "first_line": lambda text: text.strip().partition("\n")[0].rstrip(),
     "one_line": lambda text: one_line(text, SHORTENED_CHARS),
     "data_block": linked_data.data_block,
     "visible": visible,

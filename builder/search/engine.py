@@ -24,17 +24,18 @@ class Reader(Vocabulary, Protocol):
     files are damaged.
     """
 
-    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
-        """The repos that are found, by score, then by id: ``count`` of them from ``start``."""
+    def find(
+        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+    ) -> Found:
+        """The repos that are found, by score or in an order of lists, then by id: ``count`` of
+        them from ``start``.
+        """
 
     def total(self, plan: Plan, scope: Scope) -> int:
         """How many repos are found."""
 
     def has(self, repo_id: str, plan: Plan) -> bool:
         """Whether a repo is found."""
-
-    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        """Ids of all repos that are found, in no order; of those in ``among``, in its order."""
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         """The digest of each repo in the index, by id; of those in ``among``."""

@@ -8,6 +8,7 @@ the index holds or once held.
 from typing import NamedTuple
 
 from builder.model.records import CatalogueLine
+from builder.model.routes import SORTS
 from builder.search.language import STOP_STEMS
 from builder.text.words import distinct_words, words
 
@@ -22,11 +23,12 @@ ADDED_VALUES = {"short_title": 14, "title": 12, "tags": 8, "description": 4}
 
 
 class Entry(NamedTuple):
-    """A repo in the index. All but the first four fields are sets of words without spaces.
+    """A repo in the index. Most fields are sets of words without spaces.
 
     ``title`` has the name, too. ``added``: the stems of each place, of those that they are best
     in. ``stems``, ``words``: of everything, as they are found by and as they are written.
     ``beginnings``: of the title's words. ``whole``: what the title and the names are in one.
+    ``order``: in each order of lists, a number within 64 bits; greater ones come first.
     """
 
     id: str
@@ -39,9 +41,12 @@ class Entry(NamedTuple):
     words: set[str]
     beginnings: set[str]
     whole: set[str]
+    order: dict[str, int]
 
 
-def entry_of(line: CatalogueLine, text: str, digest: str) -> Entry:
+def entry_of(
+    line: CatalogueLine, text: str, digest: str, order: dict[str, int] | None = None
+) -> Entry:
     """``digest`` differs when anything of the entry does."""
     every, surfaces = distinct_words(text)
     title, title_surfaces = distinct_words(f"{line.title} {line.name}")
@@ -69,6 +74,7 @@ def entry_of(line: CatalogueLine, text: str, digest: str) -> Entry:
             for end in range(1, min(len(word), BEGINNING_CHARS_MAX) + 1)
         },
         whole={whole_of(part) for part in (line.title, line.name, f"{line.owner} {line.name}")},
+        order=order or dict.fromkeys(SORTS, 0),
     )
 
 

@@ -24,6 +24,7 @@ from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import Entry, entry_of
 from builder.store import content
 from builder.store.state import State
+from builder.store.state.repos import order_values
 from builder.text import words
 
 SPREAD = 64
@@ -51,7 +52,7 @@ def update(
         if is_new:
             _create(folder, engine)
             held, repos = {}, None
-        wanted = state.repos.text_digests(None if repos is None else [*repos])
+        wanted = state.repos.search_digests(None if repos is None else [*repos])
         changed = _spread([one for one, digest in wanted.items() if held.get(one) != digest])
         gone = [one for one in held if one not in wanted]
         if changed or gone:
@@ -89,11 +90,12 @@ def _read_entries(
 ) -> Iterator[Entry]:
     for done, repo_id in enumerate(ids):
         progress("Indexing", done, len(ids))
-        line = _decode_line(state.repos.get(repo_id).line)
+        row = state.repos.get(repo_id)
+        line = _decode_line(row.line)
         _, text = content.read_version(
             settings.content, line.owner, line.name, Version.parse(line.latest_version)
         )
-        yield entry_of(line, text, digests[repo_id])
+        yield entry_of(line, text, digests[repo_id], order_values(row))
 
 
 def _engine(settings: Settings) -> Engine:

@@ -30,9 +30,8 @@ from builder.model.routes import (
 )
 from builder.model.settings import Settings
 from builder.render.envelopes import envelope, list_meta, page_count
-from builder.search.engine import Reader
 from builder.search.index import OpenIndex
-from builder.search.plan import Plan, Scope, make_plan, parse_query, strict
+from builder.search.plan import Scope, make_plan, parse_query, strict
 from builder.store.state import State
 from builder.text import words
 from builder.text.likeness import COMPARED_MAX, alike
@@ -40,10 +39,6 @@ from builder.text.likeness import COMPARED_MAX, alike
 PAGE_MAX = 999_999_999
 # From this likeness on, a name is taken for a misspelt one.
 MISSPELT_LIKENESS = 0.8
-# Up to so many repos are put in an order at once. Of more, those that come first in the order are
-# looked at, until a page is full.
-ORDERED_AT_ONCE_MAX = 1_000
-ORDERED_STEP_MIN = 50
 # The work of a page grows with its place among what is found, so pages of searches begin before.
 REACHED_MAX = 10_000
 
@@ -285,11 +280,8 @@ class Queries:
                         "tag."
                     )
                 ids = []
-            elif query.sort:
-                total = reader.total(plan, scope)
-                ids = _in_order(query.sort, plan, scope, total, start, count, reader, state)
             else:
-                ids, total = reader.find(plan, scope, start, count)
+                ids, total = reader.find(plan, scope, start, count, query.sort)
             best = ids if ids and not (start or query.sort) else reader.find(plan, scope, 0, 1).ids
             has_all = plan.is_complete and best and reader.has(best[0], strict(plan))
         return Found(
@@ -328,27 +320,6 @@ class Queries:
         if self._index is None:
             self._index = OpenIndex(self._settings)
         return self._index
-
-
-def _in_order(
-    sort: str, plan: Plan, scope: Scope, total: int, start: int, count: int, reader: Reader,
-    state: State,
-) -> list[str]:  # fmt: skip
-    """A part of the ids of what is found, in one of the orders of lists."""
-    if total <= ORDERED_AT_ONCE_MAX:
-        return state.ids.among(reader.all_found(plan, scope), sort, count, start)
-    found: list[str] = []
-    offset = 0
-    while len(found) < start + count:
-        # Enough where what is found is spread evenly; a fifth more, as it never is.
-        missing = start + count - len(found)
-        number = ORDERED_STEP_MIN + missing * reader.size() * 6 // (total * 5)
-        step = state.ids.in_order(sort, number, offset)
-        if not step:
-            break
-        found += reader.all_found(plan, scope, step)
-        offset += number
-    return found[start : start + count]
 
 
 def _named_by(text: str, summaries: Iterable[bytes]) -> list[str]:

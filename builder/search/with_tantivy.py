@@ -8,13 +8,13 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import reduce
-from hashlib import blake2b
 from heapq import merge
 from itertools import chain, islice
 from string import ascii_lowercase, digits
 
 from tantivy import DocAddress, Document, FieldType, Index, Occur, Query, Schema, SchemaBuilder
 
+from builder.model.routes import SORTS
 from builder.search.engine import Engine, Found
 from builder.search.entries import (
     ADDED_VALUES,
@@ -35,12 +35,9 @@ from builder.search.plan import (
 HEAP_BYTES = 50_000_000
 # Hits beyond a page among which ties are looked for.
 TIES = 1_000
-NUMBER_BYTES = 8
 # What ids are made of, in order, after a space for the end; so many of these fit a number.
 ID_CHARS = f" -/{digits}{ascii_lowercase}"
 HEAD_CHARS = 12
-# Of more ids than these, whether each is found is told by all that are found.
-ASKED_ONE_BY_ONE_MAX = 300
 # The first letter and the first two of each word have a field: so many words begin with them.
 START_CHARS_MAX = 2
 # A word that every repo has.
@@ -51,6 +48,7 @@ _MUST, _SHOULD = Occur.Must, Occur.Should
 
 EVERYWHERE = Scope()
 
+# A hit's score, or its place in an order: the greater comes first.
 Hit = tuple[float, DocAddress]
 
 
@@ -62,8 +60,9 @@ def _schema() -> Schema:
         "owner", "tag", *ADDED_VALUES, "text", "long_text", "word", "start", "beginning", "whole",
     ):  # fmt: skip
         builder.add_text_field(name, tokenizer_name="whitespace", index_option="basic")
-    for name in ("head", "number"):
-        builder.add_unsigned_field(name, fast=True)
+    builder.add_unsigned_field("head", fast=True)
+    for name in SORTS:
+        builder.add_integer_field(name, fast=True)
     return builder.build()
 
 
@@ -98,7 +97,7 @@ def _fields(entry: Entry) -> dict[str, str | int]:
     return {
         "id": entry.id,
         "head": _head(entry.id),
-        "number": _number(entry.id),
+        **entry.order,
         "digest": entry.digest,
         "owner": entry.owner,
         "tag": " ".join(entry.tags),
@@ -115,11 +114,6 @@ def _head(repo_id: str) -> int:
     """The beginning of an id, as a number in the order of ids."""
     chars = repo_id[:HEAD_CHARS].ljust(HEAD_CHARS).translate(_DIGITS)
     return reduce(lambda number, char: number * len(ID_CHARS) + ord(char), chars, 0)
-
-
-def _number(repo_id: str) -> int:
-    """An id as a number, which is many times quicker to read than the id."""
-    return int.from_bytes(blake2b(repo_id.encode(), digest_size=NUMBER_BYTES).digest())
 
 
 def state(folder: str) -> object:
@@ -161,26 +155,31 @@ class TantivyReader:
     def words_beginning(self, prefix: str, limit: int) -> list[str]:
         return [word for word, _ in self._searcher.terms_with_prefix("word", prefix, limit=limit)]
 
-    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
+    def find(
+        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+    ) -> Found:
         if not plan.targets:
             return Found([], 0)
         end = start + count
-        query = _scored(plan, scope)
-        result = self._searcher.search(query, end + TIES)
+        query = _within([_found(plan)], scope) if sort else _scored(plan, scope)
+        result = self._searcher.search(query, end + TIES, order_by_field=sort)
         hits = result.hits
         # Behind the last hit may be others of the same score, and lower ids.
         if len(hits) == end + TIES and hits[-1][0] == hits[end - 1][0]:
-            hits = self._with_all_ties(hits, query, end)
+            hits = self._with_all_ties(hits, query, end, sort)
         return Found(self._page(hits, start, end), result.count)
 
-    def _with_all_ties(self, hits: list[Hit], query: Query, end: int) -> list[Hit]:
+    def _with_all_ties(
+        self, hits: list[Hit], query: Query, end: int, sort: str | None
+    ) -> list[Hit]:
         """``hits``, which end among equal scores, with all of this score that may come before
         ``end``: those with heads as low as the first that are known.
         """
         score = hits[-1][0]
         before, _ = _span(hits, score)
         missing = end - before
-        heads = sorted(self._numbers("head", hits[before:]))
+        addresses = [address for _, address in hits[before:]]
+        heads = sorted(self._searcher.fast_field_values("head", addresses))
         # The lowest ones of the last hit's segment are known, and of those before it. As many are
         # in each of the others, if these are alike; if not, there are more in them.
         share = missing * (hits[-1][1].segment_ord + 1) // self._searcher.num_segments
@@ -188,7 +187,9 @@ class TantivyReader:
             low = Query.range_query(
                 SCHEMA, "head", FieldType.Unsigned, upper_bound=heads[known - 1]
             )
-            found = self._searcher.search(_within([query, low]), limit, count=False).hits
+            found = self._searcher.search(
+                _within([query, low]), limit, count=False, order_by_field=sort
+            ).hits
             first, last = _span(found, score)
             if last - first >= missing and last < limit:
                 break
@@ -234,36 +235,17 @@ class TantivyReader:
             count -= taken
         return offsets
 
-    def _numbers(self, name: str, hits: list[Hit]) -> list[int]:
-        return self._searcher.fast_field_values(name, [address for _, address in hits])
-
     def total(self, plan: Plan, scope: Scope) -> int:
         return self._count(_within([_found(plan)], scope)) if plan.targets else 0
 
     def has(self, repo_id: str, plan: Plan) -> bool:
         return bool(plan.targets) and self._count(_all([_term("id", repo_id), _found(plan)])) == 1
 
-    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        if not plan.targets:
-            return []
-        queries = [_found(plan)]
-        if among is None:
-            return self._ids(_within(queries, scope), self.size())
-        if len(among) <= ASKED_ONE_BY_ONE_MAX:
-            queries.append(_any([_term("id", one) for one in among]))
-        hits = self._searcher.search(_within(queries, scope), self.size(), count=False).hits
-        numbers = set(self._numbers("number", hits))
-        return [one for one in among if _number(one) in numbers]
-
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         query = Query.all_query() if among is None else Query.term_set_query(SCHEMA, "id", among)
         hits = self._searcher.search(query, max(1, self.size()), count=False).hits
         documents = (self._searcher.doc(address) for _, address in hits)
         return {one["id"][0]: one["digest"][0] for one in documents}
-
-    def _ids(self, query: Query, limit: int) -> list[str]:
-        hits = self._searcher.search(query, max(1, limit), count=False).hits
-        return [self._id(address) for _, address in hits]
 
     def _id(self, address: object) -> str:
         return self._searcher.doc(address)["id"][0]

@@ -25,6 +25,7 @@ from builder.search.plan import (
 SCHEMA = fields.Schema(
     id=fields.ID(unique=True, stored=True),
     digest=fields.STORED,
+    order=fields.STORED,
     owner=fields.ID,
     **{
         name: fields.KEYWORD
@@ -47,6 +48,7 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
             writer.update_document(
                 id=entry.id,
                 digest=entry.digest,
+                order=entry.order,
                 owner=entry.owner,
                 tag=" ".join(entry.tags),
                 word=" ".join(entry.words),
@@ -98,17 +100,18 @@ class WhooshReader:
     def total(self, plan: Plan, scope: Scope) -> int:
         return len(self._scores(plan, scope))
 
-    def find(self, plan: Plan, scope: Scope, start: int, count: int) -> Found:
-        scores = self._scores(plan, scope)
-        order = sorted((-score, self._id(number)) for number, score in scores.items())
-        return Found([repo_id for _, repo_id in order[start : start + count]], len(scores))
+    def find(
+        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+    ) -> Found:
+        found = []
+        for number, score in self._scores(plan, scope).items():
+            stored = self._reader.stored_fields(number)
+            found.append((-(stored["order"][sort] if sort else score), stored["id"]))
+        found.sort()
+        return Found([repo_id for _, repo_id in found[start : start + count]], len(found))
 
     def has(self, repo_id: str, plan: Plan) -> bool:
-        return repo_id in self.all_found(plan, Scope())
-
-    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        ids = [self._id(number) for number in self._scores(plan, scope)]
-        return ids if among is None else [*filter(set(ids).__contains__, among)]
+        return not self._scores(plan, Scope()).keys().isdisjoint(self._holding("id", repo_id))
 
     def digests(self, among: list[str] | None = None) -> dict[str, str]:
         if among is None:
@@ -117,9 +120,6 @@ class WhooshReader:
             numbers = [number for one in among for number in self._holding("id", one)]
             stored = map(self._reader.stored_fields, numbers)
         return {one["id"]: one["digest"] for one in stored}
-
-    def _id(self, number: int) -> str:
-        return self._reader.stored_fields(number)["id"]
 
     def _scores(self, plan: Plan, scope: Scope) -> dict[int, float]:
         weights: dict[int, int] = defaultdict(int)

@@ -5,6 +5,8 @@
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
     content/{owner}/{name}/labels/{n}.json  a change of a label (see ``label_files``)
+    content/{owner}/{name}/withdrawn/{x.y.z}.json  a withdrawn version, instead of the two files
+                                          above (see ``withdrawn_files``); ``all.json``: all of them
 
 An ``.md`` without its ``.json`` was left by a crash and is no version. Names that start with a
 dot, and other plain files beside the owners' folders, are ignored. Everything else that is out of
@@ -15,7 +17,6 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -23,12 +24,12 @@ import msgspec
 from builder.model import names
 from builder.model.errors import ContentError, Fault, OperatorError
 from builder.model.labels import FOLDER as LABELS
-from builder.model.labels import Move, find_faults, move_of, moves_with
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
-from builder.store.label_files import find_strays, list_events, read_event
+from builder.model.withdrawn import FOLDER as WITHDRAWN
+from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import mark_of_files, read_file
-from builder.text.prompts import parse_document, variable_names
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
 HOME_FILE = "home.md"
 HOME_BYTES_MAX = 16 * 1024
@@ -36,23 +37,27 @@ OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
-_version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
+version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
 _decode_version = msgspec.json.Decoder(VersionFile).decode
 _decode_owner = msgspec.json.Decoder(OwnerFile).decode
 
 
 class RepoListing(NamedTuple):
-    """What one look at a repo's folder tells: its committed versions, in version order.
+    """What one look at a repo's folder tells: its committed versions, in version order, without
+    those that are withdrawn.
 
     ``marks`` has one string for each version, which differs whenever one of its two files
     was touched. It is empty where a file is so young that it may change again within the
     grain of the file system's clock and look the same. ``events`` has such a mark for each
-    change of a label, by its number, in order.
+    change of a label, by its number, in order. ``left``: files of withdrawn versions, by name,
+    that a crash has kept from being removed.
     """
 
     versions: list[Version]
     marks: list[str]
     events: dict[int, str]
+    withdrawn: WithdrawnListing = NOTHING_WITHDRAWN
+    left: tuple[str, ...] = ()
 
 
 # The kernel stamps files by a clock that ticks every 1 to 10 ms.
@@ -126,10 +131,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
 
     Raises ContentError for a record without text, a link, or too many versions.
     """
-    texts: dict[str, os.stat_result] = {}
-    records: dict[str, os.stat_result] = {}
-    events: dict[int, str] = {}
-    faults = []
+    found = _Found({}, {}, {}, NOTHING_WITHDRAWN, [])
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:
         entries = os.scandir(repo_path(root, owner, name))
@@ -141,40 +143,58 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
         ) from None
     with entries:
         for entry in entries:
-            found = _version_file.fullmatch(entry.name)
-            if not found:
-                if entry.name == LABELS:
-                    try:
-                        events = _list_events(root, owner, name, entry, settled_ns)
-                    except ContentError as error:
-                        faults += error.faults
-                continue
-            if not entry.is_file(follow_symlinks=False):
-                faults.append(Fault(f"{owner}/{name}/{entry.name}", "not a plain file"))
-                continue
-            into = texts if found[2] == "md" else records
-            into[found[1]] = entry.stat(follow_symlinks=False)
+            try:
+                found = _take(found, entry, root, f"{owner}/{name}", settled_ns)
+            except ContentError as error:
+                found.faults.extend(error.faults)
+    texts, records, events, withdrawn, faults = found
+    left = sorted(
+        file
+        for files, suffix in ((texts, "md"), (records, "json"))
+        for file in [f"{text}.{suffix}" for text in files if withdrawn.has(text)]
+    )
+    alive = [text for text in records if not withdrawn.has(text)]
     faults += [
         Fault(f"{owner}/{name}/{text}.json", f"record without text; restore {text}.md")
-        for text in records.keys() - texts.keys()
+        for text in alive
+        if text not in texts
     ]
-    if len(records) > names.VERSIONS_PER_REPO_MAX:
+    if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
         faults.append(
             Fault(f"{owner}/{name}", f"more than {names.VERSIONS_PER_REPO_MAX:,} versions")
         )
     if faults:
         raise ContentError(sorted(faults))
-    versions = sorted(Version(*map(int, text.split("."))) for text in records)
+    versions = sorted(Version(*map(int, text.split("."))) for text in alive)
     marks = [mark_of_files((texts[text], records[text]), settled_ns) for text in map(str, versions)]
-    return RepoListing(versions, marks, events)
+    return RepoListing(versions, marks, events, withdrawn, tuple(left))
 
 
-def _list_events(
-    root: str, owner: str, name: str, entry: os.DirEntry[str], settled_ns: int
-) -> dict[int, str]:
-    if not entry.is_dir(follow_symlinks=False):
-        raise ContentError([Fault(f"{owner}/{name}/{LABELS}", "not a plain folder")])
-    return list_events(root, f"{owner}/{name}", settled_ns)
+class _Found(NamedTuple):
+    """What is in a repo's folder: texts and records by version, and what its folders have."""
+
+    texts: dict[str, os.stat_result]
+    records: dict[str, os.stat_result]
+    events: dict[int, str]
+    withdrawn: WithdrawnListing
+    faults: list[Fault]
+
+
+def _take(found: _Found, entry: os.DirEntry[str], root: str, repo: str, settled_ns: int) -> _Found:
+    """With one more entry of the folder of ``repo`` (``owner/name``). Raises ContentError."""
+    version = version_file.fullmatch(entry.name)
+    if version:
+        if not entry.is_file(follow_symlinks=False):
+            raise ContentError([Fault(f"{repo}/{entry.name}", "not a plain file")])
+        into = found.texts if version[2] == "md" else found.records
+        into[version[1]] = entry.stat(follow_symlinks=False)
+    elif entry.name in (LABELS, WITHDRAWN):
+        if not entry.is_dir(follow_symlinks=False):
+            raise ContentError([Fault(f"{repo}/{entry.name}", "not a plain folder")])
+        if entry.name == LABELS:
+            return found._replace(events=label_files.list_events(root, repo, settled_ns))
+        return found._replace(withdrawn=withdrawn_files.list_withdrawn(root, repo))
+    return found
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:
@@ -194,7 +214,9 @@ def repo_mark(root: str, owner: str, name: str) -> str:
 
 
 def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
-    """What tells each file of a folder and of its ``labels``; None where one is too young."""
+    """What tells each file of a folder, of its ``labels`` and of what it has withdrawn; None where
+    one is too young.
+    """
     parts = []
     with os.scandir(path) as entries:
         for entry in entries:
@@ -205,11 +227,11 @@ def _mark_parts(path: str, settled_ns: int) -> list[str] | None:
                 f"{entry.name}\0{status.st_mode}.{status.st_ctime_ns}.{status.st_size}."
                 f"{status.st_ino}"
             )
-            if entry.name == LABELS and entry.is_dir(follow_symlinks=False):
+            if entry.name in (LABELS, WITHDRAWN) and entry.is_dir(follow_symlinks=False):
                 inside = _mark_parts(entry.path, settled_ns)
                 if inside is None:
                     return None
-                parts += [f"{LABELS}/{part}" for part in inside]
+                parts += [f"{entry.name}/{part}" for part in inside]
     return parts
 
 
@@ -298,104 +320,3 @@ def read_home(root: str) -> str:
     except UnicodeDecodeError as error:
         reason = f"not UTF-8 at byte {error.start}"
     raise ContentError([Fault(HOME_FILE, reason)])
-
-
-def check(root: str) -> Iterator[Fault]:
-    """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
-    yield from _faults_of(read_home, root)
-    try:
-        owners = list_owners(root)
-    except ContentError as error:
-        yield from error.faults
-        owners = _readable(root, names.OWNER_CHARS_MAX)
-    for owner in owners:
-        yield from _faults_of(read_owner, root, owner)
-        yield from _strays(f"{root}/{owner}", owner, {OWNER_FILE})
-        try:
-            repos = list_repos(root, owner)
-        except ContentError as error:
-            yield from error.faults
-            repos = _readable(f"{root}/{owner}", names.REPO_CHARS_MAX)
-        for name in repos:
-            yield from _check_repo(root, owner, name)
-
-
-def _readable(path: str, chars_max: int) -> list[str]:
-    with os.scandir(path) as entries:
-        return sorted(
-            entry.name for entry in entries
-            if entry.is_dir(follow_symlinks=False) and names.is_name(entry.name, chars_max)
-        )  # fmt: skip
-
-
-def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
-    where = f"{owner}/{name}"
-    try:
-        versions, _, events = list_versions(root, owner, name)
-    except ContentError as error:
-        yield from error.faults
-        return
-    known = {f"{version}.{suffix}" for version in versions for suffix in ("md", "json")}
-    if os.path.isdir(f"{root}/{where}/{LABELS}"):
-        known.add(LABELS)
-        yield from find_strays(root, where)
-    yield from _strays(f"{root}/{where}", where, known)
-    if not versions:
-        yield Fault(where, "no versions")
-    before = ""
-    moves: list[Move] = []
-    for version in versions:
-        try:
-            record, text = read_version(root, owner, name, version)
-        except ContentError as error:
-            yield from error.faults
-            continue
-        moves += moves_with(str(version), record)
-        file = f"{where}/{version}.json"
-        if record.published_at < before:
-            yield Fault(file, "published_at is earlier than that of the version before")
-        before = record.published_at
-        if not text.strip():
-            yield Fault(f"{where}/{version}.md", "no text")
-        if "\0" in text:
-            yield Fault(f"{where}/{version}.md", "contains a NUL character")
-        over_limit = parse_document(text).over_limit
-        if over_limit:
-            told = f"the front matter is too large, so the site shows it as text: {over_limit}"
-            yield Fault(f"{where}/{version}.md", told, is_warning=True)
-        declared = {variable.name for variable in record.variables}
-        missing = [found for found in variable_names(text) if found not in declared]
-        if missing:
-            yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
-    for number in events:
-        try:
-            moves.append(move_of(number, read_event(root, where, number)))
-        except ContentError as error:
-            yield from error.faults
-    yield from find_faults(moves, {*map(str, versions)}, f"{where}/")
-
-
-def _faults_of(read, *args: str) -> Iterable[Fault]:
-    try:
-        read(*args)
-    except ContentError as error:
-        return error.faults
-    return ()
-
-
-def _strays(path: str, where: str, known: set[str]) -> Iterator[Fault]:
-    with os.scandir(path) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.name.startswith(".") or entry.name in known:
-                continue
-            found = _version_file.fullmatch(entry.name)
-            if found and found[2] == "md":
-                yield Fault(
-                    f"{where}/{entry.name}",
-                    f"text without record {found[1]}.json, so not a version; "
-                    "publish it again, or remove it",
-                )
-            elif not entry.is_dir(follow_symlinks=False):
-                yield Fault(f"{where}/{entry.name}", "unexpected file; move it away")
-            elif where.count("/") == 1:
-                yield Fault(f"{where}/{entry.name}", "unexpected folder; move it away")

@@ -8,6 +8,7 @@ from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves
 from builder.model.names import Version
 from builder.store import content
 from builder.store.label_files import read_event
+from builder.store.withdrawn_files import read_parts
 
 # Of how many files this process remembers the moves: few have any, and a move has some hundred
 # bytes.
@@ -25,10 +26,14 @@ def read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -
     Reads every file of the repo but the texts: those that this process has read before only where
     they have changed. Raises ContentError where a file is faulty, OperatorError.
     """
-    moves = _read_files(root, owner, name, listing)
+    parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
+    moves = [*_read_files(root, owner, name, listing), *parts.moves]
     known = {str(version) for version in listing.versions}
+    gone = {str(one.version) for one in parts.versions}
     faults = [
-        fault for fault in find_faults(moves, known, f"{owner}/{name}/") if not fault.is_warning
+        fault
+        for fault in find_faults(moves, known, f"{owner}/{name}/", gone)
+        if not fault.is_warning
     ]
     if faults:
         raise ContentError(sorted(faults))

@@ -17,17 +17,20 @@ _ALWAYS = (
     r"\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e00ff"
 )
-_suspect = re.compile(rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]")
+# Patterns, which scripts in browsers have too.
+SUSPECT = rf"[\r{_ALWAYS}{_JOINERS}{_SELECTORS}]"
+_suspect = re.compile(SUSPECT)
 # Between letters or pictures, one joiner or selector is part of how they are written.
 _LETTER = r"[^\x00-\u02ff\u2000-\u206f\s]"
-_INVISIBLE = (
+INVISIBLE = (
     rf"[{_ALWAYS}]|(?<!{_LETTER})[{_JOINERS}]|[{_JOINERS}](?!{_LETTER})"
     rf"|(?<=[{_SELECTORS}])[{_SELECTORS}]"
 )
-_is_control = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]").match
+CONTROL = r"[\x00-\x1f\x7f-\x9f\ufffe\uffff]"
+_is_control = re.compile(CONTROL).match
 # A run of the same character is one mark.
-_invisible = re.compile(rf"({_INVISIBLE})\1*")
-_invisible_or_return = re.compile(rf"({_INVISIBLE}|\r)\1*")
+_invisible = re.compile(rf"({INVISIBLE})\1*")
+_invisible_or_return = re.compile(rf"({INVISIBLE}|\r)\1*")
 
 # A mark takes 40 times the bytes of its character.
 MARKS_MAX = 1_000

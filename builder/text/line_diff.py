@@ -18,14 +18,17 @@ class LineDiff:
 
     ``old`` and ``new`` are their lines, with their ends: lines end at line feeds only, so that a
     diff applies to the bytes as they are. ``groups`` are the changes, neighbours in one group,
-    with lines of context around; none when the texts are equal.
+    with lines of context around; none when the texts are equal. ``is_coarse``: the texts took too
+    long to compare, so lines that both have may be among those that changed.
     """
 
     def __init__(self, old: str, new: str) -> None:
         self.old = _split(old)
         self.new = _split(new)
         matcher = difflib.SequenceMatcher()
-        matcher.opcodes = opcodes(self.old, self.new, Steps(STEPS_MAX))
+        steps = Steps(STEPS_MAX)
+        matcher.opcodes = opcodes(self.old, self.new, steps)
+        self.is_coarse = steps.ran_out
         self.groups: list[list[Opcode]] = list(matcher.get_grouped_opcodes(CONTEXT_LINES))
 
     def unified(self, old_label: str, new_label: str) -> str:
@@ -49,15 +52,18 @@ class LineDiff:
 class Steps:
     """How many more steps comparisons may take.
 
-    A step looks at a pair of equal items. To look at one item takes ITEM_STEPS.
+    A step looks at a pair of equal items. To look at one item takes ITEM_STEPS. ``ran_out``: more
+    were wanted than there were.
     """
 
     def __init__(self, left: int) -> None:
         self.left = left
+        self.ran_out = False
 
     def take(self, count: int) -> bool:
         """Whether so many are left; if so, they are taken."""
         if count > self.left:
+            self.ran_out = True
             return False
         self.left -= count
         return True

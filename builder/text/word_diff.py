@@ -17,7 +17,9 @@ _SINGLE = (
 # What changes the look of the character before it, so nothing may come between the two.
 _MARK = r"\u0300-\u036f\u200d\u20d0-\u20ff\u3099\u309a\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _OTHER = rf"[^\s{_SINGLE}]+"
-_TOKEN = re.compile(rf"\s*(?:[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|\s+")
+# A word with the space before it, or space at the end.
+TOKEN = rf"\s*(?:[{_SINGLE}][{_MARK}]*|{_OTHER}(?:['’]{_OTHER})*)|\s+"
+_token = re.compile(TOKEN)
 
 
 def mark_words(
@@ -29,7 +31,7 @@ def mark_words(
     line that keeps little, nothing is marked: it is another line. ``steps``: as for
     builder.text.line_diff.opcodes.
     """
-    old_tokens, new_tokens = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
+    old_tokens, new_tokens = _token.findall("".join(old)), _token.findall("".join(new))
     old_words = [token.lstrip() for token in old_tokens]
     new_words = [token.lstrip() for token in new_tokens]
     if not _have_much_in_common(old_words, new_words):

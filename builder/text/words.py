@@ -20,6 +20,7 @@ UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 WORD_CHARS_MAX = 64
+KNOWN_MAX = 200_000
 
 # Accents, as Latin, Greek and Cyrillic letters have them. The marks of other scripts are letters.
 _ACCENTS = re.compile("[\u0300-\u036f]")
@@ -59,14 +60,13 @@ def words(text: str) -> list[Word]:
     """All words of ``text`` in order. A run without spaces gives its pairs and its last character,
     so that every character of it begins a word.
     """
-    return [_word(part) for part in _split(text)]
+    return [*map(_known.__getitem__, _split(text))]
 
 
 def distinct_words(text: str) -> tuple[set[str], set[str]]:
     """The stems of all words of ``text``, and their surfaces."""
-    parts = set(_split(text))
-    found = [_word(part) for part in parts]
-    return {word.stem for word in found}, {word.surface for word in found}
+    found = [*map(_known.__getitem__, set(_split(text)))]
+    return {stem for stem, _ in found}, {surface for _, surface in found}
 
 
 def _split(text: str) -> list[str]:
@@ -109,7 +109,21 @@ def _is_rest(before: Word, word: Word) -> bool:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=200_000)
+class _KnownWords(dict[str, Word]):
+    """Words by what they are in a text. A dictionary of its own, because every word of every prompt
+    goes through here, and `lru_cache` takes twice as long.
+    """
+
+    def __missing__(self, text: str) -> Word:
+        if len(self) >= KNOWN_MAX:
+            self.clear()
+        self[text] = word = _word(text)
+        return word
+
+
+_known = _KnownWords()
+
+
 def _word(text: str) -> Word:
     plain = sys.intern(text.replace("'", "").replace("’", "")[:WORD_CHARS_MAX])
     if not plain.isascii() or not plain.isalpha():

@@ -7,13 +7,24 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, catalogue_search, connect, crawlers, openapi, shell_client
+from builder.render import (
+    api_page,
+    catalogue_search,
+    changes_script,
+    connect,
+    crawlers,
+    openapi,
+    shell_client,
+)  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 from builder.store.site import Site
 
 _ASSET_ROUTES = (
-    "stylesheet", "site_script", "search_script", "prompt_script", "account_script", "icon",
+    "stylesheet", "site_script", "search_script", "prompt_script", "version_script",
+    "compare_script", "changes_table_script", "jsdiff_script", "account_script",
+    "editor_script", "prompt_text_script", "text_field_script", "marked_text_script",
+    "codemirror_script", "icon",
 )  # fmt: skip
 
 
@@ -35,6 +46,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
         name = os.path.basename(BY_NAME[route].file)
         with open(os.path.join(ASSETS, name), "rb") as file:
             site.write_fixed(route, file.read())
+    site.write_fixed("changes_script", changes_script.for_browsers())
     site.write_fixed("catalogue_script", catalogue_search.for_browsers(search_rules()))
     script, checksum = shell_client.release(settings.base_url, search_rules())
     site.write_fixed("client", script)

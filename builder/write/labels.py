@@ -56,12 +56,13 @@ def read_events(
     return events
 
 
-def labels_of(repo: str, marked: list[Marked], versions: set[str]) -> Labels:
-    """What the moves of a repo (``owner/name``) come to. Raises ContentError for what no site can
-    show.
+def labels_of(repo: str, marked: list[Marked], versions: set[str], withdrawn: set[str]) -> Labels:
+    """What the moves of a repo (``owner/name``) that has some versions, and had others, come to.
+    Raises ContentError for what no site can show.
     """
     moves = [move for _, move in marked]
-    faults = [one for one in find_faults(moves, versions, f"{repo}/") if not one.is_warning]
+    found = find_faults(moves, versions, f"{repo}/", withdrawn)
+    faults = [one for one in found if not one.is_warning]
     if faults:
         raise ContentError(faults)
     return fold(moves)

@@ -14,7 +14,7 @@ from builder.model.routes import (
     ROUTES,
     SORTS,
     Match,
-    Scope,
+    Route,
     list_api,
     list_page,
     match_file,
@@ -22,8 +22,15 @@ from builder.model.routes import (
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
-from builder.write.repo import Task, remembered_labels, remembered_versions
+from builder.write.repo import (
+    COMPARED_MIN,
+    Task,
+    remembered_labels,
+    remembered_versions,
+    remembered_withdrawn,
+)
 from builder.write.sitemap import PARTS
+from builder.write.withdrawn import files_of
 
 
 class Expected:
@@ -32,7 +39,10 @@ class Expected:
     def __init__(self, state: State) -> None:
         self._has_owner = cache(lambda owner: state.owners.mark(owner) is not None)
         self._versions = cache(lambda repo_id: _versions(state, repo_id))
+        self._count = cache(lambda repo_id: _count(state.repos.get(repo_id)))
         self._labels = cache(lambda repo_id: _labels(state, repo_id))
+        self._withdrawn = cache(lambda repo_id: _withdrawn(state, repo_id))
+        self._is_withdrawn = cache(state.withdrawn.has)
         self._pages = cache(lambda tag, sort: state.lists.pages(tag, sort))
 
     def __contains__(self, file: str) -> bool:
@@ -52,20 +62,37 @@ class Expected:
             if page > LIST_PAGES_MAX and not found.route.is_api:
                 return False
             return page in self._pages(tag, sort) and made(tag, sort, page).file == found.file
-        if found.route.scope == "label":
-            labels = self._labels(f"{params['owner']}/{params['name']}")
-            return _has_file(labels, found.route.name, params.get("label"))
-        if found.route.scope in ("repo", "version"):
-            versions = self._versions(f"{params['owner']}/{params['name']}")
-            if found.route.name == "diff":
-                versions = versions[1:]
-            return bool(versions) if found.route.scope == "repo" else params["version"] in versions
+        if "name" in params:
+            return self._exists_of_repo(found.route, "{owner}/{name}".format_map(params), params)
         return True
+
+    def _exists_of_repo(self, route: Route, repo_id: str, params: dict[str, str]) -> bool:
+        version = params.get("version")
+        if route.scope == "label":
+            return _has_file(self._labels(repo_id), route.name, params.get("label"))
+        if route.scope == "withdrawn":
+            return version in self._withdrawn(repo_id) if version else self._is_withdrawn(repo_id)
+        if route.scope == "versions":
+            return self._count(repo_id) >= COMPARED_MIN
+        versions = self._versions(repo_id)
+        if route.name == "diff":
+            versions = versions[1:]
+        return version in versions if route.scope == "version" else bool(versions)
+
+
+def _count(row: RepoRow | None) -> int:
+    """How many versions a repo lists, with those that were withdrawn."""
+    return row.versions_count if row else 0
 
 
 def _versions(state: State, repo_id: str) -> list[str]:
     row = state.repos.get(repo_id)
     return remembered_versions(row) if row else []
+
+
+def _withdrawn(state: State, repo_id: str) -> set[str]:
+    row = state.repos.get(repo_id)
+    return remembered_withdrawn(row) if row else set()
 
 
 def _labels(state: State, repo_id: str) -> Labels:
@@ -85,8 +112,14 @@ def new_files(task: Task, old: RepoRow | None) -> list[str]:
     which are known once their events are read (see ``label_files``).
     """
     at = {"owner": task.owner, "name": task.name}
+    if not task.versions:
+        return files_of("withdrawn", **at)
     files = [] if old else files_of("repo", **at)
+    for version in task.withdrawn.versions - (remembered_withdrawn(old) if old else set()):
+        files += files_of("withdrawn", **at, version=version)
     known = set(remembered_versions(old)) if old else set()
+    if _count(old) < COMPARED_MIN <= len(task.versions) + len(task.withdrawn.versions):
+        files += files_of("versions", **at)
     for version in map(str, task.versions):
         if version not in known:
             files += files_of("version", **at, version=version)
@@ -99,8 +132,12 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     before = remembered_versions(old)
     after = remembered_versions(new) if new else []
     files = [] if new else files_of("repo", owner=owner, name=name)
+    if _count(new) < COMPARED_MIN <= _count(old):
+        files += files_of("versions", owner=owner, name=name)
     for version in {*before} - {*after}:
         files += files_of("version", owner=owner, name=name, version=version)
+    for version in remembered_withdrawn(old) - (remembered_withdrawn(new) if new else set()):
+        files += files_of("withdrawn", owner=owner, name=name, version=version)
     if after and after[0] != before[0]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
@@ -124,7 +161,3 @@ def files_left(site: Site, repo_id: str) -> list[str]:
     owner, name = repo_id.split("/")
     list_file = BY_NAME["labels"].file_for(owner=owner, name=name)
     return [list_file, *site.files(list_file.removesuffix(".json"))]
-
-
-def files_of(scope: Scope, **params: str) -> list[str]:
-    return [route.file_for(**params) for route in ROUTES if route.scope == scope]

@@ -7,7 +7,7 @@ from builder.render.pages import pages_of
 from builder.store import content
 from builder.store.site import Site
 from builder.store.state import State
-from builder.write.orphans import files_of
+from builder.write.withdrawn import files_of
 
 
 def write_owner(owner: str, settings: Settings, state: State, site: Site) -> None:

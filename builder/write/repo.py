@@ -4,15 +4,17 @@ The unit of work of a build. Needs nothing but the settings, the content and wha
 build remembered of this repo, so it runs in several processes at once.
 """
 
+import bisect
 from typing import NamedTuple
 
 import msgspec
 
 from builder.model.labels import Labels, Move, fold, moves_with
 from builder.model.names import LATEST, Version
-from builder.model.records import VersionEntry
+from builder.model.records import LabelMove, ListedVersion
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
+from builder.model.withdrawn import WithdrawnParts
 from builder.render import derive, envelopes, feeds
 from builder.render.derive import Links, Stored
 from builder.render.hunks import hunks
@@ -21,6 +23,7 @@ from builder.stats.pulls import PullCounts
 from builder.store import content
 from builder.store.site import Site
 from builder.store.state.repos import RepoRow, digest_of
+from builder.store.withdrawn_files import WithdrawnListing, read_parts
 from builder.text import line_diff
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
@@ -32,12 +35,17 @@ from builder.write.labels import (
     labels_of,
     read_events,
 )
+from builder.write.withdrawn import WithdrawnFiles, files_of, remove
+
+# So many versions can be compared, and fill a list.
+COMPARED_MIN = 2
 
 
 class Task(NamedTuple):
     """A repo to render. ``mark`` is its folder's, ``marks`` are its versions', ``events`` those of
-    its changes of labels; ``remembered`` and ``remembered_labels`` are ``RepoRow.versions`` and
-    ``RepoRow.labels`` of the last build, or None; ``pulls`` is None where nobody counts them.
+    its changes of labels. Without ``versions``, all of it is ``withdrawn``. ``old`` is what the
+    last build left on the site, None where that is not known; ``pulls`` is None where nobody counts
+    them.
     """
 
     owner: str
@@ -46,8 +54,8 @@ class Task(NamedTuple):
     versions: list[Version]
     marks: list[str]
     events: dict[int, str]
-    remembered: bytes | None
-    remembered_labels: bytes | None
+    withdrawn: WithdrawnListing
+    old: RepoRow | None
     pulls: PullCounts | None
 
 
@@ -63,13 +71,13 @@ class _Remembered(msgspec.Struct, array_like=True):
 
 
 class _Written(NamedTuple):
-    """What the versions of a repo have come to, oldest first. ``moves``: of labels, by their
-    publications. ``texts``: versions that were read anyway, and are wanted again. ``renewed``:
-    those whose files were written.
+    """What the versions of a repo that can be read have come to, oldest first. ``moves``: of
+    labels, by their publications. ``texts``: versions that were read anyway, and are wanted again.
+    ``renewed``: those whose files were written.
     """
 
     rows: list[_Remembered]
-    entries: list[VersionEntry]
+    entries: list[ListedVersion]
     moves: list[Move]
     texts: dict[str, Stored]
     renewed: set[str]
@@ -77,12 +85,17 @@ class _Written(NamedTuple):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[_Remembered]).decode
-_decode_entry = msgspec.json.Decoder(VersionEntry).decode
+_decode_entry = msgspec.json.Decoder(ListedVersion).decode
 
 
 def remembered_versions(row: RepoRow) -> list[str]:
     """The versions that the last build put on the site."""
     return [one.version for one in _decode(row.versions)]
+
+
+def remembered_withdrawn(row: RepoRow) -> set[str]:
+    """The versions that the last build took for withdrawn."""
+    return {*row.withdrawn.split()}
 
 
 def remembered_labels(row: RepoRow) -> Labels:
@@ -99,8 +112,8 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     events = {
         move.number: mark for mark, move in decode_moves(row.labels) if move.has_own_file
     }  # fmt: skip
-    known = (row.versions, row.labels)
-    return Task(owner, name, row.mark, versions, marks, events, *known, pulls)
+    withdrawn = WithdrawnListing(frozenset(remembered_withdrawn(row)), is_whole=False)
+    return Task(owner, name, row.mark, versions, marks, events, withdrawn, row, pulls)
 
 
 def _marks(task: Task, index: int) -> str:
@@ -125,20 +138,58 @@ class RepoRenderer:
         self.pages = pages_of(settings)
 
     def render(self, task: Task) -> RepoRow:
-        """Write the files of a repo with at least one version. Raises ContentError."""
+        """Write the files of a repo of which something can be read. Raises ContentError."""
         repo = f"{task.owner}/{task.name}"
-        known = {one.version: one for one in _decode(task.remembered)} if task.remembered else {}
-        remembered = decode_moves(task.remembered_labels)
+        known = {one.version: one for one in _decode(task.old.versions)} if task.old else {}
+        remembered = decode_moves(task.old.labels) if task.old else []
+        gone = read_parts(self.settings.content, repo, task.withdrawn)
+        self._withdraw(task, gone)
         events = read_events(self.settings.content, repo, task.events, remembered)
         before = [move for _, move in remembered]
-        written = self._write_versions(task, known, before, [move for _, move in events])
-        moves = [*events, *(("", move) for move in written.moves)]
-        labels = labels_of(repo, moves, {row.version for row in written.rows})
+        loose = [*(move for _, move in events), *gone.moves]
+        written = self._write_versions(task, known, before, loose)
+        moves = [*events, *(("", move) for move in (*written.moves, *gone.moves))]
+        withdrawn = {str(one.version) for one in gone.versions}
+        labels = labels_of(repo, moves, {row.version for row in written.rows}, withdrawn)
         self._renew_pages(task, written, labels.by_version())
+        entries = self._with_withdrawn(task, written.entries, gone)
         if labels.history:
             is_same = not written.renewed and [*known] == [row.version for row in written.rows]
-            self._write_labels(task, written, labels, fold(before), is_same)
-        return self._write_repo(task, written, labels)._replace(labels=encode_moves(moves))
+            is_same = is_same and remembered_withdrawn(task.old) == withdrawn
+            latest = derive.moves_of_latest(entries, gone.versions)
+            self._write_labels(task, written, labels, fold(before), latest, is_same)
+        row = self._write_repo(task, written, labels, entries)
+        return row._replace(labels=encode_moves(moves), withdrawn=" ".join(sorted(withdrawn)))
+
+    def _withdraw(self, task: Task, gone: WithdrawnParts) -> None:
+        """Before anything else: it may be a secret that is withdrawn."""
+        if not gone.versions:
+            return
+        files = WithdrawnFiles(self.site, self.pages, task.owner, task.name)
+        known = remembered_withdrawn(task.old) if task.old else set()
+        for one in gone.versions:
+            if str(one.version) not in known:
+                files.write_version(one)
+        at = {"owner": task.owner, "name": task.name}
+        if gone.versions[0].version < task.versions[0]:
+            # The first version has no diff, and may have had one from what is withdrawn.
+            first = BY_NAME["diff"].file_for(**at, version=task.versions[0])
+            remove(self.site, [first])
+        if not task.old:
+            remove(self.site, files_of("withdrawn", **at))
+
+    def _with_withdrawn(
+        self, task: Task, entries: list[ListedVersion], gone: WithdrawnParts
+    ) -> list[ListedVersion]:
+        """All versions of the repo as they are listed, oldest first."""
+        found = dict(zip(task.versions, entries, strict=True))
+        for one in gone.versions:
+            below = bisect.bisect(task.versions, one.version)
+            previous = task.versions[below - 1] if below else None
+            found[one.version] = derive.withdrawn_entry(
+                task.owner, task.name, one, previous, self.links
+            )
+        return [found[version] for version in sorted(found)]
 
     def _write_versions(
         self, task: Task, known: dict[str, _Remembered], moves: list[Move], events: list[Move]
@@ -147,7 +198,7 @@ class RepoRenderer:
         written = _Written([], [], [], {}, set())
         carried: dict[str, list[Move]] = {}
         for move in moves:
-            if not move.has_own_file:
+            if move.is_carried:
                 carried.setdefault(move.version, []).append(move)
         current = [_is_current(task, index, known) for index in range(len(task.versions))]
         labelled: dict[str, list[str]] | None = None
@@ -209,10 +260,12 @@ class RepoRenderer:
                 row.shown = shown
 
     def _write_labels(
-        self, task: Task, written: _Written, labels: Labels, before: Labels, is_same: bool
-    ) -> None:
-        """Write the files of labels that are not as ``before``. ``is_same``: the versions are."""
-        latest = derive.moves_of_latest(written.entries)
+        self, task: Task, written: _Written, labels: Labels, before: Labels,
+        latest: list[LabelMove], is_same: bool,
+    ) -> None:  # fmt: skip
+        """Write the files of labels that are not as ``before``, and of ``latest``, which has these
+        moves. ``is_same``: the versions are as before.
+        """
 
         def is_current(label: str) -> bool:
             if label == LATEST:
@@ -239,7 +292,7 @@ class RepoRenderer:
 
     def _write_version(
         self, stored: Stored, older: Stored | None, labels: list[str]
-    ) -> VersionEntry:
+    ) -> ListedVersion:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
         version = derive.version_record(stored, older.version if older else None, self.links)
         self._write("version_raw", at, stored.content.encode())
@@ -258,47 +311,71 @@ class RepoRenderer:
         self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
         return derive.version_entry(version)
 
-    def _write_repo(self, task: Task, written: _Written, labels: Labels) -> RepoRow:
+    def _write_repo(
+        self, task: Task, written: _Written, labels: Labels, entries: list[ListedVersion]
+    ) -> RepoRow:
+        """Write the repo's own files; ``entries`` are all its versions, oldest first."""
         at = {"owner": task.owner, "name": task.name}
-        rows, entries = written.rows, written.entries
+        rows = written.rows
         latest = written.texts.get(rows[-1].version) or self._read(task, task.versions[-1])
         total, by_day = task.pulls or (None, ())
         repo = derive.repo_record(latest, entries, total, self.links, labels)
         repo_json = envelopes.json_bytes(repo)
-        newest_first = entries[::-1]
-        listed = [row.entry for row in reversed(rows)]
+        known = {row.version: row.entry for row in rows}
+        shown = {row.version: row.shown for row in rows}
+        listed = [known.get(one.version) or envelopes.json_bytes(one) for one in reversed(entries)]
         if labels.history:
-            listed = [envelopes.with_labels(row.entry, row.shown) for row in reversed(rows)]
+            listed = [
+                envelopes.with_labels(row, shown.get(one.version, []))
+                for row, one in zip(listed, reversed(entries), strict=True)
+            ]
+        newest_first, readable = entries[::-1], written.entries[::-1]
         self._write("raw", at, latest.content.encode())
         self._write("versions", at, envelopes.whole_list(listed))
         self._write("repo", at, envelopes.single(repo_json))
-        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, newest_first, labels))
+        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, readable, labels))
         about = summarize(repo.description, repo.body)
+        labelled = labels.by_version()
+        if len(entries) >= COMPARED_MIN:
+            self._write("compare_page", at, self.pages.compare_page(**at))
+            page = self.pages.render(
+                "versions.html", repo=repo, labelled=labelled,
+                versions=newest_first[: derive.VERSIONS_SHOWN_MAX],
+                compared_from=readable[1].version if readable[1:] else "",
+            )  # fmt: skip
+            self._write("versions_page", at, page)
         histories = derive.label_histories(labels)
         page = self.pages.render(
-            "repo.html", repo=repo, about=about, versions=newest_first,
-            labelled=labels.by_version(), histories=histories,
+            "repo.html", repo=repo, about=about, pinned_url=readable[0].raw_url,
+            versions=newest_first[: derive.VERSIONS_WITH_PROMPT_MAX],
+            labelled=labelled, histories=histories,
             more_labels=len(labels.history) - len(histories),
+            carried=derive.carried_by_last(histories, entries),
         )  # fmt: skip
         self._write("repo_page", at, page)
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         card = self.pages.render("card.html", repo=repo, about=about)
         line = envelopes.json_bytes(derive.catalogue_line(repo))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
+        pulls = repo.pulls or 0
+        updated = derive.epoch_seconds(repo.updated_at)
+        created = derive.epoch_seconds(repo.created_at)
+        trend = derive.trend(published, by_day)
         return RepoRow(
             id=f"{task.owner}/{task.name}",
             owner=task.owner,
             mark=task.mark,
             versions=_encode(rows),
             labels=b"",
+            withdrawn="",
             versions_count=len(entries),
-            pulls=repo.pulls or 0,
-            updated=derive.epoch_seconds(repo.updated_at),
-            created=derive.epoch_seconds(repo.created_at),
-            trend=derive.trend(published, by_day),
+            pulls=pulls,
+            updated=updated,
+            created=created,
+            trend=trend,
             tags=" ".join(repo.tags),
             digest=digest_of(summary, card),
-            text_digest=digest_of(line),
+            search_digest=digest_of(line, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,
             card=card,
             line=line,

@@ -148,8 +148,21 @@ CREATE TABLE protected_label (        -- that only a token moves which names the
     PRIMARY KEY (owner, repo, label)
 ) WITHOUT ROWID;
 """
+_DRAFTS = """
+CREATE TABLE draft (                  -- what the editor has saved and nobody has published
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL REFERENCES owner (handle),
+    repo TEXT NOT NULL,               -- empty: a new prompt
+    title TEXT NOT NULL,              -- for lists
+    changed_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL,        -- how often it was saved
+    data BLOB NOT NULL                -- the editor's fields, as JSON
+);
+CREATE INDEX draft_owner ON draft (owner, changed_at);
+CREATE INDEX draft_age ON draft (changed_at);
+"""
 # Each makes the next version of the one before.
-_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS, _LABELS)
+_MIGRATIONS = (_OWNERS_AND_TOKENS, _PEOPLE, _SMALL_ANSWERS, _LABELS, _DRAFTS)
 SCHEMA_VERSION = len(_MIGRATIONS)
 
 _REMEDIES = {

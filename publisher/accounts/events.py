@@ -24,8 +24,9 @@ Kind = Literal[
     "signed_up", "invited", "signed_in", "sign_in_failed", "signed_out_everywhere",
     "password_set", "password_changed", "identity_added", "identity_removed",
     "token_made", "token_new_address", "token_revoked",
-    "publisher_added", "publisher_removed", "publisher_used", "trusted_only_on", "trusted_only_off",
-    "label_protected", "label_unprotected", "locked", "unlocked",
+    "publisher_added", "publisher_changed", "publisher_removed", "publisher_used",
+    "trusted_only_on", "trusted_only_off",
+    "label_protected", "label_unprotected", "withdrawn", "locked", "unlocked",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -51,9 +51,10 @@ from publisher.openid.provider import Provider
 from publisher.trusted.claims import Job
 from publisher.trusted.exchange import exchange
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
+from publisher.web.editor import views as editor_pages
 from publisher.web.incoming import bearer_token, read_label_change, read_publication
 from publisher.web.pages import labels as label_pages
-from publisher.web.pages import profile, publishers, security, sign_in, tokens
+from publisher.web.pages import profile, publishers, release, security, sign_in, tokens, withdraw
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
 from publisher.web.trusted_exchange import read_exchange, trusted_token
@@ -101,9 +102,14 @@ def create_app(
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
     """
     keeper = QuotaKeeper(settings.content, quotas)
+    publications = Throttle(publish_limit, "publish") if publish_limit else None
+    # More than the limit lets anybody publish in the time that answers are kept. (A window
+    # that began before, and one that ends after, add one.)
+    kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
-        settings, rebuilder, accounts, database, issuers, publish_limit, failed_auth_limit, keeper
-    )
+        settings, rebuilder, accounts, database, issuers, publications, kept_max,
+        failed_auth_limit, keeper,
+    )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
     app.session_interface = CookieSessions(settings)
@@ -123,9 +129,12 @@ def create_app(
     app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
     sign_in.add_to(frame, open_signup=open_signup)
+    editor_pages.add_to(frame, rebuilder, keeper, publications, kept_max)
     tokens.add_to(frame)
     publishers.add_to(frame)
-    label_pages.add_to(frame, rebuilder, keeper)
+    label_pages.add_to(frame)
+    release.add_to(frame, rebuilder, keeper)
+    withdraw.add_to(frame, rebuilder)
     profile.add_to(frame, rebuilder)
     security.add_to(frame)
     if openid is not None:
@@ -145,8 +154,8 @@ class _Service:
 
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], publish_limit: int, failed_auth_limit: int,
-        quotas: QuotaKeeper,
+        issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
+        failed_auth_limit: int, quotas: QuotaKeeper,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
@@ -154,12 +163,9 @@ class _Service:
         self._accounts = accounts
         self._database = database
         self._issuers = issuers
-        # More than the limit lets anybody publish in the time that answers are kept. (A window
-        # that began before, and one that ends after, add one.)
-        windows = KEPT_SECONDS // WINDOW_SECONDS + 1
-        self._kept_max = publish_limit * windows
+        self._kept_max = kept_max
         self._quotas = quotas
-        self._publications = Throttle(publish_limit, "publish") if publish_limit else None
+        self._publications = publications
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
     def health(self) -> Response:

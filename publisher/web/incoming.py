@@ -17,8 +17,9 @@ from builder.model.names import Version
 from builder.model.records import Draft, LabelDraft, LabelRemoval
 from builder.model.routes import JSON
 from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_removal
+from server.bodies import PUBLICATION_BYTES_MAX
 
-BODY_BYTES_MAX = 2 * 1024 * 1024
+BODY_BYTES_MAX = PUBLICATION_BYTES_MAX
 _LESS = "send only the version, a note and the version that you expect"
 
 _key = re.compile(r"[\x20-\x7e]{1,255}")

@@ -1,5 +1,5 @@
-"""The body of a publication, or of a change of a label: its fields, and whether they are
-well-formed.
+"""The body of a publication, of a change of a label, or of a withdrawal: its fields, and whether
+they are well-formed.
 
 Looks at one draft alone: what a repo holds already is not known here. Pure.
 """
@@ -14,7 +14,14 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, validation_failed
-from builder.model.records import CONTENT_BYTES_MAX, Draft, LabelDraft, LabelRemoval
+from builder.model.records import (
+    CONTENT_BYTES_MAX,
+    Draft,
+    LabelDraft,
+    LabelRemoval,
+    WithdrawalDraft,
+)
+from builder.model.withdrawn import BECAUSE
 from publisher.accounts.tokens import find_token
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
 
@@ -73,7 +80,13 @@ def make_label_removal(fields: Mapping[str, Any]) -> LabelRemoval:
     return _without_token(LabelRemoval(**_parse_fields(fields, _LABEL_REMOVAL)))
 
 
-def _without_token(draft: LabelDraft | LabelRemoval) -> Any:
+def make_withdrawal_draft(fields: Mapping[str, Any]) -> WithdrawalDraft:
+    """Why something is to be withdrawn. Raises as make_label_draft."""
+    told = f"choose one of {', '.join(BECAUSE)}"
+    return _without_token(WithdrawalDraft(**_parse_fields(fields, _WITHDRAWAL_DRAFT, reason=told)))
+
+
+def _without_token(draft: LabelDraft | LabelRemoval | WithdrawalDraft) -> Any:
     if find_token(draft.note):
         raise RequestError(
             "secret_detected",
@@ -178,6 +191,12 @@ def _parse_bump(value: Any) -> str:
     return value
 
 
+def _parse_reason(value: Any) -> str:
+    if value not in (*BECAUSE,):
+        raise ValueError(f"must be one of {', '.join(BECAUSE)}")
+    return value
+
+
 def _parse_version(value: Any) -> str:
     try:
         return str(names.Version.parse(value if isinstance(value, str) else ""))
@@ -225,3 +244,4 @@ _LABEL_DRAFT: dict[str, _Parser] = {
     "version": _parse_version, "note": _parse_note, "expected": _parse_expected,
 }  # fmt: skip
 _LABEL_REMOVAL: dict[str, _Parser] = {"note": _parse_note, "expected": _parse_version}
+_WITHDRAWAL_DRAFT: dict[str, _Parser] = {"reason": _parse_reason, "note": _parse_note}

@@ -16,6 +16,9 @@ A change of a label is one file in the folder ``labels`` of the repo, and gets t
 its link is its commit point. The repo's folder is synced before, so it never names a version that
 a power cut can take away.
 
+A withdrawal is one file in the folder ``withdrawn`` of the repo, and gets there the same way; its
+link is its commit point. Only then the text and the record that it takes away are removed.
+
 The file system has to keep the order of a folder's changes, as all do that have a journal or a
 log (ext4, XFS, btrfs). On one that does not (ext2), a power cut before the answer can leave a
 record without its text, which stops the repo until somebody removes it; what was acknowledged
@@ -24,10 +27,12 @@ is safe there too.
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
+from builder.model.withdrawn import FOLDER as WITHDRAWN
+from builder.model.withdrawn import withdrawn_file
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import disk
 
@@ -134,6 +139,47 @@ def write_events(
             raise
         if sync:
             disk.sync_folder(f"{folder}/{FOLDER}")
+
+
+def write_withdrawal(
+    root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool = True
+) -> None:
+    """Store a withdrawal (``what`` as in ``withdrawn_file``), for good once ``remove_withdrawn``
+    returns; the caller holds the repo's lock.
+
+    ``sync`` as in write_version. Raises RequestError ``storage_unavailable``, ``version_conflict``.
+    """
+    folder = repo_path(root, owner, name)
+    with disk.telling(_THEN):
+        disk.make_folder(f"{folder}/{WITHDRAWN}")
+        if sync:
+            # Or a disk that does not keep the order could remove the text, and have no reason why.
+            disk.sync_folder(folder)
+        try:
+            _put(f"{folder}/{WITHDRAWN}", f"{folder}/{withdrawn_file(what)}", data, [], sync)
+        except FileExistsError:
+            raise RequestError(
+                "version_conflict",
+                f"Another process withdrew it from {owner}/{name} at the same time.",
+            ) from None
+
+
+def remove_withdrawn(
+    root: str, owner: str, name: str, files: Iterable[str], *, sync: bool = True
+) -> None:
+    """Make sure that withdrawals outlast a power cut, then remove the ``files`` of the repo's
+    folder that they take away; the caller holds the repo's lock. Raises RequestError
+    ``storage_unavailable``.
+    """
+    folder = repo_path(root, owner, name)
+    with disk.telling("withdraw it again: it is withdrawn, and this removes its text"):
+        if sync:
+            disk.sync_folder(f"{folder}/{WITHDRAWN}")
+        # A crash may have left the temporary file as a second name of the text.
+        for file in (_TEMPORARY, *files):
+            disk.unlink(f"{folder}/{file}")
+        if sync:
+            disk.sync_folder(folder)
 
 
 def sync_repo(root: str, owner: str, name: str) -> None:

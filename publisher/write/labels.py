@@ -19,7 +19,8 @@ from builder.model.names import Version
 from builder.model.records import LabelDraft, LabelFile, LabelRemoval
 from builder.store import content
 from builder.store.labels import read_moves
-from publisher.write import disk, durable
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN
+from publisher.write import disk, durable, gone
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
@@ -70,9 +71,9 @@ def change_label(
     A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
     change that does not fit in ``quotas`` is RequestError ``validation_failed``. Raises what the
     key does; RequestError: ``invalid_name``, ``invalid_label``, ``name_reserved``,
-    ``repo_not_found``, ``version_not_found``, ``label_not_found``, ``label_moved``,
-    ``validation_failed`` (too many labels or changes), ``storage_unavailable``; and ContentError
-    where a file of the repo is broken.
+    ``repo_not_found``, ``version_not_found``, ``version_withdrawn``, ``label_not_found``,
+    ``label_moved``, ``validation_failed`` (too many labels or changes), ``storage_unavailable``;
+    and ContentError where a file of the repo is broken.
     """
     names.check_owner(owner)
     names.check_repo(name)
@@ -85,7 +86,7 @@ def change_label(
         moves = read_moves(content_root, owner, name, listing)
         done = kept and _answer_again(content_root, owner, name, label, kept, moves)
         if not done:
-            plan = _plan(owner, name, label, draft, by, now, listing, moves)
+            plan = _plan(content_root, owner, name, label, draft, by, now, listing, moves)
             done = plan.change
             with room_for_events(quotas, owner, plan.events):
                 if idempotency_key:
@@ -133,9 +134,11 @@ def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) 
         raise validation_failed(Detail(field, told))
     last_number = labels.next_number + len(wanted)
     if files > names.LABEL_EVENTS_PER_REPO_MAX or last_number > names.LABEL_NUMBER_MAX:
+        # A publication carries its moves in its own record, so it still can.
         told = (
-            f"cannot move: the prompt has {names.LABEL_EVENTS_PER_REPO_MAX:,} changes of labels, "
-            "which is the limit. Publish a new version with this label"
+            f"cannot change: the prompt has {names.LABEL_EVENTS_PER_REPO_MAX:,} changes of labels, "
+            "which is the limit. Publish the text that it is to name as a new version with this "
+            "label"
         )
         raise validation_failed(Detail(field, told))
 
@@ -182,16 +185,19 @@ def _answer_again(
 
 
 def _plan(
-    owner: str, name: str, label: str, draft: LabelDraft | LabelRemoval, by: str,
+    root: str, owner: str, name: str, label: str, draft: LabelDraft | LabelRemoval, by: str,
     now: datetime | None, listing: content.RepoListing, moves: Sequence[Move],
 ) -> _Plan:  # fmt: skip
-    versions, _, files = listing
-    if not versions:
+    versions, files = listing.versions, listing.events
+    gone.check_open(root, owner, name, listing)
+    if not versions and listing.withdrawn == NOTHING_WITHDRAWN:
         raise _no_repo(owner, name)
     if draft.version is not None and Version.parse(draft.version) not in versions:
+        gone.check_label_target(root, owner, name, listing, Version.parse(draft.version))
+        there_is = f"Its latest version is {versions[-1]}." if versions else "It has none left."
         raise RequestError(
             "version_not_found",
-            f"{owner}/{name} has no version {draft.version}. Its latest version is {versions[-1]}.",
+            f"{owner}/{name} has no version {draft.version}. {there_is}",
         )
     labels = fold(moves)
     current = labels.versions().get(label)

@@ -18,7 +18,8 @@ from builder.model.names import Version
 from builder.model.records import Draft, OwnerFile, VersionFile
 from builder.store import content
 from builder.store.labels import read_moves
-from publisher.write import durable, labels
+from builder.store.withdrawn_files import read_parts
+from publisher.write import durable, gone, labels
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.labels import Events, hash_event
@@ -55,6 +56,7 @@ class _Plan(NamedTuple):
     kept: KeptAnswer
     record: bytes | None
     events: Events
+    is_new_repo: bool
 
 
 def publish(
@@ -79,8 +81,8 @@ def publish(
     as in resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo
     that has one, but raise RequestError ``not_owner``. Raises what the key does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
-    ``version_conflict``, ``storage_unavailable``; and ContentError where the latest version
-    is broken.
+    ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where the
+    latest version is broken.
     """
     _check_names(owner, name, publisher)
     with durable.repo_lock(content_root, owner, name):
@@ -132,9 +134,8 @@ def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContext
     owner = plan.published.owner
     if not (quotas and plan.record):
         return labels.room_for_events(quotas, owner, plan.events)
-    is_new_repo = plan.kept.previous_version is None
     size = plan.published.size + len(plan.record)
-    return quotas.room_for(owner, Quotas(int(is_new_repo), 1, size))
+    return quotas.room_for(owner, Quotas(int(plan.is_new_repo), 1, size))
 
 
 def _answer_again(
@@ -190,6 +191,8 @@ def _plan(
     front_matter: bool, create_only: bool,
 ) -> _Plan:  # fmt: skip
     listing = content.list_versions(root, owner, name)
+    gone.check_open(root, owner, name, listing)
+    withdrawn = read_parts(root, f"{owner}/{name}", listing.withdrawn).versions
     versions = listing.versions
     latest = versions[-1] if versions else None
     previous = content.read_version(root, owner, name, latest) if latest else None
@@ -205,13 +208,19 @@ def _plan(
     elif previous and create_only:
         raise RequestError("not_owner", f"{owner}/{name} exists, and may not be updated.")
     else:
+        sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
+        gone.check_text(owner, name, withdrawn, sha256)
         labels.check_room(there, draft.labels, 0, "labels")
-        versions = [*versions, _next_version(versions, draft.bump)]
+        # A withdrawn version's number is never given again.
+        taken = sorted([*versions, *(one.version for one in withdrawn)])
+        versions = [*versions, _next_version(taken, draft.bump)]
+        before = [one.remains.published_at for one in withdrawn]
+        before += [previous[0].published_at] if previous else []
         record = VersionFile(
             publisher=publisher,
             # A clock that was set back must not turn the history around.
-            published_at=max(moment, previous[0].published_at) if previous else moment,
-            sha256=hashlib.sha256(draft.content.encode()).hexdigest(),
+            published_at=max([moment, *before]),
+            sha256=sha256,
             changelog=draft.changelog,
             **metadata._asdict(),
             labels=draft.labels or UNSET,
@@ -225,7 +234,9 @@ def _plan(
         record_sha256=written and hashlib.sha256(written).digest(),
         label_number=number,
     )
-    return _Plan(_published(owner, name, kept, record, draft, warnings), kept, raw, events)
+    is_new_repo = not listing.versions and not withdrawn
+    published = _published(owner, name, kept, record, draft, warnings)
+    return _Plan(published, kept, raw, events, is_new_repo)
 
 
 def _plan_events(

@@ -2,9 +2,9 @@
 
 What an owner has is counted in the content and kept nowhere else, so it is right after imports,
 crashes and whatever else changes the tree. A repo's folder is listed again only when it has
-changed since: a check costs two ``stat`` for each repo of the owner (its folder, and the one of its
-changes of labels, which count as bytes), and the listing of those that have changed, as a
-publication lists its own repo anyway.
+changed since: a check costs three ``stat`` for each repo of the owner (its folder, and those of
+its changes of labels and of its withdrawals, which count as bytes), and the listing of those that
+have changed, as a publication lists its own repo anyway.
 
 From the check until its file is written, a publication holds the lock of its owner's folder. So
 the publications of one owner take turns, in all processes, and together stay below the quota.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from builder.model.errors import Detail, RequestError
 from builder.model.labels import FOLDER as LABELS
+from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
 from publisher.write import disk
 
@@ -37,7 +38,8 @@ NO_QUOTAS = Quotas()
 # Where anybody can sign up, unless other quotas are set.
 OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
 
-# What tells that a folder and its ``labels`` have changed (inodes, change times); what is in them.
+# What tells that a folder, its ``labels`` and its ``withdrawn`` have changed (inodes, change
+# times); what is in them.
 _Counted = tuple[tuple[int, ...], Quotas]
 
 
@@ -105,7 +107,9 @@ class QuotaKeeper:
             for entry in entries:
                 if entry.name.startswith(".") or not entry.is_dir(follow_symlinks=False):
                     continue
-                mark = _mark(entry.path) + _mark(f"{entry.path}/{LABELS}")
+                mark = _mark(entry.path)
+                for folder in (LABELS, WITHDRAWN):
+                    mark += _mark(f"{entry.path}/{folder}")
                 if not mark:
                     continue  # a first publication has failed, and taken its folder away
                 known_mark, has = before.get(entry.name, ((), NO_QUOTAS))
@@ -131,11 +135,14 @@ def _mark(path: str) -> tuple[int, ...]:
 
 
 def _look(path: str) -> Quotas:
-    """What a repo's folder adds to what its owner has; nothing before its first version."""
+    """What a repo's folder adds to what its owner has; nothing before its first version. Withdrawn
+    versions count: their numbers are taken.
+    """
     names, text_bytes = _count_files(path, (".md", ".json"))
     _, event_bytes = _count_files(f"{path}/{LABELS}", (".json",))
-    versions = sum(name.endswith(".json") for name in names)
-    return Quotas(min(versions, 1), versions, text_bytes + event_bytes)
+    withdrawn, withdrawn_bytes = _count_files(f"{path}/{WITHDRAWN}", (".json",))
+    versions = sum(name.endswith(".json") for name in names) + len(withdrawn)
+    return Quotas(min(versions, 1), versions, text_bytes + event_bytes + withdrawn_bytes)
 
 
 def _count_files(path: str, suffixes: tuple[str, ...]) -> tuple[list[str], int]:

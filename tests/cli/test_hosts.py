@@ -65,12 +65,45 @@ def test_where_it_listens(host: str, options: list[str], where: str):
     assert f"It listens on {where}\n" in told(host, *options)
 
 
+@pytest.mark.parametrize("host", ["nginx", "caddy"])
+@pytest.mark.parametrize(
+    ("listen", "upstream", "is_same"),
+    [
+        ("127.0.0.1:8080", "127.0.0.1:8080", True),
+        ("HUB.example:8080", "hub.example:8080", True),
+        ("localhost:8080", "127.0.0.1:8080", True),
+        ("[::1]:8080", "localhost:8080", True),
+        ("*:8080", "127.0.0.1:8080", True),
+        ("0.0.0.0:8080", "localhost:8080", True),
+        ("[::]:8080", "[::1]:8080", True),
+        ("127.0.0.1", "127.0.0.1:80", True),
+        ("127.0.0.1:8080", "127.0.0.1:8081", False),
+        ("127.0.0.1:8080", "127.0.0.2:8080", False),
+        ("*:8080", "10.0.0.7:8080", False),
+        ("hub.example", "127.0.0.1:80", False),
+    ],
+)
+def test_a_server_does_not_feed_itself(
+    folder: Path, host: str, listen: str, upstream: str, is_same: bool
+):
+    options = ("--listen", listen, "--upstream", upstream, "--base-url", PUBLIC)
+    done = run("hosts", host, "--target", "conf", *options)
+    assert done.exit_code == (2 if is_same else 0), done.stderr
+    if is_same:
+        said = f"--listen {listen} and --upstream {upstream} are the same address"
+        assert said in " ".join(done.stderr.split()) and not (folder / "conf").exists()
+    if host == "nginx":
+        assert run("hosts", host, "--target", "conf", *options, "--no-upstream").exit_code == 0
+
+
 def test_links_that_lead_past_the_server():
     base_url = "http://127.0.0.1:8000"
     said = told("nginx", base_url=base_url)
     assert "Links lead to 127.0.0.1:8000, past this server." in said
     assert "--base-url http://127.0.0.1:8080\n" in said
-    assert "past this server" not in told("nginx", "--listen", "127.0.0.1:8000", base_url=base_url)
+    assert "past this server" not in told(
+        "nginx", "--listen", "127.0.0.1:8000", "--upstream", "127.0.0.1:8001", base_url=base_url
+    )  # fmt: skip
     assert "past this server" not in told("nginx")
 
 

@@ -68,6 +68,9 @@ def test_owners(folder: Path):
     added = run("owner", "add", "ann", "--state", "elsewhere")
     assert (added.exit_code, added.stdout) == (0, "") and "hubctl token create ann" in added.stderr
     assert (folder / "elsewhere" / ACCOUNTS_FILE).exists()
+    # Whoever is in a wrong folder learns so.
+    assert f"Created the state folder {folder / 'elsewhere'}" in added.stderr
+    assert "Created" not in run("owner", "add", "bob", "--state", "elsewhere").stderr
     made()
     assert re.fullmatch(f"ann\t{TIME}\t1\tnone\n", run("owner", "list").stdout)
     (shown,) = json.loads(run("owner", "list", "--json").stdout)

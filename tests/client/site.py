@@ -28,11 +28,12 @@ def listed(entries: list[dict[str, Any]]) -> bytes:
 @dataclass
 class Site:
     """``files`` are the bytes of each path below ``/api/v1/repos/``. Without ``is_up`` each is a
-    503.
+    503. ``gone``: why a path that begins so was withdrawn.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     is_up: bool = True
+    gone: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._versions: dict[str, dict[str, dict[str, Any]]] = {}
@@ -85,6 +86,11 @@ class Site:
         body = self.files.get(request.path.removeprefix("/api/v1/repos/"))
         if not self.is_up:
             return answer(status=503)
+        path = request.path.removeprefix("/api/v1/repos/")
+        for begin, message in self.gone.items():
+            if path.startswith(begin):
+                error = {"code": "withdrawn", "message": message}
+                return answer(json.dumps({"error": error}, separators=(",", ":")), 410)
         if body is None:
             return answer("<h1>Not found</h1>", 404)
         if request.headers.get("if-none-match") == tag(body):

@@ -1,5 +1,6 @@
 """The lock file: written by lock and update, followed by sync."""
 
+import json
 import os
 import signal
 import stat
@@ -10,7 +11,7 @@ import pytest
 
 from tests.client.fake import Fake, Request, answer
 from tests.client.shells import Client, link_tools
-from tests.client.site import ONE, THREE, TWO, Site, sha256, small_site
+from tests.client.site import MOVED, ONE, THREE, TWO, Site, sha256, small_site
 from tests.client.test_machine import put_tool, without
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -295,6 +296,28 @@ def test_labels_are_never_read_from_old_copies(to: Client, site: Site, host: Fak
         done = to.run(*command)
         assert (done.status, done.out) == (6, b""), command
     assert lock.read_text() == locked and files(to) == {}
+
+
+def test_a_version_that_was_withdrawn(to: Client, site: Site) -> None:
+    write_lock(to, PINNED, REVIEW, TALE)
+    to.run("sync")
+    assert to.run("sync", "--check").status == 0
+    site.gone["ann/review/versions/1.0.0."] = told = "ann/review 1.0.0 was withdrawn: a secret."
+    # A pinned version is asked for only where it is fetched.
+    assert to.run("sync", "--check").status == 0
+    for command in (["cat", "ann/review@1.0.0"], ["lock", "ann/review@1.0.0", "b.md"]):
+        done = to.run(*command)
+        assert (done.status, done.out) == (3, b"") and told in done.err, command
+
+
+def test_the_list_says_which_version_was_withdrawn(to: Client, site: Site) -> None:
+    listed = json.loads(site.files["ann/review/versions.json"])
+    first = listed["data"][-1]
+    first |= {"changelog": "", "withdrawn": {"at": MOVED, "reason": "secret", "note": "Use 2.0.0."}}
+    site.files["ann/review/versions.json"] = json.dumps(listed).encode()
+    rows = to.run("versions", "ann/review").text.splitlines()
+    assert rows[-1].endswith("\tWithdrawn (secret): Use 2.0.0.")
+    assert "Withdrawn" not in "".join(rows[:-1])
 
 
 def test_a_label_that_is_gone(to: Client, site: Site) -> None:

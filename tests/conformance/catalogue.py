@@ -12,7 +12,7 @@ from builder.model.routes import (
     BY_NAME,
     GZIP,
     LIST_PAGES_MAX,
-    ROUTES,
+    READ_ROUTES,
     SORTS,
     Route,
     list_api,
@@ -26,7 +26,7 @@ FIELD = re.compile(r"\{(\w+)\}")
 NOBODY = "conformance-nobody"
 
 # Compressed files are for the host alone.
-FILES = [route for route in ROUTES if route.media != GZIP]
+FILES = [route for route in READ_ROUTES if route.media != GZIP]
 # The page for what is not there may come as what it is, a 404.
 FOUND = [route for route in FILES if route.name != "not_found_page"]
 
@@ -107,8 +107,16 @@ class Catalogue:
 
     def versions(self, owner: str, name: str) -> list[dict[str, Any]]:
         """The versions of a repo that are looked at, newest first."""
+        return spread(self._listed(owner, name, is_withdrawn=False), self.sample)
+
+    def withdrawn(self, owner: str, name: str) -> list[dict[str, Any]]:
+        """The withdrawn versions of a repo that are looked at, newest first."""
+        return spread(self._listed(owner, name, is_withdrawn=True), self.sample)
+
+    def _listed(self, owner: str, name: str, *, is_withdrawn: bool) -> list[dict[str, Any]]:
         path = "/" + BY_NAME["versions"].file_for(owner=owner, name=name)
-        return spread(rows_of(self.client.get(path)), self.sample)
+        rows = rows_of(self.client.get(path))
+        return [row for row in rows if ("withdrawn" in row) == is_withdrawn]
 
     def labels(self, owner: str, name: str) -> list[str] | None:
         """The labels of a repo, and what is read like one; None if it never had a label."""
@@ -149,6 +157,11 @@ class Catalogue:
                     yield {"owner": owner, "name": name}
                 elif labels is not None:
                     yield from ({"owner": owner, "name": name, "label": one} for one in labels)
+        elif route.scope == "versions":
+            for owner, name in self.repos:
+                path = file_of("versions", owner=owner, name=name)
+                if len(rows_of(self.client.get(path))) > 1:
+                    yield {"owner": owner, "name": name}
         elif "name" in fields:
             yield from ({"owner": owner, "name": name} for owner, name in self.repos)
         elif "owner" in fields:

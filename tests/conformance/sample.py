@@ -3,10 +3,20 @@
 import shutil
 from pathlib import Path
 
-from tests.support.catalogues import moment, write_label, write_owner, write_version
+from tests.support.catalogues import (
+    moment,
+    write_label,
+    write_owner,
+    write_version,
+    write_withdrawn,
+)
 from tests.support.servers import SAMPLE
 
 MANY = 60
+# A repo of the sample that was withdrawn.
+WITHDRAWN = ("odd", "taken-back")
+# What was written in it, and in versions that were withdrawn.
+SECRET = "sk-conformance-1f4e"
 CONTENT_BYTES_MAX = 256 * 1024
 
 # Whoever finds this in an answer has left the site. It lies beside the sites of our own hosts,
@@ -59,6 +69,21 @@ def write_sample(root: Path) -> None:
         1,
     ):  # fmt: skip
         write_label(root, "odd/history", number, label, version, note=f"Move <{number}> é")
+    # The first, one in between and the latest version are withdrawn; and a whole repo.
+    for version in ("1.0.0", "1.0.1", "1.0.2", "1.0.3", "1.0.4"):
+        secret = SECRET if version[-1] in "024" else "nothing"
+        write_version(
+            root, "odd", "leaky", version, f"{version} {{{{it}}}} {secret}\n",
+            tags=["odd"], changelog=f"Now {version}",
+        )  # fmt: skip
+    write_label(root, "odd/leaky", 1, "stable", "1.0.2")
+    write_withdrawn(root, "odd/leaky", "1.0.0", reason="error")
+    write_withdrawn(
+        root, "odd/leaky", "1.0.2", note="It had <a key> é", labels=["stable"], label_number=2
+    )
+    write_withdrawn(root, "odd/leaky", "1.0.4", reason="owner")
+    write_version(root, *WITHDRAWN, "1.0.0", f"{SECRET}\n", tags=["odd"])
+    write_withdrawn(root, "/".join(WITHDRAWN), reason="legal")
 
 
 def write_canaries(folder: Path) -> None:

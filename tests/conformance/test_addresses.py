@@ -187,6 +187,20 @@ def test_a_slash_at_the_end_of_a_page(
 
 
 @area("pages")
+@each_path("?from=1.0.0&to=latest", "?from=%3Cb%3E&to=..%2f..", "?version=x&page=0&q=&label=%00",
+           f"?from={'a' * 2000}")  # fmt: skip
+def test_a_page_that_compares_is_there_for_any_query(
+    check: Check, client: Client, catalogue: Catalogue, template: str
+) -> None:
+    url = catalogue.url(BY_NAME["compare_page"])
+    if url is not None:
+        answer = client.get(url + template)
+        if check.status(answer, 200):
+            check.same_body(answer, client.get(url), url)
+            check.header(answer, "Cache-Control", CACHE_CONTROL["list"])
+
+
+@area("pages")
 @each_path("/{nobody}", "/{nobody}/nothing", "/tags/{nobody}", "/{owner}/{nobody}", "/a/b/c/d",
            "/{nobody}/", "/assets/nothing.css", "/{owner}/{name}/999999999.0.0")  # fmt: skip
 def test_page_that_is_not_there(

@@ -10,11 +10,12 @@ import pytest
 
 from builder.model import records
 from builder.model.names import Version
-from builder.model.routes import BY_NAME, CACHE_CONTROL, JSON, PUBLISH_URL
+from builder.model.routes import CACHE_CONTROL, JSON
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check
-from tests.conformance.client import Answer, Client, header_list
+from tests.conformance.client import Client, header_list
 from tests.conformance.marks import area
+from tests.conformance.publisher import Publisher, publish_path
 
 pytestmark = pytest.mark.level("full")
 
@@ -24,10 +25,6 @@ LISTED_SECONDS = 60
 
 
 # Who may
-
-
-def publish_path(owner: str, name: str) -> str:
-    return PUBLISH_URL.format(owner=owner, name=name)
 
 
 @area("publishing, errors")
@@ -71,30 +68,6 @@ def test_other_methods_where_one_publishes(
 
 
 # With a token
-
-
-class Publisher:
-    """Publishes to the repo that the tester gave."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.owner, _, self.name = client.deployment.publish_to.partition("/")
-        self.path = publish_path(self.owner, self.name)
-
-    def post(self, body: Any, path: str = "", **headers: str) -> Answer:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {
-            "Authorization": f"Bearer {self.client.deployment.token}",
-            "Content-Type": JSON,
-            **{key.replace("_", "-"): value for key, value in headers.items()},
-        }
-        return self.client.ask("POST", path or self.path, sent, data)
-
-    def file(self, name: str, **params: str) -> str:
-        return file_of(name, owner=self.owner, name=self.name, **params)
-
-    def url(self, name: str, **params: str) -> str:
-        return BY_NAME[name].url_for(owner=self.owner, name=self.name, **params)
 
 
 @pytest.fixture

@@ -202,7 +202,7 @@ def test_publications_and_builds_go_on_meanwhile(small: Settings, tmp_path: Path
 
 def test_every_route_has_its_place() -> None:
     ranks = {scope: {RANKS[r.name] for r in ROUTES if r.scope == scope} for scope in (
-        "version", "repo", "owner", "tag", "list",
+        "version", "versions", "repo", "owner", "tag", "list",
     )}  # fmt: skip
     for before, after in itertools.pairwise(ranks.values()):
         assert max(before) < min(after)

@@ -22,12 +22,14 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_envir
 # Their commands write to the current folder and to $HOME alone.
 DOCUMENTS = (
     "README.md",
+    "docs/use/compare.md",
     "docs/use/hub.md",
     "docs/use/labels.md",
     "docs/use/mcp.md",
     "docs/use/publish-api.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/use/withdraw.md",
     "docs/use/write.md",
     "docs/reference/content-format.md",
     "docs/operate/accounts.md",

@@ -9,8 +9,9 @@ import click
 import msgspec
 import pytest
 
-from builder.model.records import LabelFile, VersionFile
+from builder.model.records import LabelFile, VersionFile, WithdrawalFile, WithdrawnFile
 from builder.store import content
+from builder.store.check import check
 from cli.hubctl import main as hubctl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,14 +89,16 @@ def test_places_named_in_the_architecture_exist():
 
 
 def test_the_example_records_are_records():
-    version, label = blocks("docs/reference/content-format.md", "json")
+    version, label, withdrawal = blocks("docs/reference/content-format.md", "json")
     assert msgspec.json.decode(version, type=VersionFile).variables[0].required
     assert msgspec.json.decode(label, type=LabelFile).note
+    assert msgspec.json.decode(withdrawal, type=WithdrawnFile).versions["1.2.0"].size
 
 
 def test_the_record_table_names_every_key():
     text = (ROOT / "docs/reference/content-format.md").read_text()
-    for key in VersionFile.__struct_fields__ + LabelFile.__struct_fields__:
+    kinds = (VersionFile, LabelFile, WithdrawalFile)
+    for key in [key for kind in kinds for key in kind.__struct_fields__]:
         assert f"| `{key}` |" in text
 
 
@@ -103,5 +106,5 @@ def test_a_version_by_hand_in_shell_is_sound(tmp_path):
     script, _ = blocks("docs/reference/content-format.md", "sh")
     subprocess.run(["sh", "-eu", "-c", script], cwd=tmp_path, check=True)
     root = str(tmp_path / "content")
-    assert list(content.check(root)) == []
+    assert list(check(root)) == []
     assert content.list_repos(root, "ada") == ["code-review"]

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from builder.store import content
+from builder.store.check import check
 from tests.faults import trees, verdict
 from tests.faults.power import Disk
 from tests.faults.strace import EIO, KILL, MEMORY_CALLS, Call, Writers
@@ -97,6 +97,9 @@ def test_every_fsync_counts(writers: Writers, situation: Situation, tmp_path: Pa
     if situation == SITUATIONS["moved label"]:
         # Of the repo's folder, which nobody has changed; see the next test.
         del syncs[0]
+    if situation.work.startswith("-"):
+        # Of the folder of withdrawals, for a disk without order; see the test of that.
+        del syncs[0]
     assert syncs
     for sync in syncs:
         without = [call for call in calls if call is not sync]
@@ -119,7 +122,7 @@ def test_a_label_does_not_outlive_its_version(writers: Writers, tmp_path: Path):
         for tree in disk.outcomes():
             with TemporaryDirectory() as folder:
                 trees.write(tree, f"{folder}/content")
-                told = [*content.check(f"{folder}/content")]
+                told = [*check(f"{folder}/content")]
                 assert not [fault for fault in told if "which is not a version" in fault.reason], (
                     call
                 )

@@ -1,8 +1,8 @@
 """What is wrong with a content folder after a fault, and after the next work.
 
 What a folder holds is told as a list: the texts of the repo's versions, then ``@`` and the version
-for each move of the label. A situation is what the repo had before, what it has once the work is
-done, and that work.
+for each move of the label, then ``-`` and each version that is withdrawn. A situation is what the
+repo had before, what it has once the work is done, and that work.
 """
 
 import functools
@@ -14,12 +14,14 @@ from builder.model.errors import HubError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store import content
+from builder.store.check import check
 from builder.store.labels import read_labels
+from builder.store.withdrawn_files import read_parts
 from tests.faults import trees
 from tests.faults.writers import LABEL, REPO, put
 
 # What a crash may leave is no version, and a build passes it by.
-_LEFT_BY_A_CRASH = ("no versions", "text without record")
+_LEFT_BY_A_CRASH = ("no versions", "text without record", "was withdrawn")
 _REFUSALS = ("REFUSED storage_unavailable", "REFUSED ContentError", "REFUSED OperatorError")
 
 
@@ -44,6 +46,10 @@ SITUATIONS = {
     "moved label": Situation(
         ["One.", "Two.", "@1.0.0"], ["One.", "Two.", "@1.0.0", "@1.0.1"], "@1.0.1"
     ),
+    "withdrawn": Situation(
+        ["One.", "Two.", "@1.0.1"], ["One.", "@1.0.1", "@None", "-1.0.1"], "-1.0.1"
+    ),
+    "withdrawn whole": Situation(["One.", "Two."], ["-1.0.0", "-1.0.1"], "-"),
 }
 
 
@@ -58,9 +64,11 @@ def after_fault(root: str, situation: Situation, *, acknowledged: bool) -> Itera
             yield f"lost: acknowledged, but there is {found}"
         elif found not in (situation.old, situation.new):
             yield f"lost: there is {found}"
-    for fault in content.check(root):
+    for fault in check(root):
         if not fault.reason.startswith(_LEFT_BY_A_CRASH):
             yield f"fault: {fault}"
+        elif acknowledged and fault.reason.startswith("was withdrawn"):
+            yield f"lost: acknowledged, but {fault}"
     yield from _build_faults(trees.read(root))
 
 
@@ -72,7 +80,12 @@ def after_refusal(root: str, situation: Situation, answer: str) -> Iterator[str]
         left = [path for path, _ in trees.read(root) if "/." in path]
         # A folder that could not be locked may stay, without a version.
         allowed = set() if situation.old else {"no versions"}
-        left += [str(fault) for fault in content.check(root) if fault.reason not in allowed]
+        # A withdrawal is there once its file is; what it could not remove, the next one does.
+        left += [
+            str(fault)
+            for fault in check(root)
+            if fault.reason not in allowed and not fault.reason.startswith("was withdrawn")
+        ]
         if left:
             yield f"left behind: {left}"
 
@@ -87,16 +100,18 @@ def after_retry(root: str, situation: Situation) -> Iterator[str]:
         return
     if found != situation.new:
         yield f"retry: there is {found}"
-    for fault in content.check(root):
+    for fault in check(root):
         yield f"retry: {fault}"
     yield from _build_faults(trees.read(root))
 
 
 def _state(root: str) -> list[str]:
-    versions = content.list_versions(root, *REPO).versions
-    texts = [content.read_version(root, *REPO, version)[1] for version in versions]
+    listing = content.list_versions(root, *REPO)
+    texts = [content.read_version(root, *REPO, version)[1] for version in listing.versions]
     moves = read_labels(root, *REPO).history.get(LABEL, [])
-    return texts + [f"@{move.version}" for move in reversed(moves)]
+    gone = read_parts(root, "/".join(REPO), listing.withdrawn).versions
+    texts += [f"@{move.version}" for move in reversed(moves)]
+    return texts + [f"-{one.version}" for one in gone]
 
 
 @functools.cache

@@ -2,8 +2,8 @@
 
 A child sends its process id, waits for ``go``, works, and sends its answer: ``ACK version``,
 ``REFUSED code`` or ``CRASHED exception``. All system calls between are the work's. A work is a text
-to publish, which has ``@`` at its end if the label moves with it; or ``@`` and the version to which
-the label moves.
+to publish, which has ``@`` at its end if the label moves with it; ``@`` and the version to which
+the label moves; or ``-`` and the version to withdraw, or without one all of them.
 
 Run as ``python -m tests.faults.writers DESCRIPTOR`` with a listening socket; it ends when its
 standard input does.
@@ -18,18 +18,20 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from builder.model.errors import HubError, RequestError
 from builder.model.labels import event_file
-from builder.model.records import LabelDraft
+from builder.model.records import LabelDraft, WithdrawalDraft
+from builder.model.withdrawn import withdrawn_file
 from builder.store.content import OWNER_FILE, repo_path
 from publisher.write import durable
 from publisher.write.drafts import make_draft
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
+from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")
 LABEL = "production"
@@ -41,8 +43,11 @@ _ANYBODY = ctypes.c_ulong(-1)
 _libc = ctypes.CDLL(None)
 
 
-def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange:
-    """Publish, or move the label, as the hub does."""
+def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange | Withdrawn:
+    """Publish, move the label, or withdraw, as the hub does."""
+    if work.startswith("-"):
+        why = WithdrawalDraft(reason="secret")
+        return withdraw(root, *REPO, work[1:] or None, why, by=REPO[0], now=NOW, sync=sync)
     text, _, version = work.partition("@")
     if not text:
         draft = LabelDraft(version=version)
@@ -52,15 +57,17 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange:
     return publish(root, *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
 
 
-def put_unsynced(root: str, work: str) -> Published | LabelChange:
+def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:
     """As the hub does, but wait for no disk."""
     return put(root, work, sync=False)
 
 
-def put_carelessly(root: str, work: str) -> Published | LabelChange:
+def put_carelessly(root: str, work: str) -> Published | LabelChange | Withdrawn:
     """As one writes it at first; only for a process that then ends."""
     durable.write_version = _write_in_place
     durable.write_events = _write_events_in_place
+    durable.write_withdrawal = _write_withdrawal_in_place
+    durable.remove_withdrawn = _remove_without_sync
     return put(root, work)
 
 
@@ -82,12 +89,30 @@ def _write_events_in_place(
     folder = repo_path(root, owner, name)
     with contextlib.suppress(OSError):
         for number, data in events:
-            path = Path(folder, event_file(number))
-            path.parent.mkdir(exist_ok=True)
-            # A larger file, which takes more than one call.
-            with path.open("wb", buffering=0) as file:
-                file.write(data[:20])
-                file.write(data[20:])
+            _write_in_two_calls(Path(folder, event_file(number)), data)
+
+
+def _write_withdrawal_in_place(
+    root: str, owner: str, name: str, what: str, data: bytes, *, sync: bool
+) -> None:
+    with contextlib.suppress(OSError):
+        _write_in_two_calls(Path(repo_path(root, owner, name), withdrawn_file(what)), data)
+
+
+def _remove_without_sync(
+    root: str, owner: str, name: str, files: Iterable[str], *, sync: bool
+) -> None:
+    for file in files:
+        with contextlib.suppress(OSError):
+            os.unlink(f"{repo_path(root, owner, name)}/{file}")
+
+
+def _write_in_two_calls(path: Path, data: bytes) -> None:
+    """As a larger file is written."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb", buffering=0) as file:
+        file.write(data[:20])
+        file.write(data[20:])
 
 
 WRITERS = {"hub": put, "unsynced": put_unsynced, "careless": put_carelessly}
@@ -116,6 +141,7 @@ def main(listener: socket.socket) -> None:
     with tempfile.TemporaryDirectory() as root:
         put(root, "Whatever Python loads at first use is loaded before a child is watched.")
         put(root, "@1.0.0")
+        put(root, "-1.0.0")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)

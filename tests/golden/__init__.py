@@ -14,7 +14,7 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, catalogue_search, openapi, shell_client
+from builder.render import api_page, catalogue_search, changes_script, openapi, shell_client
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 
@@ -38,6 +38,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     files = {
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
+        "changes_script": changes_script.for_browsers(),
         "catalogue_script": catalogue_search.for_browsers(search_rules()),
         "client": client.script,
         "client_release": client.script,

@@ -92,8 +92,9 @@ class Visits:
         return Tab(context.new_page(), scripts)
 
     def _check_console(self, told: ConsoleMessage) -> None:
-        # Where a page itself is not found, the browser says so.
-        if not (told.location["url"] == told.page.url and "404" in told.text):
+        # Where a page itself is not found, or was withdrawn, the browser says so.
+        is_missing = "404" in told.text or "410" in told.text
+        if not (told.location["url"] == told.page.url and is_missing):
             self.faults.append(f"console: {told.text} {told.location}")
 
     def _check_dialog(self, dialog: Dialog) -> None:

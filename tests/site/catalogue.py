@@ -7,7 +7,7 @@ from pathlib import Path
 from builder.model.names import OWNER_CHARS_MAX, REPO_CHARS_MAX, TAG_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.model.routes import PAGE_SIZE
-from tests.support.catalogues import write_owner, write_version
+from tests.support.catalogues import write_label, write_owner, write_version, write_withdrawn
 
 # Prompts of the sample catalogue.
 SQL_REVIEW = "mara-okafor/sql-review"
@@ -26,6 +26,11 @@ WIDE = f"{MALLORY}/{'w' * REPO_CHARS_MAX}"
 INVISIBLE = f"{MALLORY}/invisible"
 RUNS = f"{MALLORY}/runs"
 CUT = f"{MALLORY}/cut"
+
+# Four versions; "stable" and "tested" name the second and the third.
+RELEASED = "many/released"
+WITHDRAWN = f"{MALLORY}/withdrawn"
+GONE = f"{MALLORY}/gone"
 
 KINDS = "bytes/kinds"
 CRLF = "bytes/crlf"
@@ -67,8 +72,23 @@ def write_more(root: str | Path) -> None:
             root, "many", f"echo-{number:02}", "1.0.0", "Say {{what}} again.\n",
             title=f"Echo {number:02}", description="Says it again.", tags=["again"],
         )  # fmt: skip
+    _write_released(root)
     _write_bytes(root)
     _write_hostile(root)
+
+
+def _write_released(root: str | Path) -> None:
+    lines = [f"Line {number} stays.\n" for number in range(20)]
+    texts = ["Be kind to {{whom}}.\n", "Be very kind to {{whom}}.\n", "Be brief.\n"]
+    for version, text in zip(("1.0.0", "1.1.0", "2.0.0"), texts, strict=True):
+        write_version(
+            root, *RELEASED.split("/"), version, "".join([*lines, text]), changelog=f"Now {text}"
+        )
+    # The same text again, with another title.
+    write_version(root, *RELEASED.split("/"), "2.0.1", "".join([*lines, text]), title="Released")
+    write_label(root, RELEASED, 1, "stable", "1.0.0")
+    write_label(root, RELEASED, 2, "tested", "2.0.0")
+    write_label(root, RELEASED, 3, "stable", "1.1.0")
 
 
 def _write_bytes(root: str | Path) -> None:
@@ -138,6 +158,12 @@ def _write_hostile(root: str | Path) -> None:
         root, *CUT.split("/"), "1.1.0", f"Say {{{{x}}}}:\n{HIDDEN_WORDS}", title="Cut",
         changelog=f"safe{ZERO_WIDTH_SPACE}",
     )  # fmt: skip
+    for version in ("1.0.0", "1.1.0", "1.2.0"):
+        write_version(root, *WITHDRAWN.split("/"), version, f"Version {version}.\n")
+    note = f"{BREAKOUT} {RTL_OVERRIDE}desrever {'n' * 700}"
+    write_withdrawn(root, WITHDRAWN, "1.1.0", note=note)
+    write_version(root, *GONE.split("/"), "1.0.0", "Gone.\n")
+    write_withdrawn(root, GONE, reason="legal", note=note)
 
 
 # One of each kind of page, and what it may break on, by the path below the base URL.
@@ -153,6 +179,12 @@ PAGES = {
     "version": f"/{SQL_REVIEW}/1.1.0",
     "first version": f"/{SQL_REVIEW}/1.0.0",
     "changed version": f"/{CHANGED}",
+    "versions": f"/{SQL_REVIEW}/versions",
+    "compare": f"/{SQL_REVIEW}/compare",
+    "labels": f"/{RELEASED}",
+    "versions with labels": f"/{RELEASED}/versions",
+    "labels compared": f"/{RELEASED}/compare?from=stable&to=tested",
+    "nothing to compare": f"/{RELEASED}/compare?from=9.9.9&to=latest",
     "search": "/search?q=review",
     "connect": "/connect",
     "api": "/docs",
@@ -171,5 +203,14 @@ PAGES = {
     "runs, changed": f"/{RUNS}/1.1.0",
     "cut": f"/{CUT}",
     "cut, changed": f"/{CUT}/1.1.0",
+    "hostile markup, versions": f"/{MARKUP}/versions",
+    "hostile markup, compared": f"/{MARKUP}/compare",
+    "long line, versions": f"/{LONG_LINE}/versions",
+    "long line, compared": f"/{LONG_LINE}/compare",
+    "invisible characters, compared": f"/{INVISIBLE}/compare",
+    "cut, compared": f"/{CUT}/compare",
+    "partly withdrawn": f"/{WITHDRAWN}",
+    "withdrawn version": f"/{WITHDRAWN}/1.1.0",
+    "withdrawn prompt": f"/{GONE}",
 }
 HOSTILE = [kind for kind, path in PAGES.items() if MALLORY in path]

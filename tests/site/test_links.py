@@ -16,6 +16,8 @@ from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup
 
 ELSEWHERE = re.compile(r"https?://")
+# Pages that read their query in the browser.
+READ_QUERIES = ("search.html", "compare.html")
 # Where files for programs have addresses to read from.
 JSON_LINKS = ("url", "base_url", "raw_url", "versions_url", "diff_url", "@id")
 XML_LINKS = ("loc", "uri", "id", "icon", "logo")
@@ -44,6 +46,8 @@ class Links:
     def url_of(self, file: Path) -> str:
         """The address of a page."""
         path = file.relative_to(self.root).as_posix().removesuffix(".html")
+        # Sent where the page was that has been withdrawn.
+        path = path.removesuffix("/withdrawn") if path.count("/") > 1 else path
         return f"{self.settings.base_url}/{'' if path == 'index' else path}"
 
     def fault(self, link: str, source: str) -> str | None:
@@ -63,8 +67,10 @@ class Links:
         below = parts.path.removeprefix(self.settings.base_path)
         file = self._file(unquote(below) or "/")
         if not file or not file.is_file():
-            return "nothing there"
-        if parts.query and file.name != "search.html":
+            # That of a version that was withdrawn says so.
+            is_withdrawn = file and [*file.with_suffix("").glob("withdrawn.*")]
+            return None if is_withdrawn else "nothing there"
+        if parts.query and file.name not in READ_QUERIES:
             return "a host of files ignores queries"
         if parts.fragment and unquote(parts.fragment) not in self.markup(file).ids:
             return "no such fragment"

@@ -226,7 +226,7 @@ def test_what_new_pulls_touch(small: Settings) -> None:
     before = read_tree(small.out)
     count(small, {"bob/sql": 1})
     report = build(small, changed=[])
-    assert (report.rendered, report.indexed, report.is_settled) == (1, 0, True)
+    assert (report.rendered, report.indexed, report.is_settled) == (1, 1, True)
     after = read_tree(small.out)
     assert after == freshly_built(small)
     files = changed_files(before, after)
@@ -239,13 +239,30 @@ def test_what_new_pulls_touch(small: Settings) -> None:
     assert build(small).written == 0
 
 
-def test_search_does_not_index_because_of_pulls(small: Settings) -> None:
+def ids_of(answer: bytes) -> list[str]:
+    return [f"{repo['owner']}/{repo['name']}" for repo in json.loads(answer)["data"]]
+
+
+def test_searches_in_an_order_follow_new_pulls(small: Settings) -> None:
+    def check_orders() -> list[str]:
+        """Searches are ordered as lists are; the first one of `top`, and the last."""
+        for sort in SORTS:
+            with contextlib.closing(Queries(small)) as queries:
+                found = ids_of(queries.answer(ListQuery(q="code", sort=sort)))
+            listed = ids_of(Path(small.out, f"api/v1/repos/_/{sort}/1.json").read_bytes())
+            assert len(found) > 1
+            assert found == [one for one in listed if one in found]
+            if sort == "top":
+                ends = [found[0], found[-1]]
+        return ends
+
     build(small)
-    count(small, {"ann/review": 3})
-    assert build(small).indexed == 0
-    assert build(small, full=True).indexed == 0
-    write_version(small.content, "bob", "sql", "1.0.1", "Another text.\n")
+    first, last = check_orders()
+    count(small, {last: 3})
+    # Only what has other pulls is indexed, and a full build does not do it again.
     assert build(small).indexed == 1
+    assert build(small, full=True).indexed == 0
+    assert check_orders() == [last, first]
 
 
 def test_answers_to_searches_have_them_too(small: Settings) -> None:

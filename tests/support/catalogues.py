@@ -77,6 +77,28 @@ def write_label(
     return path
 
 
+def write_withdrawn(root: str | Path, repo: str, version: str | None = None, **fields: Any) -> Path:
+    """Withdraw a version of ``owner/name``, or all that there are; fields left out get plain
+    values. A label that names one has to be among the fields.
+    """
+    folder = Path(root, repo)
+    gone = [version] if version else sorted(path.stem for path in folder.glob("*.json"))
+    versions = {}
+    for one in gone:
+        text, record = folder / f"{one}.md", folder / f"{one}.json"
+        fields_of = json.loads(record.read_text(encoding="utf-8"))
+        kept = ("publisher", "published_at", "sha256", "labels", "label_number")
+        remains = {key: fields_of[key] for key in kept if key in fields_of}
+        versions[one] = remains | {"size": text.stat().st_size}
+        text.unlink()
+        record.unlink()
+    path = folder / "withdrawn" / f"{version or 'all'}.json"
+    path.parent.mkdir(exist_ok=True)
+    withdrawn = {"at": moment(20_000), "by": "ann", "reason": "secret"}
+    write_json(path, {"withdrawn": withdrawn | fields, "versions": versions})
+    return path
+
+
 def edit_record(path: Path, **fields: Any) -> None:
     """Rewrite a record in place with other values of some fields."""
     write_json(path, json.loads(path.read_text(encoding="utf-8")) | fields)

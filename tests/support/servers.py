@@ -229,9 +229,9 @@ def nginx(folder: Path, *rules: str) -> Iterator[list[str]]:
         process.stop()
 
 
-def run_schemathesis(url: str, folder: Path, config: str, examples: int, method: str) -> str:
-    """Try the operations of an API document with one HTTP method; fails where the service does not
-    keep to the document. Returns what it says.
+def run_schemathesis(url: str, folder: Path, config: str, examples: int, *methods: str) -> str:
+    """Try the operations of an API document with some HTTP methods; fails where the service does
+    not keep to the document. Returns what it says.
 
     ``config`` is Schemathesis's own, as TOML; ``examples`` are that many for each operation.
     """
@@ -239,7 +239,8 @@ def run_schemathesis(url: str, folder: Path, config: str, examples: int, method:
     done = subprocess.run(
         [
             str(Path(sys.executable).with_name("st")), "--config-file", "schemathesis.toml",
-            "run", url, "--include-method", method, "--phases", "examples,coverage,fuzzing",
+            "run", url, *(f"--include-method={method}" for method in methods),
+            "--phases", "examples,coverage,fuzzing",
             "--max-examples", str(examples), "--generation-deterministic", "--no-color",
         ],
         cwd=folder, env=clean_environment(PYTHONPATH=str(PROJECT)), capture_output=True, text=True,

@@ -11,10 +11,12 @@ build that dies leaves a list of what the next one has to look at again.
 """
 
 import contextlib
+import json
 import os
 import sqlite3
-from typing import Self
+from typing import Any, Self
 
+from builder.model.settings import Settings
 from builder.store.database import boot_id, connect, keep_checksums, stop_checksums
 from builder.store.state.home import Home
 from builder.store.state.ids import Ids
@@ -28,8 +30,10 @@ from builder.store.state.repos import Repos
 from builder.store.state.schema import LASTING, SCHEMA, SCHEMA_VERSION
 from builder.store.state.tags import Tags
 from builder.store.state.todo import Todo
+from builder.store.state.withdrawn import Withdrawn
 
 _FILE = "build.sqlite3"
+_FOLDERS = ("content", "out", "state")
 
 
 class State:
@@ -43,6 +47,7 @@ class State:
         self.todo = Todo(db)
         self.passes = Passes(db, self._meta, self.todo)
         self.repos = Repos(db)
+        self.withdrawn = Withdrawn(db)
         self.ids = Ids(db)
         self.tags = Tags(db)
         self.lists = Lists(db)
@@ -120,12 +125,14 @@ class State:
             keep_checksums(self._db)
         self._db.execute("COMMIT")
 
-    def note_base_url(self, base_url: str) -> None:
-        """Remember where readers find the site that this build makes."""
-        self._meta.put("base_url", base_url)
+    def note_settings(self, settings: Settings) -> None:
+        """Remember how the site is made that this build makes; its folders are known anyway."""
+        fields = {key: value for key, value in settings._asdict().items() if key not in _FOLDERS}
+        self._meta.put("settings", json.dumps(fields))
 
-    def base_url(self) -> str | None:
-        return self._meta.get("base_url")
+    def settings(self) -> dict[str, Any]:
+        """As noted, without the folders; empty before the first build."""
+        return json.loads(self._meta.get("settings") or "{}")
 
     def _version(self) -> int:
         return self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -143,17 +150,28 @@ class State:
             self._db.execute(statement)
 
 
-def last_base_url(folder: str) -> str | None:
-    """Where readers find the site that was built last with this state folder; None where no build
-    has ended, or where what it left cannot be read.
+def last_settings(content: str, out: str, folder: str) -> Settings | None:
+    """How the site was made that was built last with this state folder; None where no build has
+    ended, or where what it left cannot be read.
     """
     if not os.path.exists(State.path_in(folder)):
         return None
     try:
         with State(folder, read_only=True) as state:
-            return state.base_url() if state.has_tables() else None
-    except sqlite3.Error:
+            noted = state.settings() if state.has_tables() else {}
+        # Another release of hub may have noted more.
+        known = {key: value for key, value in noted.items() if key in Settings._fields}
+    except (sqlite3.Error, ValueError):
         return None
+    return Settings(content, out, folder, **known) if known else None
+
+
+def last_base_url(folder: str) -> str | None:
+    """Where readers find the site that was built last with this state folder; None as
+    ``last_settings``.
+    """
+    settings = last_settings("", "", folder)
+    return settings and settings.base_url
 
 
 def _clean(stamp: str, site_mark: str) -> str:

@@ -1,8 +1,7 @@
 """Finds ids of repos, for queries and for what looks at all of them."""
 
-import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from builder.store.database import beginning_with
 from builder.store.state.repos import ORDER_BY
@@ -14,18 +13,9 @@ class Ids:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def in_order(self, sort: str | None, limit: int = -1, offset: int = 0) -> list[str]:
-        """Those of all repos in an order; by owner/name where ``sort`` is None."""
-        order = ORDER_BY[sort] if sort else "id"
-        return self._select(f"SELECT id FROM repo ORDER BY {order} LIMIT ? OFFSET ?", limit, offset)
-
-    def among(self, ids: Iterable[str], sort: str, limit: int, offset: int) -> list[str]:
-        """Those of ``ids`` that are of repos that there are, in an order."""
-        return self._select(
-            "SELECT id FROM repo WHERE id IN (SELECT value FROM json_each(?)) "
-            f"ORDER BY {ORDER_BY[sort]} LIMIT ? OFFSET ?",
-            json.dumps([*ids]), limit, offset,
-        )  # fmt: skip
+    def all(self) -> list[str]:
+        """Those of all repos, in order."""
+        return self._select("SELECT id FROM repo ORDER BY id")
 
     def fitting(
         self, tags: Collection[str], owner: str | None, sort: str, limit: int, offset: int

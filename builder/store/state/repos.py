@@ -14,6 +14,10 @@ ORDER_BY = {
     "updated": "updated DESC, id",
 }
 
+# What fits beside a time in 64 bits: repos with more pulls are equal in searches by `top`.
+_PULLS_MAX = 2**24 - 1
+_TIMES = 2**39
+
 
 class RepoRow(NamedTuple):
     """A row of the table ``repo``, without its key and its checksum."""
@@ -23,6 +27,7 @@ class RepoRow(NamedTuple):
     mark: str
     versions: bytes
     labels: bytes
+    withdrawn: str
     versions_count: int
     pulls: int
     updated: int
@@ -30,10 +35,18 @@ class RepoRow(NamedTuple):
     trend: int
     tags: str
     digest: bytes
-    text_digest: bytes
+    search_digest: bytes
     summary: bytes
     card: bytes
     line: bytes
+
+
+def order_values(row: RepoRow) -> dict[str, int]:
+    """By order of lists: a number within 64 bits. Repos with greater ones come first, and those
+    with equal ones by owner/name, as in ORDER_BY.
+    """
+    top = min(row.pulls, _PULLS_MAX) * _TIMES + row.updated
+    return {"top": top, "trending": row.trend, "new": row.created}
 
 
 _UPSERT = (
@@ -46,7 +59,7 @@ _UPSERT = (
 
 
 def digest_of(*parts: bytes) -> bytes:
-    """As in the columns ``digest`` and ``text_digest``."""
+    """As in the columns ``digest`` and ``search_digest``."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=12).digest()
 
 
@@ -103,15 +116,15 @@ class Repos:
             [(tag, sign, sign * row.versions_count) for tag in ("", *row.tags.split())],
         )
 
-    def text_digests(self, among: Iterable[str] | None) -> dict[str, str]:
-        """The ``text_digest`` of each repo in hexadecimal, by id; of those in ``among``."""
+    def search_digests(self, among: Iterable[str] | None) -> dict[str, str]:
+        """The ``search_digest`` of each repo in hexadecimal, by id; of those in ``among``."""
         where, ids = "", []
         if among is not None:
             ids = [*among]
             where = f"WHERE id IN ({', '.join('?' * len(ids))})"
         return dict(
             self._db.execute(
-                f"SELECT id, lower(hex(text_digest)) FROM repo {where} ORDER BY id", ids
+                f"SELECT id, lower(hex(search_digest)) FROM repo {where} ORDER BY id", ids
             )
         )
 
@@ -131,6 +144,27 @@ class Repos:
         """Summary and card of all repos of an owner, latest updated first."""
         found = self._rows("key", f"owner = ? ORDER BY {ORDER_BY['updated']}", [owner])
         return [*found.values()]
+
+    def summaries_of_owner(self, owner: str, start: int, count: int) -> list[bytes]:
+        """The summaries of some repos of an owner, from the one numbered ``start`` on, latest
+        updated first; at most a page.
+        """
+        # Without what is shown, which would be sorted with the rest.
+        rows = self._db.execute(
+            f"SELECT id FROM repo WHERE owner = ? ORDER BY {ORDER_BY['updated']} LIMIT ? OFFSET ?",
+            (owner, count, start),
+        )
+        return self.summaries([repo_id for (repo_id,) in rows])
+
+    def count_of_owner(self, owner: str) -> int:
+        """How many repos an owner has."""
+        return self._db.execute("SELECT count(*) FROM repo WHERE owner = ?", (owner,)).fetchone()[0]
+
+    def lines_of_owner(self, owner: str) -> Iterator[tuple[str, bytes]]:
+        """The id and the line in the catalogue of each repo of an owner, latest updated first."""
+        return self._db.execute(
+            f"SELECT id, line FROM repo WHERE owner = ? ORDER BY {ORDER_BY['updated']}", (owner,)
+        )
 
     def summaries(self, ids: list[str]) -> list[bytes]:
         """The summaries of these repos in their order, of those that there are; at most a page."""

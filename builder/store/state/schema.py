@@ -16,12 +16,13 @@ CREATE TABLE repo (
     trend INTEGER NOT NULL,
     tags TEXT NOT NULL,               -- joined by spaces
     digest BLOB NOT NULL,             -- of summary and card
-    text_digest BLOB NOT NULL,        -- of all that search looks at
+    search_digest BLOB NOT NULL,      -- of all that search looks at
     line BLOB NOT NULL,
     summary BLOB NOT NULL,
     card BLOB NOT NULL,
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
     labels BLOB NOT NULL,             -- the same for its changes of labels
+    withdrawn TEXT NOT NULL,          -- versions, joined by spaces
     checksum INTEGER NOT NULL         -- of all the above but the key
 );
 CREATE INDEX repo_mark ON repo (id, mark);
@@ -44,6 +45,10 @@ CREATE TABLE tag (
 CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
 CREATE INDEX tag_trending ON tag (name, trend DESC, id);
 CREATE INDEX tag_new ON tag (name, created DESC, id);
+-- Repos of which nothing can be read any more, and how many versions they had.
+CREATE TABLE withdrawn (
+    id TEXT PRIMARY KEY, mark TEXT NOT NULL, versions_count INTEGER NOT NULL
+) WITHOUT ROWID;
 -- How many repos have a tag, and, without a name, how many there are.
 CREATE TABLE total (
     tag TEXT PRIMARY KEY, repos INTEGER NOT NULL, versions INTEGER NOT NULL

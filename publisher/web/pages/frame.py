@@ -5,17 +5,21 @@ taken only with the token that the visitor got with the page (Flask-WTF).
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from flask import Flask, Response, abort, flash, g, get_flashed_messages, request, session
 from flask_wtf import FlaskForm
-from flask_wtf.csrf import CSRFProtect, generate_csrf
+from flask_wtf.csrf import CSRFError, CSRFProtect, generate_csrf
 from markupsafe import Markup
 
+from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.errors import OperatorError, RequestError
+from builder.model.names import NAME_PATTERN
 from builder.model.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, is_account_url
 from builder.model.settings import Settings
 from builder.render.pages import Pages
@@ -31,7 +35,7 @@ from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from server.access import Access
-from server.bodies import VISITOR_BYTES_MAX
+from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle
 
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
@@ -40,6 +44,7 @@ CHANGE_LIMIT = 30
 MESSAGES_MAX = 5
 # The places of the account settings, in the order in which they are shown.
 PLACES = (
+    ("prompts", "My prompts"),
     ("tokens", "Tokens"),
     ("publishers", "Trusted publishers"),
     ("labels", "Labels"),
@@ -47,6 +52,11 @@ PLACES = (
     ("security", "Security"),
 )
 LOGIN, START = "/login", f"/{PLACES[0][0]}"
+
+# Other pages that a sign-in may lead to: those of one prompt, and of a saved draft.
+_own_page = re.compile(
+    rf"/prompts/(?:new|{NAME_PATTERN}/{NAME_PATTERN}(?:/[a-z]+)?)(?:\?draft=[0-9a-f]{{16}})?"
+)
 
 _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
     "Cache-Control": CACHE_CONTROL["none"],
@@ -120,8 +130,41 @@ class Frame:
                 self.limit(self._changes.hit(owner), "Too many changes to this account")
             return view(self, owner, **params)
 
+        self._add_rule(path, guarded, methods)
+
+    def add_writing(self, path: str, view: View, signed_out: View) -> None:
+        """As ``add``, for a page whose form may be as large as a publication. What was sent must
+        not be lost: so the view looks at ``is_form_ours`` and ``changes_wait_seconds`` itself, and
+        of those who are signed out, ``signed_out`` gets a form that is as small as others.
+        """
+
+        def guarded(**params: str) -> Response:
+            self._check_is_safe()
+            # Before the body is read: a stranger's is not waited for.
+            owner = self.signed_in()
+            bytes_max = VISITOR_BYTES_MAX if owner is None else PUBLICATION_BYTES_MAX
+            request.max_content_length = request.max_form_memory_size = bytes_max
+            if owner is not None:
+                return view(self, owner, **params)
+            return signed_out(self) if request.method == "POST" else self._send_to_login()
+
+        self._add_rule(path, guarded, ("GET", "POST"))
+
+    def _add_rule(self, path: str, guarded: View, methods: Sequence[str]) -> None:
         rule, endpoint = ACCOUNT_URL + path, f"account {path}"
         self._app.add_url_rule(rule, endpoint, guarded, methods=methods or ("GET",))
+
+    def is_form_ours(self) -> bool:
+        """Whether a form was sent from a page that this visitor got from us in this session."""
+        try:
+            self._csrf.protect()
+        except CSRFError:
+            return False
+        return True
+
+    def changes_wait_seconds(self, owner: str) -> int:
+        """Count one more change of an owner; how long that one has to wait, or 0."""
+        return self._changes.hit(owner)
 
     def signed_in(self) -> str | None:
         """The handle of the owner who is signed in."""
@@ -189,21 +232,22 @@ class Frame:
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": self.url(path)})
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
-        """A page from a template of this package."""
+        """A page from a template of this package. ``place``: below which of PLACES it stands, where
+        its address does not tell.
+        """
         return self._render(template, status, owner=self.signed_in(), **values)
 
     def _render(self, template: str, status: int, **values: Any) -> Response:
-        body = self._pages.render(
-            template,
-            account=self.url,
-            places=PLACES,
-            place=request.path.removeprefix(ACCOUNT_URL).strip("/"),
-            told=get_flashed_messages(),
-            csrf=_csrf_field,
-            time=format_time,
-            **self._options,
-            **values,
-        )
+        common = {
+            "account": self.url,
+            "places": PLACES,
+            "place": request.path.removeprefix(ACCOUNT_URL).strip("/"),
+            "here": self.here(),
+            "told": get_flashed_messages(),
+            "csrf": _csrf_field,
+            "time": format_time,
+        }
+        body = self._pages.render(template, **(common | self._options | values))
         return Response(body, status, content_type=HTML)
 
     def status_of(self, form: FlaskForm) -> int:
@@ -232,9 +276,14 @@ class Frame:
         )
 
     def _send_to_login(self) -> Response:
-        after = request.path.removeprefix(ACCOUNT_URL)
-        is_default = after_login(after) == START
-        return self.redirect(LOGIN if is_default else f"{LOGIN}?next={after}")
+        path = f"{LOGIN}?next={quote(self.here())}"
+        return self.redirect(LOGIN if after_login(self.here()) == START else path)
+
+    def here(self) -> str:
+        """The page that was asked for, below the account settings, with its draft."""
+        draft = request.args.get("draft")
+        path = request.path.removeprefix(ACCOUNT_URL)
+        return f"{path}?draft={draft}" if draft else path
 
     def _add_headers(self, response: Response) -> Response:
         if is_account_url(request.path):
@@ -245,7 +294,18 @@ class Frame:
 def after_login(path: str | None) -> str:
     """Where to go on after a sign-in: one of our own places, whatever a link asks for."""
     known = {f"/{place}" for place, _ in PLACES}
-    return path if path in known else START
+    return path if path and (path in known or _own_page.fullmatch(path)) else START
+
+
+def check_owner(owner: str, whose: str) -> None:
+    """Raises RequestError ``not_owner`` for pages of somebody else's prompt, ``invalid_name``."""
+    if whose != owner:
+        names.check_owner(whose)
+        raise RequestError(
+            "not_owner",
+            f"This prompt belongs to {whose}, and you are signed in as {owner}. You can change "
+            "your own prompts only: open one under My prompts.",
+        )
 
 
 def _csrf_field() -> Markup:

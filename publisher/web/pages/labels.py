@@ -1,36 +1,23 @@
-"""The page on which an owner moves the labels of prompts, and protects them."""
+"""The page of an owner's labels: which prompts have some, and which labels are protected."""
 
-from functools import partial
+from typing import NamedTuple
 
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import StringField
 from wtforms.validators import DataRequired
 
+from builder.model import names
 from builder.model.errors import RequestError
-from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts.protected import ProtectedLabels
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
-from publisher.web.pages.repos import OFFERED_MAX, repos_of
-from publisher.write.drafts import make_label_draft, make_label_removal
-from publisher.write.labels import LabelChange, change_label
-from publisher.write.quotas import QuotaKeeper
+from publisher.web.pages.release import board_path
+from publisher.web.pages.repos import OFFERED_MAX, labels_of, repos_of
 
 
-class MoveForm(FlaskForm):
-    """An empty ``version`` removes the label."""
-
+class OpenForm(FlaskForm):
     repo = StringField("Prompt name", [DataRequired("Enter the prompt name.")])
-    label = StringField(
-        "Label", [DataRequired("Enter the label.")], description="Such as production."
-    )
-    version = StringField(
-        "Version",
-        description="The version that the label names from now on, such as 1.2.0. To roll back, "
-        "enter the older version. Empty: remove the label.",
-    )
-    note = StringField("Note", description="Why it moves. Everyone can read it.")
 
 
 class ProtectForm(FlaskForm):
@@ -42,26 +29,43 @@ class ProtectForm(FlaskForm):
     label = StringField("Label", [DataRequired("Enter the label.")], id="protect-label")
 
 
-def add_to(frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper) -> None:
+class _Labelled(NamedTuple):
+    """A prompt that has had labels; ``versions`` are those that they name, by label."""
+
+    name: str
+    versions: dict[str, str | None]
+
+
+def add_to(frame: Frame) -> None:
     """Add this page."""
-    frame.add("/labels", partial(labels, rebuilder=rebuilder, quotas=quotas), "GET", "POST")
-    frame.add("/labels/protect", partial(protect, is_on=True), "POST")
-    frame.add("/labels/unprotect", partial(protect, is_on=False), "POST")
+    frame.add("/labels", labels)
+    frame.add("/labels/protect", protect_label, "POST")
+    frame.add("/labels/unprotect", unprotect_label, "POST")
 
 
-def labels(frame: Frame, owner: str, rebuilder: Rebuilder, quotas: QuotaKeeper) -> Response:
-    form = MoveForm()
-    if form.validate_on_submit():
+def labels(frame: Frame, owner: str) -> Response:
+    """The page; with a ``repo`` in the address, on to its release board."""
+    form = OpenForm(request.args if "repo" in request.args else None, meta={"csrf": False})
+    if "repo" in request.args and form.validate():
+        name = _name(owner, form.repo.data)
         try:
-            done = _move(frame, owner, form, quotas)
+            names.check_repo(name)
         except RequestError as error:
-            show_errors(form, error, form.label)
+            show_errors(form, error, form.repo)
         else:
-            return frame.redirect("/labels", _tell(rebuilder, done))
+            return frame.redirect(board_path(owner, name))
     return _show(frame, owner, form, ProtectForm(formdata=None), frame.status_of(form))
 
 
-def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
+def protect_label(frame: Frame, owner: str) -> Response:
+    return _protect(frame, owner, is_on=True)
+
+
+def unprotect_label(frame: Frame, owner: str) -> Response:
+    return _protect(frame, owner, is_on=False)
+
+
+def _protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
     form = ProtectForm()
     if form.validate_on_submit():
         repo, label = _name(owner, form.repo.data), form.label.data.strip()
@@ -73,42 +77,23 @@ def protect(frame: Frame, owner: str, *, is_on: bool) -> Response:
         else:
             told = "is protected" if is_on else "is no longer protected"
             return frame.redirect("/labels", f"The label {label} of {owner}/{repo or '*'} {told}.")
-    return _show(frame, owner, MoveForm(formdata=None), form, 422)
-
-
-def _move(frame: Frame, owner: str, form: MoveForm, quotas: QuotaKeeper) -> LabelChange:
-    """Do what a form asks for. Raises RequestError."""
-    version, fields = (form.version.data or "").strip(), {"note": form.note.data or ""}
-    draft = (
-        make_label_draft({"version": version} | fields) if version else make_label_removal(fields)
-    )
-    return change_label(
-        frame.settings.content, owner, _name(owner, form.repo.data), form.label.data.strip(),
-        draft, by=owner, quotas=quotas,
-    )  # fmt: skip
+    return _show(frame, owner, OpenForm(None, meta={"csrf": False}), form, 422)
 
 
 def _name(owner: str, text: str | None) -> str:
     return (text or "").strip().removeprefix(f"{owner}/")
 
 
-def _tell(rebuilder: Rebuilder, done: LabelChange) -> str:
-    """Have everybody see the change; returns what came of it, for the owner."""
-    where = f"{done.label} of {done.owner}/{done.name}"
-    told = f"{where} now names {done.version}." if done.version else f"{where} is removed."
-    try:
-        rebuilder.make_visible(done.owner, done.name)
-    except RequestError as error:
-        return f"{told} {error} Readers will see it as soon as possible."
-    return told
-
-
 def _show(
-    frame: Frame, owner: str, move: MoveForm, protect_form: ProtectForm, status: int
+    frame: Frame, owner: str, form: OpenForm, protect_form: ProtectForm, status: int
 ) -> Response:
-    mine = repos_of(frame.settings.content, owner) or []
+    mine = repos_of(frame.settings.content, owner)
+    found = ((name, labels_of(frame.settings, owner, name)) for name in mine or ())
+    labelled = [_Labelled(name, labels) for name, labels in found if labels is not None]
     return frame.render(
-        "labels_form.html", status, form=move, protect=protect_form,
-        offered=mine if len(mine) <= OFFERED_MAX else [],
+        "labels_form.html", status, form=form, protect=protect_form,
+        board_path=board_path, is_readable=mine is not None,
+        labelled=labelled[:OFFERED_MAX], more=len(labelled[OFFERED_MAX:]),
+        offered=mine if mine and len(mine) <= OFFERED_MAX else [],
         protected=ProtectedLabels(frame.database).of(owner),
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """The page of an owner's trusted publishers, and of the repos that take nothing else."""
 
+from collections.abc import Mapping
+
 from flask import Response, request
 from flask_wtf import FlaskForm
 from wtforms import RadioField, SelectField, StringField
@@ -8,11 +10,8 @@ from wtforms.validators import DataRequired, InputRequired
 
 from builder.model.errors import RequestError
 from publisher.trusted.issuers import Issuer
-from publisher.trusted.publishers import (
-    ENVIRONMENT_CHARS_MAX,
-    GITLAB_WORKFLOW,
-    TrustedPublisher,
-)
+from publisher.trusted.publisher_fields import ENVIRONMENT_CHARS_MAX, GITLAB_WORKFLOW
+from publisher.trusted.publishers import TrustedPublisher
 from publisher.web.pages import snippets
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import Frame
@@ -61,6 +60,10 @@ class PublisherForm(FlaskForm):
     )
 
 
+class LabelsForm(FlaskForm):
+    labels = StringField("Labels that its jobs may move", description="Empty: none.")
+
+
 class OnlyForm(FlaskForm):
     """``who``: whether trusted publishers ONLY publish to a repo, or tokens TOO."""
 
@@ -75,6 +78,7 @@ class OnlyForm(FlaskForm):
 def add_to(frame: Frame) -> None:
     """Add these pages."""
     frame.add("/publishers", publishers, "GET", "POST")
+    frame.add("/publishers/<publisher_id>/labels", set_labels, "POST")
     frame.add("/publishers/<publisher_id>/remove", remove, "POST")
     frame.add("/publishers/only", only, "POST")
 
@@ -102,6 +106,22 @@ def publishers(frame: Frame, owner: str) -> Response:
     return _show(frame, owner, form, OnlyForm(formdata=None), frame.status_of(form))
 
 
+def set_labels(frame: Frame, owner: str, publisher_id: str) -> Response:
+    form = LabelsForm()
+    try:
+        changed = frame.trusted.set_labels(
+            owner, publisher_id, form.labels.data or "", address=request.remote_addr or ""
+        )
+    except RequestError as error:
+        if not error.details:
+            raise
+        show_errors(form, error, form.labels)
+        new = _new_form(frame, formdata=None)
+        return _show(frame, owner, new, OnlyForm(formdata=None), 422, {publisher_id: form})
+    told = f"Jobs of {changed.project} may move {', '.join(changed.labels.split()) or 'no labels'}."
+    return frame.redirect(f"/publishers#{changed.id}", told)
+
+
 def remove(frame: Frame, owner: str, publisher_id: str) -> Response:
     removed = frame.trusted.remove(owner, publisher_id, address=request.remote_addr or "")
     told = f"{removed.project} is no longer a trusted publisher for {removed.scope()}."
@@ -123,7 +143,11 @@ def only(frame: Frame, owner: str) -> Response:
     return _show(frame, owner, _new_form(frame, formdata=None), form, 422)
 
 
-def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int) -> Response:
+def _show(
+    frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status: int,
+    label_forms: Mapping[str, LabelsForm] | None = None,
+) -> Response:  # fmt: skip
+    """``label_forms``: those that were wrong, by publisher."""
     listed = frame.trusted.of(owner)
     mine = repos_of(frame.settings.content, owner)
     tokens_refused = frame.accounts.trusted_only(owner)
@@ -137,13 +161,29 @@ def _show(frame: Frame, owner: str, form: PublisherForm, only: OnlyForm, status:
         only=only,
         offered=offered,
         is_readable=mine is not None,
-        publishers=[(one, _provider(frame, one), _file_of(frame, one)) for one in listed],
+        publishers=[
+            (
+                one,
+                _provider(frame, one),
+                _file_of(frame, one),
+                _labels_form(one, (label_forms or {}).get(one.id)),
+            )
+            for one in listed
+        ],
         added=request.args.get("added"),
         repos=[
             (repo, repo in tokens_refused, covers_all or repo in covered)
             for repo in sorted(covered.union(tokens_refused, offered))
         ],
     )
+
+
+def _labels_form(publisher: TrustedPublisher, sent: LabelsForm | None) -> LabelsForm:
+    """The form with which the labels of a publisher change, as it was ``sent``."""
+    form = sent or LabelsForm(formdata=None, labels=publisher.labels)
+    # A page has one for each publisher.
+    form.labels.id = form.labels.label.field_id = f"{publisher.id}-labels"
+    return form
 
 
 def _provider(frame: Frame, publisher: TrustedPublisher) -> str:

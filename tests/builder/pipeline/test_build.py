@@ -35,6 +35,7 @@ from tests.support.catalogues import (
     write_owner,
     write_small_catalogue,
     write_version,
+    write_withdrawn,
 )
 from tests.support.depth import some
 
@@ -91,6 +92,9 @@ def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
     for name in ("a", "b", "c"):
         write_version(small.content, "ann", name, "1.0.0", "x", tags=["code"])
     write_label(small.content, "ann/a", 1, "production", "1.0.0")
+    write_version(small.content, "ann", "a", "1.1.0", "y", tags=["code"])
+    write_withdrawn(small.content, "ann/a", "1.1.0")
+    write_withdrawn(small.content, "ann/c")
     found = {match_file(file).route.name for file in build_files(small)}
     # The later pages of lists take more than fifty repos.
     assert {route.name for route in routes.ROUTES} - found == {"list_pages", "tag_pages"}
@@ -131,6 +135,7 @@ def test_a_new_version_writes_few_files(small):
     assert changed == {
         "api/v1/repos/ann/story/versions/1.0.1.txt", "api/v1/repos/ann/story/versions/1.0.1.json",
         "api/v1/repos/ann/story/versions/1.0.1.diff", "ann/story/1.0.1.html", "ann/story.html",
+        "ann/story/versions.html", "ann/story/compare.html",
         "api/v1/repos/ann/story.json", "api/v1/repos/ann/story/versions.json",
         "api/v1/repos/ann/story/raw.txt", "api/v1/users/ann.json", "ann.html", "index.html",
         "api/v1/repos.json", "api/v1/repos/_/top/1.json", "api/v1/repos/_/new/1.json",

@@ -3,7 +3,7 @@
 import gzip
 
 from builder.pipeline.build import build
-from builder.store import content
+from builder.store.check import check
 from tests.golden import CONTENT, SITE, from_sources, golden_settings
 from tests.support.catalogues import read_tree
 
@@ -11,7 +11,7 @@ REMEDY = "if this is wanted: python -m tests.golden"
 
 
 def test_the_golden_content_is_sound():
-    assert list(content.check(CONTENT)) == []
+    assert list(check(CONTENT)) == []
 
 
 def test_the_site_is_the_golden_one(tmp_path):

@@ -25,22 +25,26 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from builder.model.errors import ContentError
+from builder.model.errors import ContentError, Fault
 from builder.model.routes import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.search.queries import Found, ListQuery, Queries
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
+from builder.store.labels import read_labels
+from builder.write.withdrawn import files_of
 from tests.support.catalogues import (
     MEMORY,
     edit_record,
     moment,
     read_tree,
     settings_in,
+    write_json,
     write_label,
     write_owner,
     write_version,
+    write_withdrawn,
 )
 from tests.support.depth import some_of
 
@@ -55,6 +59,7 @@ NAMES = ("x", "x-y", "sql")
 VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.10.0", "2.0.0")
 TAGS = ("code", "top", "long-tag")
 LABELS = ("production", "a.b")
+OF_REPOS = ("withdrawn", "version", "label", "repo", "owner")
 
 owners = st.sampled_from(OWNERS)
 names = st.sampled_from(NAMES)
@@ -108,15 +113,21 @@ class Builds(RuleBasedStateMachine):
         return sorted(
             (path.parent.name, path.name)
             for path in self.root.glob("*/*")
-            if path.is_dir() and any(path.glob("*.json"))
+            if path.is_dir() and any(path.rglob("*.json"))
         )
 
     def records(self) -> list[Path]:
+        """Those of versions that are not withdrawn."""
         return sorted(
             path
             for owner, name in self.repos()
             for path in (self.root / owner / name).glob("*.json")
+            if not (path.parent / "withdrawn" / path.name).exists()
+            if not (path.parent / "withdrawn" / "all.json").exists()
         )
+
+    def withdrawals(self) -> list[Path]:
+        return sorted(self.root.glob("*/*/withdrawn/*.json"))
 
     def pick(self, things: list, number: int):
         assume(things)
@@ -125,18 +136,31 @@ class Builds(RuleBasedStateMachine):
     def touch(self, owner: str, name: str) -> None:
         self.touched.add((owner, name))
         # What names a version that is gone is a fault.
-        for path in (self.root / owner / name).glob("labels/*.json"):
-            version = json.loads(path.read_text())["version"]
-            if version and not (path.parents[1] / f"{version}.json").exists():
+        while faults := self.label_faults(owner, name):
+            path = self.root / faults[0].path
+            if path.parent.name in ("labels", "withdrawn"):
                 path.unlink()
+            else:
+                record = json.loads(path.read_text())
+                del record["labels"], record["label_number"]
+                write_json(path, record)
+
+    def label_faults(self, owner: str, name: str) -> list[Fault]:
+        try:
+            read_labels(str(self.root), owner, name)
+        except ContentError as error:
+            return [fault for fault in error.faults if "label" in fault.reason]
+        return []
 
     def next_number(self, owner: str, name: str) -> int:
         """One that no change of a label has."""
         folder = self.root / owner / name
         taken = [int(path.stem) for path in folder.glob("labels/*.json")]
-        taken += [
-            json.loads(path.read_text()).get("label_number", 0) for path in folder.glob("*.json")
-        ]
+        records = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+        for path in folder.glob("withdrawn/*.json"):
+            stored = json.loads(path.read_text())
+            records += [stored["withdrawn"], *stored["versions"].values()]
+        taken += [record.get("label_number", 0) for record in records]
         return max(taken, default=0) + 1
 
     def wait_for_tick(self) -> None:
@@ -190,6 +214,35 @@ class Builds(RuleBasedStateMachine):
         at = self.next_number(owner, name)
         write_label(self.root, f"{owner}/{name}", at, label, None, note="Gone.")
         self.touch(owner, name)
+
+    @rule(number=numbers, is_whole=st.booleans(), note=st.sampled_from(["", "Why <é>"]),
+          hour=hours)  # fmt: skip
+    def withdraw(self, number, is_whole, note, hour):
+        path = self.pick(self.records(), number)
+        owner, name = path.parts[-3:-1]
+        gone = [one.stem for one in self.records() if one.parent == path.parent]
+        gone = gone if is_whole else [path.stem]
+        named = read_labels(str(self.root), owner, name).versions()
+        lost = [label for label, version in named.items() if version in gone]
+        fields = {"labels": lost, "label_number": self.next_number(owner, name)} if lost else {}
+        write_withdrawn(
+            self.root, f"{owner}/{name}", None if is_whole else path.stem, note=note,
+            at=moment(hour), **fields,
+        )  # fmt: skip
+        self.touch(owner, name)
+
+    @rule(number=numbers)
+    def forget_withdrawal(self, number):
+        path = self.pick(self.withdrawals(), number)
+        path.unlink()
+        self.touch(*path.parts[-4:-2])
+
+    @rule(number=numbers)
+    def leave_a_withdrawn_text(self, number):
+        path = self.pick(self.withdrawals(), number)
+        assume(path.stem != "all")
+        write_version(self.root, *path.parts[-4:-2], path.stem, "Left.\n")
+        self.touch(*path.parts[-4:-2])
 
     @rule(number=numbers, label=labels)
     def edit_move(self, number, label):
@@ -475,12 +528,12 @@ class Builds(RuleBasedStateMachine):
         built, whole = read_tree(self.settings.out), self.build_afresh()
         for file in whole:
             found = match_file(file)
-            is_first = found.route.scope in ("version", "label", "repo", "owner") or (
+            is_first = found.route.scope in OF_REPOS or (
                 found.params.get("page", "1") == "1" and found.route.scope == "list"
             )
             if self.are_pulls_new:
                 # Of what depends on pulls, the repos themselves.
-                is_first = found.route.scope == "version" or (
+                is_first = found.route.scope in ("version", "withdrawn") or (
                     found.route.scope == "repo"
                     and (found.params["owner"], found.params["name"]) in self.touched
                 )
@@ -519,6 +572,12 @@ class Builds(RuleBasedStateMachine):
             assert not self.extra & set(extra), "left for more than one build"
         self.extra = set(extra)
         self.is_extra_certain = True
+        for path in self.withdrawals():
+            owner, name = path.parts[-4:-2]
+            for version in json.loads(path.read_text())["versions"]:
+                files = files_of("version", owner=owner, name=name, version=version)
+                assert not [file for file in files if Path(self.settings.out, file).exists()]
+                assert not list(path.parents[1].glob(f"{version}.*"))
         self.is_site_new = True
         self.touched = set()
         self.is_hint_complete = True
@@ -551,7 +610,9 @@ class Builds(RuleBasedStateMachine):
                 for key in ("raw_url", "diff_url"):
                     if version[key]:
                         path = version[key].removeprefix(f"{self.settings.base_url}/")
-                        assert (out / path).exists()
+                        assert (out / path).exists() == ("withdrawn" not in version)
+                if "withdrawn" in version:
+                    assert (file.parent / "versions" / version["version"]).is_dir()
 
 
 class IndexedBuilds(Builds):

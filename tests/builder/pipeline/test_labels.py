@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_the_rest_of_the_site_is_as_without_labels(labelled):
     changed = {file for file in without if site[file] != without[file]}
     assert changed == {
         f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
-        f"{REPO}/feed.xml",
+        f"{REPO}/feed.xml", f"{REPO}/versions.html",
     }  # fmt: skip
     assert all(file.startswith(f"{API}/labels") for file in site.keys() - without.keys())
     assert b"label" not in without[f"{API}.json"] + without[f"{API}/versions.json"]
@@ -101,7 +102,7 @@ def test_a_move_writes_few_files(labelled):
         f"{API}.json", f"{API}/versions.json", f"{API}/labels.json", f"{REPO}.html",
         f"{API}/labels/production.json", f"{API}/labels/production.txt",
         f"{API}/labels/production/history.json", f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
-        f"{REPO}/feed.xml",
+        f"{REPO}/feed.xml", f"{REPO}/versions.html",
     }  # fmt: skip
     assert before.keys() == after.keys()
     assert after == fresh(labelled)
@@ -254,6 +255,30 @@ def test_pages_show_labels_and_who_moved_them(labelled):
     assert "canary</span>" in site[f"{REPO}/1.1.0.html"].decode()
     assert "production</span>" not in site[f"{REPO}/1.1.0.html"].decode()
     assert 'id="labels"' not in site["ann/story.html"].decode()
+
+
+def test_a_page_links_what_the_last_move_changed(labelled):
+    def told() -> str:
+        page = built(labelled)[f"{REPO}.html"].decode()
+        words = re.sub("<[^>]+>", "", page[page.index('<h2 id="labels">') :])
+        return " ".join(words.split())
+
+    build_files(labelled)
+    assert "the changes in" not in told()
+    move(labelled, 2, "production", "1.1.0")
+    assert "Brought the changes in 1.1.0. 1.0.0 → 1.1.0" in told()
+    move(labelled, 3, "production", "1.0.0")
+    assert "Took back the changes in 1.1.0." in told()
+    page = built(labelled)[f"{REPO}.html"].decode()
+    assert page.count(f'<a href="/{REPO}/1.1.0#changes">1.1.0</a>') == 1
+    for minor in range(2, 9):
+        write_version(labelled.content, "ann", "review", f"1.{minor}.0", f"Text {minor}.")
+    move(labelled, 4, "production", "1.8.0")
+    listed = "Brought the changes in 1.1.0, 1.2.0, 1.3.0, 1.4.0, 1.5.0 and 3 more versions."
+    assert listed in told()
+    move(labelled, 5, "production", None)
+    assert "the changes in" not in told()
+    assert built(labelled) == fresh(labelled)
 
 
 def test_pages_and_feeds_have_a_bound(labelled):

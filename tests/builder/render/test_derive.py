@@ -143,9 +143,9 @@ def test_a_later_version_names_the_one_below():
     assert version.previous == "1.0.0"
     assert version.diff_url == "https://hub.example/prompts/api/v1/repos/ann/n/versions/1.1.0.diff"
     entry = derive.version_entry(version)
-    assert [getattr(entry, key) for key in entry.__struct_fields__] == [
-        getattr(version, key) for key in entry.__struct_fields__
-    ]
+    shared = records.VersionEntry.__struct_fields__
+    assert [getattr(entry, key) for key in shared] == [getattr(version, key) for key in shared]
+    assert not entry.withdrawn and not entry.labels
 
 
 def test_a_repo_shows_its_latest_version():

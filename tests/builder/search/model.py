@@ -30,12 +30,13 @@ class Model:
     def total(self, plan: Plan, scope: Scope) -> int:
         return len(self.scores(plan, scope))
 
-    def best(self, plan: Plan, scope: Scope, start: int, count: int) -> list[str]:
+    def best(
+        self, plan: Plan, scope: Scope, start: int, count: int, sort: str | None = None
+    ) -> list[str]:
         scores = self.scores(plan, scope)
+        if sort:
+            scores = {one: self.entries[one].order[sort] for one in scores}
         return sorted(scores, key=lambda one: (-scores[one], one))[start : start + count]
-
-    def all_found(self, plan: Plan, scope: Scope, among: list[str] | None = None) -> list[str]:
-        return [one for one in self.scores(plan, scope) if among is None or one in among]
 
     def scores(self, plan: Plan, scope: Scope) -> dict[str, float]:
         found = {}

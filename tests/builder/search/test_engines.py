@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder.model.records import CatalogueLine
+from builder.model.routes import SORTS
 from builder.model.settings import SEARCH_ENGINES
 from builder.search import with_tantivy
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
 from builder.search.plan import Scope, make_plan, strict
-from builder.search.with_tantivy import ASKED_ONE_BY_ONE_MAX
 from builder.text import words
 from tests.builder.search.model import Model
 
@@ -42,7 +42,10 @@ def entries(draw: st.DrawFn) -> Entry:
     text = draw(_words) + draw(st.sampled_from(["", " far" * LONG_TEXT_CHARS]))
     tags = draw(st.lists(st.sampled_from(TAGS), unique=True))
     line = CatalogueLine(owner, name, draw(_words), draw(_words), tags, "1.0.0", "")
-    return entry_of(line, text, str(draw(st.integers(0, 9))))
+    # Times before 1970 and pulls without end are orders, too.
+    values = st.sampled_from([-(2**40), -1, 0, 1, 2**62])
+    order = {sort: draw(values) for sort in SORTS}
+    return entry_of(line, text, str(draw(st.integers(0, 9))), order)
 
 
 _queries = st.one_of(
@@ -91,13 +94,9 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
         assert [repo for repo in model.entries if reader.has(repo, one)] == [
             repo for repo in model.entries if repo in model.scores(one, Scope())
         ]
-        assert set(reader.all_found(one, scope)) == set(expected)
-        among = sorted(model.entries)[::2]
-        found = sorted(set(expected) & set(among))
-        assert reader.all_found(one, scope, among) == found
-        # One by one, or by all that are found.
-        with_others = [*among, *map(str, range(ASKED_ONE_BY_ONE_MAX))]
-        assert reader.all_found(one, scope, with_others) == found
+        for sort in SORTS:
+            in_order = model.best(one, scope, 0, 100, sort)
+            assert reader.find(one, scope, 0, 100, sort) == (in_order, len(expected))
 
 
 @settings(max_examples=25)
@@ -150,7 +149,8 @@ def many_entries(count: int, seed: int) -> list[Entry]:
             chance.choice(OWNERS), f"r{number}", draw(), draw(),
             chance.sample(TAGS, chance.randint(0, 2)), "1.0.0", "",
         )  # fmt: skip
-        made.append(entry_of(line, draw(), str(number)))
+        order = {sort: chance.randint(0, 1) for sort in SORTS}
+        made.append(entry_of(line, draw(), str(number), order))
     return made
 
 
@@ -167,11 +167,12 @@ def test_many_repos_with_equal_scores(
     with opened(engine, folder) as reader:
         for q in ("story", "s", "the", "sql review", "write a story poem prompt", "po"):
             plan = make_plan(q, reader)
-            expected = model.best(plan, Scope(), 0, 1000)
-            assert len(expected) > 150
-            for start in (0, 50, 100, len(expected) - 30, len(expected)):
-                found = reader.find(plan, Scope(), start, 50).ids
-                assert found == expected[start : start + 50], q
+            for sort in (None, *SORTS):
+                expected = model.best(plan, Scope(), 0, 1000, sort)
+                assert len(expected) > 150
+                for start in (0, 50, 100, len(expected) - 30, len(expected)):
+                    found = reader.find(plan, Scope(), start, 50, sort).ids
+                    assert found == expected[start : start + 50], (q, sort)
 
 
 def test_reader_keeps_its_commit_until_it_follows(engine: Engine, folder: str) -> None:

@@ -205,7 +205,7 @@ def with_words(repos: list[dict], q: str | None) -> list[dict]:
     if q is None:
         return repos
     model = Model(repo["entry"] for repo in repos)
-    found = set(model.all_found(make_plan(q, model), Scope()))
+    found = model.scores(make_plan(q, model), Scope())
     return [repo for repo in repos if repo["id"] in found]
 
 

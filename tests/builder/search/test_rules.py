@@ -51,7 +51,7 @@ def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[s
     model = Model(entry_of(line, "", "") for line in lines)
     plan = make_plan(q, model)
     found = model.best(plan, Scope(tuple(tags)), 0, len(lines))
-    has_all = plan.is_complete and found and found[0] in model.all_found(strict(plan), Scope())
+    has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), Scope())
     return found, "all" if has_all else "some", plan.corrected or None
 
 

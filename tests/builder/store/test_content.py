@@ -9,9 +9,10 @@ import pytest
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
 from builder.store import content
+from builder.store.check import check
 from builder.store.content import (
     HOME_BYTES_MAX,
-    check,
+    RepoListing,
     list_owners,
     list_repos,
     list_versions,
@@ -75,8 +76,8 @@ def test_versions_come_in_order_of_number(root):
 
 
 def test_a_repo_that_is_not_there_has_no_versions(root):
-    assert list_versions(str(root), "ann", "nothing") == ([], [], {})
-    assert list_versions(str(root), "nobody", "nothing") == ([], [], {})
+    assert list_versions(str(root), "ann", "nothing") == RepoListing([], [], {})
+    assert list_versions(str(root), "nobody", "nothing") == RepoListing([], [], {})
 
 
 @pytest.mark.parametrize(

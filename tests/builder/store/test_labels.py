@@ -8,6 +8,7 @@ import pytest
 from builder.model import names
 from builder.model.errors import ContentError
 from builder.store import content
+from builder.store.check import check
 from builder.store.labels import read_labels
 from tests.support.catalogues import (
     edit_record,
@@ -38,7 +39,7 @@ def read(root: Path):
 
 def checked(root: Path) -> list[str]:
     """The faults of the tree: the warnings with a mark."""
-    return [("warning " if one.is_warning else "") + one.path for one in content.check(str(root))]
+    return [("warning " if one.is_warning else "") + one.path for one in check(str(root))]
 
 
 def faulty(root: Path) -> list[str]:

@@ -10,6 +10,7 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, Variable, VersionFile
 from builder.store import content
+from builder.store.check import check
 from publisher.importers.items import Columns
 from publisher.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
@@ -27,7 +28,7 @@ def root(tmp_path: Path) -> str:
 def bring(root: str, source: Path, **options: Any) -> Outcome:
     outcome = import_source(str(source), root, Options(**options), lambda *_: None)
     if outcome.created or not options.get("dry_run"):
-        assert all(fault.is_warning for fault in content.check(root))
+        assert all(fault.is_warning for fault in check(root))
     return outcome
 
 

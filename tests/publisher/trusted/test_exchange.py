@@ -408,6 +408,20 @@ def test_a_removal_revokes_at_once(hub: Hub):
     assert hub.refusal(hub.token()).code == "insufficient_scope"
 
 
+def test_labels_that_are_taken_away_take_tokens_with_them(hub: Hub):
+    publisher = hub.trust(repo="review")
+    hub.publishers.set_labels("ann", publisher, "canary production", now=NOW)
+    text, token = hub.exchange(hub.token())
+    assert token.labels == ("canary", "production")
+    hub.publishers.set_labels("ann", publisher, "production canary, staging", now=NOW)
+    assert hub.accounts.authenticate(text, NOW)
+    hub.publishers.set_labels("ann", publisher, "canary", now=NOW)
+    with pytest.raises(RequestError) as caught:
+        hub.accounts.authenticate(text, NOW)
+    assert caught.value.code == "invalid_token"
+    assert hub.exchange(hub.token())[1].labels == ("canary",)
+
+
 def test_nothing_secret_is_in_the_database(hub: Hub):
     hub.trust()
     secrets = []

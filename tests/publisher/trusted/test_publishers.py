@@ -230,6 +230,24 @@ def test_an_owner_who_is_unknown(publishers: TrustedPublishers):
         publishers.add("cleo", "", GITHUB, "octo/prompts", "a.yml")
 
 
+def test_labels_change(database: Database, publishers: TrustedPublishers):
+    added = publishers.add("ann", "review", GITHUB, "octo/prompts", "publish.yml", now=NOW)
+    changed = publishers.set_labels("ann", added.id, " production,canary production ", now=NOW)
+    assert publishers.of("ann") == [changed] == [added._replace(labels="production canary")]
+    publishers.set_labels("ann", added.id, "production canary", now=NOW)
+    told = [event.kind for event in Events(database).latest("ann", 10)]
+    assert told.count("publisher_changed") == 1
+    for labels in ("latest", "A b", " ".join(f"label-{number}" for number in range(21))):
+        with pytest.raises(RequestError) as caught:
+            publishers.set_labels("ann", added.id, labels)
+        assert {detail.field for detail in caught.value.details} == {"labels"}
+    assert publishers.set_labels("ann", added.id, "", now=NOW).labels == ""
+    for owner, publisher_id in (("ben", added.id), ("ann", "00000000"), ("ann", "' OR 1=1")):
+        with pytest.raises(RequestError) as caught:
+            publishers.set_labels(owner, publisher_id, "canary")
+        assert caught.value.code == "not_found"
+
+
 def test_removal(database: Database, publishers: TrustedPublishers):
     one = publishers.add("ann", "", GITHUB, "octo/prompts", "a.yml", now=NOW)
     other = publishers.add("ann", "", GITHUB, "octo/prompts", "b.yml", now=NOW)

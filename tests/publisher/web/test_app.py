@@ -26,6 +26,7 @@ from builder.model.errors import STATUS, OperatorError, RequestError
 from builder.model.routes import BY_NAME, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.store import content
+from builder.store.check import check
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.tokens import make_token
@@ -177,7 +178,7 @@ def test_a_first_publication(hub: Hub):
     }  # fmt: skip
     assert "other" in data["warnings"][0]
     assert hub.rebuilder.asked == ["ann/story"]
-    assert list(content.check(hub.settings.content)) == []
+    assert list(check(hub.settings.content)) == []
 
 
 def test_later_publications(hub: Hub):

@@ -11,7 +11,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from builder.model.errors import RequestError
-from builder.store import content
+from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.protected import ProtectedLabels
 from publisher.accounts.tokens import make_token
@@ -61,7 +61,7 @@ def send(
 
 
 def labels(hub: Hub) -> dict[str, str]:
-    assert list(content.check(hub.settings.content)) == []
+    assert list(check(hub.settings.content)) == []
     return read_labels(hub.settings.content, "ann", "story").versions()
 
 

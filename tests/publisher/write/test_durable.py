@@ -12,6 +12,7 @@ import pytest
 from builder.model.errors import HubError, RequestError
 from builder.model.names import Version
 from builder.store import content
+from builder.store.check import check
 from publisher.write import durable
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
@@ -103,12 +104,12 @@ def test_a_call_that_fails(before: tuple[str, list[str]], code: int):
             break
         # The version is there whole or not at all, and there if that was said. A folder that
         # could not be locked may stay, without a version.
-        faults = {fault.reason for fault in content.check(root)}
+        faults = {fault.reason for fault in check(root)}
         assert faults <= (set() if old else {"no versions"})
         assert texts(root) in ([new] if acknowledged else [old, new])
         assert acknowledged or not leftovers(root)
         assert put(root, "Two.").version == f"1.0.{len(old)}"
-        assert texts(root) == new and list(content.check(root)) == []
+        assert texts(root) == new and list(check(root)) == []
         restore(root, old)
     assert number > 20
 
@@ -141,7 +142,7 @@ def test_an_interrupt_at_any_call(before: tuple[str, list[str]]):
                 pass
         assert texts(root) in (old, new)
         put(root, "Two.")
-        assert list(content.check(root)) == [] and texts(root) == new
+        assert list(check(root)) == [] and texts(root) == new
         restore(root, old)
     assert number > 20
 
@@ -163,10 +164,10 @@ def test_a_process_that_dies_at_any_call(before: tuple[str, list[str]]):
         assert died in (0, 9)
         # What a crash may leave is no version, and a build passes it by.
         allowed = ("no versions", "text without record")
-        assert all(fault.reason.startswith(allowed) for fault in content.check(root))
+        assert all(fault.reason.startswith(allowed) for fault in check(root))
         assert texts(root) in ([new] if died == 0 else [old, new])
         assert put(root, "Two.").version == f"1.0.{len(old)}"
-        assert list(content.check(root)) == [] and texts(root) == new
+        assert list(check(root)) == [] and texts(root) == new
         restore(root, old)
         if died == 0:
             break
@@ -227,7 +228,7 @@ def test_short_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:1]))
     put(str(tmp_path), "One.")
-    assert list(content.check(str(tmp_path))) == []
+    assert list(check(str(tmp_path))) == []
 
 
 def test_nothing_published_is_overwritten(tmp_path: Path):
@@ -236,7 +237,7 @@ def test_nothing_published_is_overwritten(tmp_path: Path):
     with pytest.raises(RequestError) as caught:
         durable.write_version(root, *REPO, "1.0.0", b"Other.", b"{}")
     assert caught.value.code == "version_conflict"
-    assert texts(root) == ["One."] and list(content.check(root)) == []
+    assert texts(root) == ["One."] and list(check(root)) == []
 
 
 def test_the_message_says_what_to_do(tmp_path: Path):

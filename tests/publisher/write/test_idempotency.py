@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import RequestError
 from builder.store import content
+from builder.store.check import check
 from publisher.accounts.database import Database
 from publisher.write import idempotency
 from publisher.write.drafts import make_draft
@@ -131,7 +132,7 @@ def test_a_process_that_dies_at_any_call(store: Store, is_second: bool):
         assert store.put("New.", key, repo) == answer
         assert store.texts(repo) == [*before, "New.", "Other."]
     assert number > 20
-    assert list(content.check(store.root)) == []
+    assert list(check(store.root)) == []
 
 
 def test_a_failure_after_the_key_was_kept(store: Store):

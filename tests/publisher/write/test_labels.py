@@ -17,6 +17,7 @@ from msgspec import UNSET
 from builder.model import names
 from builder.model.errors import HubError, RequestError
 from builder.store import content
+from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.accounts.database import Database
 from publisher.write.drafts import make_draft, parse_label_draft, parse_label_removal
@@ -60,7 +61,7 @@ def code_of(act: Callable[[], object]) -> str:
 
 
 def versions(root: str) -> dict[str, str]:
-    assert list(content.check(root)) == []
+    assert list(check(root)) == []
     return read_labels(root, *REPO).versions()
 
 
@@ -371,7 +372,7 @@ def test_a_request_with_a_key_that_died_anywhere(what: str, tmp_path: Path):
                 move(root, "1.0.0", now=NOON + timedelta(days=1))
                 act()
                 assert history(root)[0][1] == "1.0.0"
-            assert list(content.check(root)) == []
+            assert list(check(root)) == []
         if not died:
             break
     assert number > 15
@@ -473,7 +474,7 @@ def test_a_process_that_dies_at_any_call(act: str, tmp_path: Path):
                 os._exit(status)
         died = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert died in (0, 9)
-        faults = [fault.reason for fault in content.check(root)]
+        faults = [fault.reason for fault in check(root)]
         assert all(reason.startswith("text without record") for reason in faults)
         there = read_labels(root, *REPO).versions()
         # Only where no version is published, one label may have moved without the other.
@@ -592,4 +593,4 @@ def test_compare_and_set_loses_no_move(root: str):
     assert len(stored) == CLIENTS * MOVES and sorted(stored, key=str) == sorted(
         acknowledged, key=str
     )
-    assert list(content.check(root)) == []
+    assert list(check(root)) == []

@@ -39,6 +39,7 @@ from builder.model.routes import BY_NAME, SORTS
 from builder.pipeline.build import build, compare
 from builder.pipeline.context import Visible
 from builder.store import content
+from builder.store.check import check
 from builder.store.labels import read_labels
 from builder.store.state.repos import RepoRow
 from builder.write.repo import RepoRenderer, Task
@@ -447,7 +448,7 @@ class Publications(RuleBasedStateMachine):
 
     @invariant()
     def everything_acknowledged_is_stored(self):
-        faults = content.check(self.settings.content)
+        faults = check(self.settings.content)
         wrong = [fault for fault in faults if not fault.reason.startswith(RESTS)]
         assert not wrong, f"faults in the content: {wrong}"
         for repo, versions in self.versions.items():

@@ -9,6 +9,7 @@ import pytest
 
 from builder.model.names import Version
 from builder.store import content
+from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from tests.support.depth import some_of
@@ -53,4 +54,4 @@ def test_all_are_acknowledged_and_none_is_lost(tmp_path: Path):
     assert versions == [Version(1, 0, patch) for patch in range(PROCESSES * PUBLICATIONS)]
     texts = {content.read_version(root, *REPO, version)[1]: str(version) for version in versions}
     assert texts == acknowledged
-    assert list(content.check(root)) == []
+    assert list(check(root)) == []

@@ -20,6 +20,7 @@ from builder.model.names import Version
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store import content
+from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
 
@@ -55,7 +56,7 @@ def test_the_first_publication(tmp_path: Path):
     assert json.loads((tmp_path / "ann" / "owner.json").read_bytes()) == {
         "name": "ann", "joined_at": "2026-01-31T09:30:15Z", "bio": "", "url": None,
     }  # fmt: skip
-    assert list(content.check(str(tmp_path))) == []
+    assert list(check(str(tmp_path))) == []
 
 
 def test_the_record_is_for_people_too(tmp_path: Path):
@@ -140,7 +141,7 @@ def test_time_does_not_run_backwards(tmp_path: Path):
     put(tmp_path, "One.")
     done = put(tmp_path, "Two.", now=NOW - timedelta(days=1))
     assert done.published_at == "2026-01-31T09:30:15Z"
-    assert list(content.check(str(tmp_path))) == []
+    assert list(check(str(tmp_path))) == []
 
 
 def test_no_more_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -198,7 +199,7 @@ def test_bumps(bumps: list[str]):
                 assert not any(new[place + 1 :])
             before = done
         assert len(versions_of(root)) == len(bumps)
-        assert list(content.check(root)) == []
+        assert list(check(root)) == []
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
@@ -213,7 +214,7 @@ def test_bytes_come_back(written: list[str]):
             version = Version.parse(done.version)
             assert content.read_version(root, "ann", "story", version)[1] == text
             assert put(root, text).unchanged
-        assert list(content.check(root)) == []
+        assert list(check(root)) == []
 
 
 def test_threads_at_once(tmp_path: Path):
@@ -229,7 +230,7 @@ def test_threads_at_once(tmp_path: Path):
         found = [version for some in pool.map(publish_some, range(8)) for version in some]
     assert sorted(found, key=Version.parse) == versions_of(tmp_path)
     assert len(set(found)) == 40
-    assert list(content.check(str(tmp_path))) == []
+    assert list(check(str(tmp_path))) == []
 
 
 def test_processes_at_once(tmp_path: Path):
@@ -251,4 +252,4 @@ def test_processes_at_once(tmp_path: Path):
         process.stderr.close()
         assert process.wait() == 0
     assert sorted(found) == [f"1.0.{number}" for number in range(6)]
-    assert list(content.check(str(tmp_path))) == []
+    assert list(check(str(tmp_path))) == []

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from builder.model.errors import HubError, RequestError
 from builder.store import content
+from builder.store.check import check
 from cli.options import signup_options
 from publisher.accounts.database import Database
 from publisher.web.environment import quotas_from
@@ -181,7 +182,7 @@ def test_at_once(root: str, quotas: Quotas, repos: list[str], let_through: int):
     with ThreadPoolExecutor(THREADS) as pool:
         assert sum(pool.map(work, range(THREADS))) == let_through
     assert len(list(Path(root, "ann").glob("*/*.json"))) == let_through
-    assert list(content.check(root)) == []
+    assert list(check(root)) == []
 
 
 def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -196,7 +197,7 @@ def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest
         put(keeper, root, "ann/story-0", "Three.")
     # As the publication itself lists it, and once more for the count.
     repo = f"{root}/ann/story-0"
-    assert listed == [repo, f"{root}/ann", repo, f"{repo}/labels"]
+    assert listed == [repo, f"{root}/ann", repo, f"{repo}/labels", f"{repo}/withdrawn"]
 
 
 def test_nothing_is_counted_without_quotas(tmp_path: Path):

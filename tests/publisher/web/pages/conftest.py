@@ -1,7 +1,7 @@
 """A hub with account settings, and people who visit it with browsers that have no window.
 
 visitor = people.member()                       # signed up and signed in
-visitor.get("/account/tokens")
+visitor.get("/account/prompts")
 page = visitor.submit(name="ci", expires="30")  # the form of that page with these fields
 """
 
@@ -152,7 +152,7 @@ class People:
         visitor.handle = handle or f"writer-{next(self._handles)}"
         visitor.get("/account/signup")
         page = visitor.submit(handle=visitor.handle, password=PASSWORD, again=PASSWORD)
-        assert (page.status, page.path) == (200, "/account/tokens"), page.words
+        assert (page.status, page.path) == (200, "/account/prompts"), page.words
         return visitor
 
     def guest(self, **options: str) -> Visitor:

@@ -1,81 +1,51 @@
-"""The page on which labels are moved and protected, and what tokens and jobs may do with them."""
+"""The page of an owner's labels, and what tokens and jobs may do with them."""
 
 import pytest
 
-from builder.store.labels import read_labels
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.trusted.publishers import TrustedPublishers
-from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.test_release import move, owner
+
+__all__ = ["owner"]  # a fixture
 
 LABELS = "/account/labels"
 
 
-@pytest.fixture
-def owner(people: People) -> Visitor:
-    """Somebody who has published two versions of a story."""
-    visitor = people.guest()
-    with Database(people.settings.state) as database:
-        token, _ = Accounts(database).create_token(visitor.handle, "setup")
-    for text in ("One.", "Two."):
-        assert people.publish(token, visitor.handle, "story", text).status_code == 201
-    visitor.get(LABELS)
-    return visitor
-
-
-def move(owner: Visitor, **fields: str) -> Page:
-    owner.get(LABELS)
-    given = {"repo": "story", "label": "production", "version": "1.0.0", "note": ""} | fields
-    return owner.submit("/labels", **given)
-
-
-def labels(people: People, owner: Visitor) -> dict[str, str]:
-    return read_labels(people.settings.content, owner.handle, "story").versions()
-
-
-def test_release_and_roll_back(people: People, owner: Visitor) -> None:
-    assert f"production of {owner.handle}/story now names 1.0.1." in (
-        move(owner, repo=f" {owner.handle}/story ", version="1.0.1", note="New.").words
-    )
+def test_it_leads_to_the_boards(people: People, owner: Visitor) -> None:
+    assert "None of your prompts has a label yet." in owner.get(LABELS).words
     move(owner)
-    assert labels(people, owner) == {"production": "1.0.0"}
-    history = read_labels(people.settings.content, owner.handle, "story").history["production"]
-    assert [(one.version, one.moved_by, one.note) for one in history] == [
-        ("1.0.0", owner.handle, ""), ("1.0.1", owner.handle, "New."),
-    ]  # fmt: skip
-    assert "production of" in move(owner, version="").words and labels(people, owner) == {}
+    page = owner.get(LABELS)
+    assert f"{owner.handle}/story Label production 1.0.0" in page.words
+    board = f"/account/prompts/{owner.handle}/story/labels"
+    assert f'href="{board}"' in page.html
+    for written in ("story", f" {owner.handle}/story "):
+        assert owner.get(LABELS, params={"repo": written}).path == board
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("written", "told"),
     [
-        ({"version": "9.9.9"}, "no version 9.9.9"),
-        ({"version": "x"}, "x.y.z"),
-        ({"label": "latest"}, "is reserved"),
-        ({"label": "<b>"}, "Invalid label"),
-        ({"label": ""}, "Enter the label."),
-        ({"repo": ""}, "Enter the prompt name."),
-        ({"repo": "poem"}, "No prompt"),
-        ({"repo": "someone/else"}, "Invalid prompt name"),
-        ({"version": ""}, "has no label"),
-        ({"note": "x" * 1025}, "longer than 1,024 bytes"),
+        ("", "Enter the prompt name."),
+        ("A b", "Invalid prompt name"),
+        ("a/b", "Invalid prompt name"),
     ],
 )
-def test_what_is_wrong_stands_at_its_field(
-    people: People, owner: Visitor, fields: dict[str, str], told: str
-) -> None:
-    page = move(owner, **fields)
-    assert page.status == 422 and told in page.words
-    assert labels(people, owner) == {}
+def test_what_is_no_prompt_name_leads_nowhere(owner: Visitor, written: str, told: str) -> None:
+    page = owner.get(LABELS, params={"repo": written})
+    assert (page.status, page.path) == (422, LABELS) and told in page.words
+
+
+def test_a_prompt_that_is_not_there_has_no_board(owner: Visitor) -> None:
+    page = owner.get(LABELS, params={"repo": "poem"})
+    assert page.status == 404 and f"No prompt {owner.handle}/poem." in page.words
 
 
 def test_protected_labels(people: People, owner: Visitor) -> None:
     owner.get(LABELS)
     page = owner.submit("/labels/protect", label="production", repo="")
     assert f"The label production of {owner.handle}/* is protected." in page.words
-    # Their owner moves it all the same, signed in.
-    assert move(owner).status == 200 and labels(people, owner) == {"production": "1.0.0"}
-    owner.get(LABELS)
     assert "is no longer protected" in owner.submit("/labels/unprotect").words
     owner.get(LABELS)
     page = owner.submit("/labels/protect", label="latest", repo="")
@@ -114,3 +84,28 @@ def test_labels_of_jobs(people: People, owner: Visitor) -> None:
     with Database(people.settings.state) as database:
         (publisher,) = TrustedPublishers(database).of(owner.handle)
     assert publisher.labels == "production canary"
+
+
+def test_labels_of_jobs_change(people: People, owner: Visitor) -> None:
+    owner.get("/account/publishers")
+    for project in ("octo/prompts", "octo/others"):
+        owner.submit("/publishers", project=project, workflow="publish.yml", labels="canary")
+    with Database(people.settings.state) as database:
+        others, prompts = TrustedPublishers(database).of(owner.handle)
+    page = owner.submit(f"{prompts.id}/labels", labels="production canary")
+    assert "Jobs of octo/prompts may move production, canary." in page.words
+    assert "Moves labels production, canary" in page.words
+    page = owner.submit(f"{prompts.id}/labels", labels="latest")
+    assert page.status == 422 and "is reserved" in page.words
+    assert 'value="latest"' in page.html and page.html.count(f'id="{prompts.id}-labels"') == 1
+    page = owner.submit(f"{others.id}/labels", labels="")
+    assert "Jobs of octo/others may move no labels." in page.words
+    with Database(people.settings.state) as database:
+        told = [one.labels for one in TrustedPublishers(database).of(owner.handle)]
+    assert told == ["", "production canary"]
+    log = owner.get("/account/security").words
+    assert "Labels of a trusted publisher changed: octo/prompts publish.yml" in log
+    stranger = people.guest()
+    stranger.get("/account/publishers")
+    page = stranger.post(f"/account/publishers/{others.id}/labels", stranger.csrf())
+    assert page.status == 404

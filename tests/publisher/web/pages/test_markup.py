@@ -8,6 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.publisher.web.pages.conftest import People, Visitor
+from tests.publisher.web.pages.test_editor import fields_of, send
+from tests.publisher.web.pages.test_release import board_of, publish
 from tests.site.browser import DESKTOP, PHONE, chromium
 from tests.site.test_axe import COLOUR_RULES, axe, violations
 from tests.site.test_html import check
@@ -35,6 +37,17 @@ def member(people: People) -> Visitor:
     visitor.submit(
         issuer=people.github.url, project="octo/prompts", workflow="publish.yml", repo="review"
     )
+    publish(
+        people,
+        visitor,
+        "Be <b>kind</b>.\n\n{{name}}\n",
+        "Be \N{RIGHT-TO-LEFT OVERRIDE}kind.\n\n{{name}}\n",
+    )
+    for version in ("1.0.0", "1.0.1"):
+        visitor.get(f"{board_of(visitor)}/move?label=production&version={version}")
+        visitor.submit("/labels/move", note="<i>A note \N{RIGHT-TO-LEFT OVERRIDE}")
+    visitor.get("/account/labels")
+    visitor.submit("/labels/protect", label="production", repo="story")
     visitor.get("/account/profile")
     visitor.submit(name="<b>Mara</b>", bio="Writes.\n\n<script>", url="https://example.org/?a&b")
     return visitor
@@ -49,7 +62,9 @@ def states(people: People, member: Visitor) -> Iterator[tuple[str, str]]:
     visitor.get("/account/login")
     yield "login-wrong", visitor.submit(handle="nobody", password="wrong").html
     yield "missing", visitor.get("/account/nowhere").html
-    for name in ("tokens", "publishers", "labels", "profile", "security"):
+    yield from editor_states(people)
+    yield from withdrawal_states(people)
+    for name in ("prompts", "tokens", "publishers", "labels", "profile", "security"):
         yield name, member.get(f"/account/{name}").html
     member.get("/account/tokens")
     wrong = member.submit(name="", expires="30")
@@ -57,8 +72,84 @@ def states(people: People, member: Visitor) -> Iterator[tuple[str, str]]:
     yield "token-made", member.submit(name="shown once", expires="30").html
     member.get("/account/publishers")
     yield "publishers-wrong", member.submit(project="x", workflow="y", repo="A B").html
+    yield "board", member.get(board_of(member)).html
+    yield "board-wrong", member.get(f"{board_of(member)}/move?label=x&version=9.9.9").html
+    for name, query in (
+        ("release", "label=production&version=1.0.0"),
+        ("label-new", "label=canary&version=1.0.0"),
+        ("label-removed", "label=production&version="),
+    ):
+        yield name, member.get(f"{board_of(member)}/move?{query}").html
+    member.get(f"{board_of(member)}/move?label=production&version=1.0.0")
+    yield "release-moved", member.submit("/labels/move", expected="1.0.0").html
+    yield "labels-wrong", member.get("/account/labels?repo=").html
+    empty = people.guest()
+    yield "labels-none", empty.get("/account/labels").html
+    publish(people, empty, "Be kind.")
+    yield "board-none", empty.get(board_of(empty)).html
+    member.get("/account/publishers")
+    (change,) = [one for one in member.page.forms if one.action.endswith("/labels")]
+    yield "publishers-labels-wrong", member.submit(change.action, labels="latest").html
     member.get("/account/profile")
     yield "profile-wrong", member.submit(name="", url="javascript:alert(1)").html
+
+
+def editor_states(people: People) -> Iterator[tuple[str, str]]:
+    """The editor: empty, with faults, with what will happen, and where two changes met."""
+    hostile = "<b>\N{RIGHT-TO-LEFT OVERRIDE}{{a}} and {{b}}\n"
+    writer = people.guest()
+    yield "prompts-empty", writer.get("/account/prompts").html
+    yield "new", writer.get("/account/prompts/new").html
+    yield (
+        "new-wrong",
+        send(
+            writer, "preview", name="A", content=" ", tags="é", more="{", new_labels="latest"
+        ).html,
+    )
+    yield (
+        "first",
+        send(
+            writer, "preview", name="story", content=hostile, tags="a", more="", new_labels="canary"
+        ).html,
+    )
+    yield "published", send(writer, "publish").html
+    where = f"/account/prompts/{writer.handle}/story"
+    yield "edit", writer.get(where).html
+    front = "---\ntitle: T\ntags: [a]\nvariables: {a: 1}\nparameters: {x: 1}\nlicense: MIT\n---\n"
+    yield "front-matter", send(writer, "preview", content=front + hostile).html
+    writer.get(where)
+    mine = fields_of(writer, content=hostile + "mine {{c}}")
+    yield "version", send(writer, "preview", content=hostile + "theirs {{d}}", title="New").html
+    yield "saved", send(writer, "save").html
+    yield "prompts-some", writer.get("/account/prompts").html
+    writer.get(where)
+    yield "draft-offered", writer.page.html
+    send(writer, "preview", content=hostile + "theirs", changelog="Better")
+    send(writer, "publish")
+    yield "conflict", writer.post(where, [*mine, ("action", "publish")]).html
+    yield "merge", send(writer, "merge").html
+    kept = fields_of(writer)
+    writer.session.cookies.clear()
+    yield "signed-out", writer.post(where, [*kept, ("action", "save")]).html
+    other = people.guest()
+    yield "foreign", other.get(where).html
+
+
+def withdrawal_states(people: People) -> Iterator[tuple[str, str]]:
+    """Withdrawing a version: the question, a fault in it, what it comes to, and what is left."""
+    owner = people.guest()
+    publish(people, owner, "Be kind.", "Be <b>kind</b>.")
+    owner.get(f"{board_of(owner)}/move?label=production&version=1.0.0")
+    owner.submit("/labels/move")
+    where = f"/account/prompts/{owner.handle}/story/withdraw"
+    yield "withdraw", owner.get(where).html
+    yield "withdraw-wrong", owner.submit("/withdraw", what="version", version="9.9.9").html
+    owner.get(where)
+    note = "<i>A note \N{RIGHT-TO-LEFT OVERRIDE}"
+    asked = owner.submit("/withdraw", what="version", version="1.0.0", reason="legal", note=note)
+    yield "withdraw-confirm", asked.html
+    yield "withdrawn", owner.submit("/confirm").html
+    yield "board-withdrawn", owner.get(board_of(owner)).html
 
 
 def test_the_checkers_find_nothing(
@@ -83,12 +174,13 @@ def test_the_checkers_find_nothing(
     assert {at: told for at, told in found.items() if told} == {}
 
 
-@pytest.mark.parametrize("place", ["tokens", "publishers", "security"])
+@pytest.mark.parametrize("place", ["tokens", "publishers", "security", "labels", "board"])
 def test_a_phone_has_all_of_a_table_in_sight(
     people: People, member: Visitor, browser: Browser, place: str
 ):
     page = browser.new_page(viewport=DESKTOP)
-    show(page, people.url, member.get(f"/account/{place}").html)
+    path = board_of(member) if place == "board" else f"/account/{place}"
+    show(page, people.url, member.get(path).html)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     wide = table_of(page)
     assert {role for role, _ in wide} == {

@@ -132,7 +132,7 @@ def join(hub: Server, handle: str) -> Traveller:
     visitor = come(hub)
     visitor.get("/account/signup")
     page = visitor.submit("/signup", handle=handle, password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/tokens", page.words
+    assert page.path == "/account/prompts", page.words
     return visitor
 
 
@@ -142,7 +142,7 @@ def join_elsewhere(hub: Server, handle: str, name: str) -> Traveller:
     visitor.get("/account/signup")
     visitor.send("/account/openid/signup", handle=handle)
     page = visitor.sign_in_there(name)
-    assert page.path == "/account/tokens", page.words
+    assert page.path == "/account/prompts", page.words
     return visitor
 
 
@@ -167,7 +167,7 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     visitor.send("/account/openid/signup", handle="lena-berg")
     assert visitor.page.response.url.startswith(f"{hub.issuer}/interaction/")
     page = visitor.sign_in_there("lena")
-    assert (page.status, page.path) == (200, "/account/tokens")
+    assert (page.status, page.path) == (200, "/account/prompts")
     assert f"Welcome, lena-berg. You sign in with {NAME}." in page.words
     assert cookie_of(visitor)[:43] != before[:43], "the secret is a new one"
 
@@ -182,7 +182,7 @@ def test_sign_up_then_sign_in(hub: Server) -> None:
     assert 'href="/account/openid?next=/security"' in page.html
     page = visitor.get(f"{START}?next=/security")
     assert (page.path, visitor.owner) == ("/account/security", "lena-berg")
-    assert visitor.get(START).path == "/account/tokens", "who is signed in is not sent there"
+    assert visitor.get(START).path == "/account/prompts", "who is signed in is not sent there"
 
 
 def test_connect_then_sign_in_then_remove(hub: Server) -> None:
@@ -199,7 +199,7 @@ def test_connect_then_sign_in_then_remove(hub: Server) -> None:
 
     another = come(hub)
     another.get(START)
-    assert another.sign_in_there("nora").path == "/account/tokens"
+    assert another.sign_in_there("nora").path == "/account/prompts"
     assert another.owner == "nora-dahl"
 
     another.get("/account/security")
@@ -219,7 +219,7 @@ def test_an_invitation_is_taken_with_an_identity(hub: Server) -> None:
     # The whole link is what one has to paste.
     visitor.send("/account/openid/invitation", code=f" {hub.url}/account/invitation#{code}\n")
     page = visitor.sign_in_there("omar")
-    assert page.path == "/account/tokens"
+    assert page.path == "/account/prompts"
     assert f"Welcome, omar-haddad. You sign in with {NAME}." in page.words
     assert visitor.owner == "omar-haddad"
 
@@ -302,7 +302,7 @@ def test_a_handle_that_cannot_be_had_is_told_on_the_form(hub: Server) -> None:
     assert "arik-aydin is taken. Choose another handle" in page.words
     # The form of this page is good for another try.
     page = visitor.send("/account/openid/signup", handle="tarik-bulut")
-    assert (page.path, visitor.owner) == ("/account/tokens", "tarik-bulut")
+    assert (page.path, visitor.owner) == ("/account/prompts", "tarik-bulut")
 
 
 def test_a_bad_code_is_told_on_the_form(hub: Server) -> None:
@@ -342,7 +342,7 @@ def test_an_answer_is_good_once(hub: Server) -> None:
     visitor.get(START)
     answer = visitor.answer_of("ugo")
     kept = cookie_of(visitor)
-    assert visitor.go(answer).path == "/account/tokens"
+    assert visitor.go(answer).path == "/account/prompts"
     assert visitor.go(answer).status == 400
     # Nor one that signed nobody in.
     stranger = come(hub)
@@ -389,7 +389,7 @@ def test_nobody_is_sent_elsewhere_afterwards(hub: Server) -> None:
         visitor.submit("/account/logout")
         for _ in ("signs in", "is signed in"):
             visitor.get(f"{START}?{urlencode({'next': onwards})}")
-            assert visitor.page.response.url == f"{hub.url}/account/tokens"
+            assert visitor.page.response.url == f"{hub.url}/account/prompts"
 
 
 def test_a_form_of_another_site_connects_nothing(hub: Server) -> None:
@@ -460,7 +460,7 @@ def test_passwords_work_while_the_provider_is_down(fake: FakeProvider, closed_hu
     visitor.get("/account/invitation")
     code = invite(closed_hub, "anna-stein")
     page = visitor.submit("/invitation", code=code, password=PASSWORD, again=PASSWORD)
-    assert (page.path, visitor.owner) == ("/account/tokens", "anna-stein")
+    assert (page.path, visitor.owner) == ("/account/prompts", "anna-stein")
     visitor.get("/account/security")
     assert visitor.submit("/openid/connect").status == 503
     fake.status = None
@@ -529,7 +529,7 @@ def test_a_made_up_cookie_leads_nowhere_else(fake: FakeProvider, closed_hub: Ser
     fake.say("a-nonce", sub="carla")
     back = f"{closed_hub.url}{BACK}?state=a-state&code=a-code"
     answer = visitor.session.get(back, allow_redirects=False, timeout=20)
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/account/tokens")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/account/prompts")
 
 
 def test_answers_are_limited_by_address(fake: FakeProvider, closed_hub: Server) -> None:
@@ -600,7 +600,7 @@ def test_the_four_ways_in_a_browser(hub: Server, browser: Browser, scripts: bool
     page.get_by_role("button", name="Sign out", exact=True).click()
     page.get_by_role("link", name=f"Sign in with {NAME}").click()
     # The provider is asked, and knows who it is.
-    expect(page).to_have_url(f"{hub.url}/account/tokens")
+    expect(page).to_have_url(f"{hub.url}/account/prompts")
     page.get_by_role("link", name="Security").click()
     page.context.clear_cookies(domain="localhost")
     page.get_by_role("button", name=f"Connect {NAME}").click()

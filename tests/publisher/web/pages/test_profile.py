@@ -13,7 +13,8 @@ import pytest
 
 from builder.model.errors import RequestError
 from builder.model.records import OwnerFile
-from builder.store.content import OWNER_FILE, check, read_owner
+from builder.store.check import check
+from builder.store.content import OWNER_FILE, read_owner
 from publisher.accounts.tokens import make_token
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
 from tests.publisher.web.pages.conftest import Page, People, Visitor

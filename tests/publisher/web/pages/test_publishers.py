@@ -384,7 +384,7 @@ def test_one_whose_issuer_is_believed_no_more(people: People, owner: Visitor) ->
         TrustedPublishers(database).add(owner.handle, "", gone, "acme/prompts", "")
     page = owner.get(PUBLISHERS)
     assert page.status == 200 and "no longer trusts this provider" in page.words
-    assert "<details" not in page.html
+    assert "<summary>Workflow file" not in page.html
     assert "is no longer a trusted publisher" in owner.submit("/remove").words
 
 

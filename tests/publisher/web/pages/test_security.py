@@ -93,7 +93,7 @@ def test_a_new_password_signs_out_elsewhere(people: People, owner: Visitor) -> N
     for visitor in (other, thief):
         assert visitor.get(SECURITY).path == "/account/login"
     assert sign_in(other, owner.handle, PASSWORD).path == "/account/login"
-    assert sign_in(other, owner.handle, NEW_PASSWORD).path == "/account/tokens"
+    assert sign_in(other, owner.handle, NEW_PASSWORD).path == "/account/prompts"
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
     page = owner.submit("/password", password=NEW_PASSWORD, again=NEW_PASSWORD)
     assert page.path == SECURITY and "Password set." in page.words
     assert "Current password" in page.words
-    assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/tokens"
+    assert sign_in(people.visitor(), owner.handle, NEW_PASSWORD).path == "/account/prompts"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_event_is_told(kind: str) -> None:
     told = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
     assert told.endswith(".") and len(told.split()) > 1
-    about = {"token", "publisher", "trusted", "identity", "label"}
+    about = {"token", "publisher", "trusted", "identity", "label", "withdrawn"}
     assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
 
 

@@ -26,7 +26,7 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.web.app import create_app
 from publisher.web.pages.cookie import VisitorSession, _signer
-from publisher.web.pages.frame import MESSAGES_MAX, PLACES, after_login
+from publisher.web.pages.frame import MESSAGES_MAX, PLACES, START, after_login
 from tests.publisher.web.pages.conftest import PASSWORD, People, Visitor
 from tests.publisher.web.test_app import FakeRebuilder
 from tests.support.servers import wait_until
@@ -76,7 +76,7 @@ def test_an_invitation_then_out_and_in_again(people: People):
     page = visitor.submit(
         code=f" {people.url}/account/invitation#{code} ", password=PASSWORD, again=PASSWORD
     )
-    assert (page.status, page.path) == (200, "/account/tokens")
+    assert (page.status, page.path) == (200, "/account/prompts")
     assert "Welcome, mara" in page.words
     page = visitor.submit("/account/logout")
     assert (page.path, "You are signed out" in page.words) == ("/account/login", True)
@@ -108,7 +108,7 @@ def test_a_password_that_is_not_good_leaves_the_invitation(people: People):
         assert page.status == 422 and told in page.words
         assert PASSWORD not in page.html
     page = visitor.submit(code=code, password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/tokens"
+    assert page.path == "/account/prompts"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_no_form_is_taken_without_its_token(app: Flask, database: Database):
     """Every POST of the account settings, with a session that is signed in."""
     Invitations(database).invite("ann")
     forms = [
-        re.sub(r"<\w+>", "x", rule.rule)
+        re.sub(r"<\w+>", "x", rule.rule.replace("<whose>", "ann"))
         for rule in app.url_map.iter_rules()
         if rule.rule.startswith(ACCOUNT_URL) and "POST" in rule.methods
     ]
@@ -223,7 +223,7 @@ def test_signing_in_again_ends_the_session_before(people: People):
     visitor = people.member()
     before = secret_of(visitor)
     sign_in_again = visitor.get("/account/login")
-    assert sign_in_again.path == "/account/tokens"
+    assert sign_in_again.path == "/account/prompts"
     token = visitor.csrf()
     visitor.post("/account/login", [("handle", visitor.handle), ("password", PASSWORD), *token])
     assert secret_of(visitor) != before
@@ -328,13 +328,20 @@ def test_a_sign_in_leads_to_our_own_pages_alone(people: People, target: str):
         data=[("handle", member.handle), ("password", PASSWORD), *visitor.csrf()],
     )  # fmt: skip
     assert form.action == "" and answer.status_code == 303
-    assert answer.headers["Location"] == "/account/tokens"
+    assert answer.headers["Location"] == "/account/prompts"
     assert "X-Evil" not in answer.headers
 
 
 def test_every_place_can_be_come_back_to():
     for place, _ in PLACES:
         assert after_login(f"/{place}") == f"/{place}"
+    for path in ("/prompts/new", "/prompts/ann/story", "/prompts/ann/story/labels"):
+        assert after_login(path) == path
+
+
+@pytest.mark.parametrize("path", ["/prompts/../logout/labels", "/prompts/ann/story/labels/move"])
+def test_links_lead_to_no_other_place(path: str):
+    assert after_login(path) == START
 
 
 # Brute force
@@ -350,7 +357,7 @@ def test_an_account_is_guessed_at_only_so_often(people: People):
     assert 1 <= int(page.response.headers["Retry-After"]) <= 15 * 60
     assert "Try again in" in page.words
     # Nobody else is shut out by it, least of all the owner.
-    assert sign_in(people.visitor(), member.handle, PASSWORD).path == "/account/tokens"
+    assert sign_in(people.visitor(), member.handle, PASSWORD).path == "/account/prompts"
     # Who does not exist is refused as well.
     for _ in range(VISITOR_LIMIT):
         page = sign_in(visitor, "nobody-here", OTHER_PASSWORD)
@@ -459,7 +466,7 @@ def test_one_who_is_locked_out_gets_the_answer_of_a_wrong_password(people: Peopl
     with Database(people.settings.state) as database:
         unlock(database, member.handle)
     assert people.publish(text, member.handle, "story").status_code == 201
-    assert sign_in(visitor, member.handle, PASSWORD).path == "/account/tokens"
+    assert sign_in(visitor, member.handle, PASSWORD).path == "/account/prompts"
     words = visitor.get("/account/security").words
     assert "Account locked." in words and "Account unlocked." in words
 
@@ -571,7 +578,7 @@ def test_sign_ups_that_are_refused_use_none_up(people: People):
     for _ in range(SIGNUP_LIMIT + 1):
         assert visitor.submit(handle="admin", password=PASSWORD, again=PASSWORD).status == 422
     page = visitor.submit(handle="who-erred-often", password=PASSWORD, again=PASSWORD)
-    assert page.path == "/account/tokens"
+    assert page.path == "/account/prompts"
     other = people.visitor()
     other.get("/account/signup")
     for _ in range(ADDRESS_LIMIT):
@@ -582,4 +589,4 @@ def test_sign_ups_that_are_refused_use_none_up(people: People):
 def test_a_handle_with_a_capital_is_the_same(people: People):
     member = people.member()
     page = sign_in(people.visitor(), f" {member.handle.capitalize()} ", PASSWORD)
-    assert (page.status, page.path) == (200, "/account/tokens")
+    assert (page.status, page.path) == (200, "/account/prompts")

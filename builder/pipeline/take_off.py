@@ -1,0 +1,74 @@
+"""Takes withdrawn texts off a site without a build, for those who cannot wait for one, or do not
+know how the site was built. The next build writes the rest, and why the files are gone.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
+
+from builder.model.errors import OperatorError
+from builder.model.names import LATEST
+from builder.model.routes import ROUTES
+from builder.store.locks import build_lock
+from builder.store.site import Site
+from builder.store.state import State
+from builder.store.state.todo import Work
+from builder.write.withdrawn import files_of
+
+
+def take_off(
+    out: str,
+    state: str,
+    owner: str,
+    name: str,
+    versions: Collection[str],
+    labels: Collection[str],
+    *,
+    has_latest: bool,
+    on_wait: Callable[[], None] = lambda: None,
+) -> int:
+    """Remove all files of the site ``out`` that have the text of some versions of a repo, or show
+    how it differs; how many there were.
+
+    ``versions``: those that are withdrawn, and the next ones, which show what changed since them.
+    ``labels``: those that named one of them; ``has_latest``: whether the latest was among them.
+    Waits for a build that is under way. Raises OperatorError.
+    """
+    if not os.path.isdir(out):
+        return 0
+    site = Site(out)
+    os.makedirs(state, exist_ok=True)
+    with build_lock(state, on_wait):
+        _forget(state, f"{owner}/{name}")
+        files = _files(owner, name, versions, labels, has_latest=has_latest)
+        return sum(site.remove(file) for file in files)
+
+
+def _files(
+    owner: str, name: str, versions: Collection[str], labels: Collection[str], *, has_latest: bool
+) -> Iterator[str]:
+    at = {"owner": owner, "name": name}
+    for version in versions:
+        yield from files_of("version", **at, version=version)
+    named = [*labels, LATEST] if has_latest else labels
+    for route in ROUTES:
+        if route.scope == "label" and "{label}" in route.file and route.name != "label_history":
+            yield from (route.file_for(**at, label=label) for label in named)
+    if has_latest:
+        yield from files_of("repo", **at)
+        yield from files_of("versions", **at)
+
+
+def _forget(state: str, repo_id: str) -> None:
+    """Have the next build write all files of a repo."""
+    path = State.path_in(state)
+    if not os.path.exists(path):
+        return
+    try:
+        with State(state) as memory:
+            if memory.has_tables():
+                memory.todo.add(Work.REPO, [repo_id])
+    except sqlite3.Error as error:
+        raise OperatorError(
+            f"Cannot write to the build state {path}: {error}. Run `hubctl build --full`."
+        ) from error

@@ -1,0 +1,252 @@
+// What changed between two texts, as rows of lines with their words marked, within a time that no
+// text can exceed. As builder/render/hunks.py, builder/text/line_diff.py and word_diff.py do it.
+
+import { diffArrays } from "./jsdiff.js";
+
+// The build puts them here: builder/render/changes_script.py.
+const RULES = {};
+export const { MARKS_MAX, SUSPECT, INVISIBLE, CONTROL } = RULES;
+const { ROWS_MAX, CONTEXT_LINES } = RULES;
+const TOKEN = new RegExp(RULES.TOKEN, "gu");
+const LETTER = /^[\p{L}\p{N}]/u;
+
+// Of two texts with few lines in common, the first says how many changes are too many to find.
+const LINE_EDITS_MAX = 4_000, WORD_EDITS_MAX = 1_000;
+// Where finding each of them takes long. Ordinary texts take a few milliseconds.
+const LINES_MS_MAX = 300, WORDS_MS_MAX = 200;
+// Of all the lines that replace others; beyond, they are shown as other lines.
+const COMPARED_CHARS_MAX = 100_000;
+
+/**
+ * The rows that show what turns `before` into `after`; none when they are equal. As in
+ * builder.render.hunks.Row: `{kind, oldNumber, newNumber, segments, isUnended, leftOut}`, where
+ * segments are pairs of a text and whether it changed. `removed` and `added` count lines.
+ * `isAligned`: whether the limits were enough to find which lines are the same.
+ */
+export function compareTexts(before, after) {
+  const oldLines = splitLines(before), newLines = splitLines(after);
+  const budget = { edits: LINE_EDITS_MAX, ms: LINES_MS_MAX, isEnough: true };
+  const blocks = findBlocks(oldLines, newLines, budget);
+  const changed = blocks.filter((block) => !block.isSame);
+  const count = (from, to) => changed.reduce((sum, block) => sum + block[to] - block[from], 0);
+  const removed = count("oldStart", "oldEnd"), added = count("newStart", "newEnd");
+  const rows = [];
+  for (const row of changed.length ? allRows(blocks, oldLines, newLines) : []) {
+    if (rows.length === ROWS_MAX) break;
+    rows.push(row);
+  }
+  const leftOut = removed + added - rows.filter(({ kind }) => kind === "removed" || kind === "added").length;
+  if (leftOut) rows.push({ kind: "rest", leftOut });
+  return { rows, removed, added, isAligned: budget.isEnough };
+}
+
+/** Lines end at line feeds only. */
+function splitLines(text) {
+  const lines = text.split("\n");
+  const last = lines.pop();
+  return [...lines.map((line) => `${line}\n`), ...(last ? [last] : [])];
+}
+
+/**
+ * Parts of two lists that are the same, or that replace each other, in order. `budget` is what is
+ * left of edits and time; where it is not enough, what is left to compare is replaced.
+ */
+function findBlocks(before, after, budget) {
+  let start = 0, end = 0;
+  const shortest = Math.min(before.length, after.length);
+  while (start < shortest && before[start] === after[start]) start += 1;
+  while (end < shortest - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  const oldEnd = before.length - end, newEnd = after.length - end;
+  const pairs = matchedPairs(before.slice(start, oldEnd), after.slice(start, newEnd), budget);
+
+  const blocks = [];
+  let oldAt = 0, newAt = 0;
+  const add = (isSame, oldTo, newTo) => {
+    if (oldTo === oldAt && newTo === newAt) return;
+    const last = blocks.at(-1);
+    if (isSame && last?.isSame) Object.assign(last, { oldEnd: oldTo, newEnd: newTo });
+    else blocks.push({ isSame, oldStart: oldAt, oldEnd: oldTo, newStart: newAt, newEnd: newTo });
+    [oldAt, newAt] = [oldTo, newTo];
+  };
+  add(true, start, start);
+  for (const [i, j] of pairs) {
+    add(false, start + i, start + j);
+    add(true, start + i + 1, start + j + 1);
+  }
+  add(false, oldEnd, newEnd);
+  add(true, before.length, after.length);
+  return blocks;
+}
+
+/** The positions in two lists of what stays. What only one of them has is not compared at all. */
+function matchedPairs(before, after, budget) {
+  if (!before.length || !after.length) return [];
+  const numbers = new Map(); // short to compare, however long the lines are
+  const numbered = (items) => items.map((item) => {
+    if (!numbers.has(item)) numbers.set(item, numbers.size);
+    return numbers.get(item);
+  });
+  const oldIds = numbered(before), newIds = numbered(after);
+  const oldSet = new Set(oldIds), newSet = new Set(newIds);
+  const oldKept = [...oldIds.keys()].filter((at) => newSet.has(oldIds[at]));
+  const newKept = [...newIds.keys()].filter((at) => oldSet.has(newIds[at]));
+  if (!oldKept.length) return [];
+  const began = performance.now();
+  const parts = budget.isEnough && diffArrays(
+    oldKept.map((at) => oldIds[at]), newKept.map((at) => newIds[at]),
+    { maxEditLength: budget.edits, timeout: budget.ms },
+  );
+  budget.ms -= performance.now() - began;
+  if (!parts) {
+    budget.isEnough = false;
+    return [];
+  }
+  const pairs = [];
+  let oldAt = 0, newAt = 0;
+  for (const { added, removed, count } of parts) {
+    if (removed) oldAt += count;
+    else if (added) newAt += count;
+    else for (let left = count; left; left -= 1) pairs.push([oldKept[oldAt++], newKept[newAt++]]);
+  }
+  return pairs;
+}
+
+function* allRows(blocks, oldLines, newLines) {
+  const budget = { edits: WORD_EDITS_MAX, ms: WORDS_MS_MAX, isEnough: true };
+  let charsLeft = COMPARED_CHARS_MAX;
+  for (const [index, block] of blocks.entries()) {
+    if (block.isSame) {
+      yield* sameRows(block, oldLines, index === 0, index === blocks.length - 1);
+      continue;
+    }
+    const before = oldLines.slice(block.oldStart, block.oldEnd);
+    const after = newLines.slice(block.newStart, block.newEnd);
+    const chars = charsToCompare(before, after);
+    const isCompared = chars > 0 && chars <= charsLeft;
+    if (isCompared) charsLeft -= chars;
+    const [removed, added] = isCompared
+      ? markWords(before, after, budget) : [unmarked(before), unmarked(after)];
+    for (const [offset, segments] of removed.entries()) {
+      const isUnended = !segments.at(-1)[0].endsWith("\n");
+      yield { kind: "removed", oldNumber: block.oldStart + offset + 1, segments, isUnended };
+    }
+    for (const [offset, segments] of added.entries()) {
+      const isUnended = !segments.at(-1)[0].endsWith("\n");
+      yield { kind: "added", newNumber: block.newStart + offset + 1, segments, isUnended };
+    }
+  }
+}
+
+/** The lines next to changes, and gaps for the others. */
+function* sameRows(block, lines, isFirst, isLast) {
+  const length = block.oldEnd - block.oldStart;
+  const above = isFirst ? 0 : Math.min(CONTEXT_LINES, length);
+  const below = isLast ? 0 : Math.min(CONTEXT_LINES, length - above);
+  for (let offset = 0; offset < length; offset += 1) {
+    if (offset === above && length > above + below) {
+      yield { kind: "gap", leftOut: length - above - below };
+      offset = length - below;
+      if (offset === length) return;
+    }
+    yield {
+      kind: "same", oldNumber: block.oldStart + offset + 1, newNumber: block.newStart + offset + 1,
+      segments: [[lines[block.oldStart + offset], false]],
+    };
+  }
+}
+
+function charsToCompare(before, after) {
+  if (!before.length || !after.length || before.length + after.length > ROWS_MAX) return 0;
+  return [...before, ...after].reduce((sum, line) => sum + line.length, 0);
+}
+
+function unmarked(lines) {
+  return lines.map((line) => [[line, false]]);
+}
+
+/**
+ * The segments of some lines, and of those that they became. All lines of a side are one run of
+ * words, so text that only wraps elsewhere has no mark. Of a line that keeps little, nothing is
+ * marked: it is another line.
+ */
+function markWords(before, after, budget) {
+  const oldTokens = before.join("").match(TOKEN), newTokens = after.join("").match(TOKEN);
+  const oldWords = oldTokens.map((token) => token.trimStart());
+  const newWords = newTokens.map((token) => token.trimStart());
+  if (!haveMuchInCommon(new Set(oldWords), new Set(newWords))) return [unmarked(before), unmarked(after)];
+  const oldSegments = [], newSegments = [];
+  for (const run of keptAndChanged(findBlocks(oldWords, newWords, budget), oldWords)) {
+    const gone = oldTokens.slice(run.oldStart, run.oldEnd);
+    const come = newTokens.slice(run.newStart, run.newEnd);
+    if (!run.isKept) {
+      // The space before a word that is put in or taken out is mostly still there.
+      splitSpace(oldSegments, gone.join(""), false, true);
+      splitSpace(newSegments, come.join(""), false, true);
+      continue;
+    }
+    for (const [at, token] of gone.entries()) {
+      const isWrapped = token.includes("\n") !== come[at].includes("\n");
+      const isSpacedAnew = token !== come[at] && !isWrapped;
+      splitSpace(oldSegments, token, isSpacedAnew, false);
+      splitSpace(newSegments, come[at], isSpacedAnew, false);
+    }
+  }
+  return [byLines(oldSegments), byLines(newSegments)];
+}
+
+function haveMuchInCommon(before, after) {
+  const chars = (words) => words.reduce((sum, word) => sum + word.length, 0);
+  const shortest = Math.min(chars([...before]), chars([...after]));
+  return shortest > 0 && 5 * chars([...before].filter((word) => after.has(word))) >= shortest;
+}
+
+/** What is kept and what is not, in turns. Punctuation alone does not part two changes. */
+function keptAndChanged(blocks, oldWords) {
+  const runs = [];
+  for (const [index, block] of blocks.entries()) {
+    const isAtEnd = index === 0 || index === blocks.length - 1;
+    const isKept = block.isSame
+      && (isAtEnd || oldWords.slice(block.oldStart, block.oldEnd).some((word) => LETTER.test(word)));
+    const last = runs.at(-1);
+    if (last?.isKept === isKept) Object.assign(last, { oldEnd: block.oldEnd, newEnd: block.newEnd });
+    else runs.push({ ...block, isKept });
+  }
+  return runs;
+}
+
+function splitSpace(segments, text, isSpaceChanged, isRestChanged) {
+  const rest = text.trimStart();
+  if (!rest || isSpaceChanged === isRestChanged) {
+    if (text) segments.push([text, isSpaceChanged || isRestChanged]);
+    return;
+  }
+  const space = text.slice(0, text.length - rest.length);
+  if (space) segments.push([space, isSpaceChanged]);
+  segments.push([rest, isRestChanged]);
+}
+
+function byLines(segments) {
+  const lines = [[]];
+  const add = (text, isChanged) => {
+    const last = lines.at(-1).at(-1);
+    if (last?.[1] === isChanged) last[0] += text;
+    else lines.at(-1).push([text, isChanged]);
+  };
+  for (const [text, isChanged] of segments) {
+    const pieces = text.split("\n");
+    const end = pieces.pop();
+    for (const piece of pieces) {
+      add(`${piece}\n`, isChanged);
+      lines.push([]);
+    }
+    if (end) add(end, isChanged);
+  }
+  if (!lines.at(-1).length) lines.pop();
+  return lines.map(markedIfAkin);
+}
+
+function markedIfAkin(line) {
+  const length = (pieces) => pieces.reduce((sum, [text]) => sum + text.length, 0);
+  const kept = length(line.filter(([text, isChanged]) => !isChanged && text.trim()));
+  return kept * 3 >= length(line) ? line : [[line.map(([text]) => text).join(""), false]];
+}

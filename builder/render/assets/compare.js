@@ -1,0 +1,230 @@
+// The page that compares two versions of a prompt, from the files that every host has. What is
+// compared is in the URL, so that it can be shared.
+
+import { compareTexts } from "./changes.js";
+import { Marks, changesTable, counted, element, visible } from "./changes_table.js";
+
+const LATEST = "latest";
+const REF_CHARS_MAX = 80;
+const KEPT_TEXTS_MAX = 20;
+
+const page = document.getElementById("compare");
+const form = document.getElementById("pair");
+const told = document.getElementById("told");
+const shown = document.getElementById("shown");
+const selects = { from: form.elements.from, to: form.elements.to };
+const { list, raw, page: pageUrl } = page.dataset;
+const title = document.title;
+
+const refs = new Map(); // the version that each version, label and `latest` names
+const labelled = new Map(); // the labels of each version
+const texts = new Map(); // those that were read last, by version
+let versions = []; // newest first
+let reading = new AbortController(); // of the comparison that is under way
+let attempts = 0;
+
+/** What is wrong, as a sentence to the reader; `canRetry` where it may be right in a moment. */
+class Trouble extends Error {
+  constructor(message, canRetry = false) {
+    super(message);
+    this.canRetry = canRetry;
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  choose(selects.from.value, selects.to.value);
+});
+for (const select of Object.values(selects)) {
+  select.addEventListener("change", () => choose(selects.from.value, selects.to.value));
+}
+document.getElementById("swap").addEventListener("click", () => choose(selects.to.value, selects.from.value));
+addEventListener("popstate", () => attempt(showChoice));
+attempt(begin);
+
+async function begin() {
+  say("Loading the versions…");
+  const answer = await read(list, "The list of versions");
+  let rows;
+  try {
+    rows = (await answer.json()).data;
+  } catch {
+    throw new Trouble("The list of versions could not be read. Try again in a moment.", true);
+  }
+  versions = rows;
+  const readable = versions.filter((entry) => !entry.withdrawn);
+  for (const entry of versions) {
+    refs.set(entry.version, entry);
+    labelled.set(entry.version, entry.labels ?? []);
+    for (const label of entry.labels ?? []) refs.set(label, entry);
+  }
+  if (readable.length) refs.set(LATEST, readable[0]);
+  for (const select of Object.values(selects)) fill(select);
+  await showChoice();
+}
+
+function fill(select) {
+  const labels = [...refs.keys()].filter((ref) => refs.get(ref).version !== ref && ref !== LATEST).sort();
+  const named = refs.has(LATEST) ? [LATEST, ...labels] : labels;
+  const option = (ref, text) => element("option", { value: ref, disabled: Boolean(refs.get(ref).withdrawn) }, text);
+  select.replaceChildren(
+    element("optgroup", { label: "Labels" }, ...named.map((ref) => option(ref, `${ref} (${refs.get(ref).version})`))),
+    element("optgroup", { label: "Versions" }, ...versions.map(({ version, published_at: at, withdrawn }) => (
+      option(version, `${version} · ${withdrawn ? "withdrawn" : at.slice(0, 10)}`)
+    ))),
+  );
+}
+
+/** What the URL asks for. Without it: the latest version, and the one before the other. */
+function asked() {
+  const query = new URLSearchParams(location.search);
+  const [givenFrom, givenTo] = ["from", "to"].map((name) => query.get(name)?.slice(0, REF_CHARS_MAX));
+  const to = givenTo || refs.get(LATEST)?.version || "";
+  const readable = versions.filter((entry) => !entry.withdrawn);
+  const before = readable[readable.indexOf(refs.get(to)) + 1] ?? readable.at(-1);
+  return { from: givenFrom || before?.version || "", to };
+}
+
+function choose(from, to) {
+  if (!from || !to) return;
+  const query = new URLSearchParams({ from, to });
+  if (location.search !== `?${query}`) history.pushState(null, "", `?${query}`);
+  attempt(showChoice);
+}
+
+async function showChoice() {
+  reading.abort();
+  reading = new AbortController();
+  const { signal } = reading;
+  const { from, to } = asked();
+  select("from", from);
+  select("to", to);
+  document.title = `${from} to ${to} · ${title}`;
+  shown.replaceChildren();
+  const [before, after] = [entryOf(from), entryOf(to)];
+  const query = `?${new URLSearchParams({ from, to })}`;
+  if (location.search !== query) history.replaceState(null, "", query);
+  if (before === after) {
+    const both = from === to ? `Both sides are ${from}` : `${from} and ${to} are the same version`;
+    throw new Trouble(`${both}${from === to ? "" : `, ${before.version}`}. Choose another version on one side.`);
+  }
+  say(`Comparing ${from} with ${to}…`);
+  const marks = new Marks();
+  const sides = element("div", { className: "sides" }, side("From", from, before, marks), side("To", to, after, marks));
+  shown.replaceChildren(sides);
+  if (before.sha256 === after.sha256) {
+    say("The text is unchanged; only its metadata differs.");
+    return;
+  }
+  const [old, young] = await Promise.all([textOf(before, signal), textOf(after, signal)]);
+  if (signal.aborted) return;
+  const { rows, removed, added, isAligned } = compareTexts(old, young);
+  const grown = after.size - before.size;
+  say(
+    `${counted(removed, "line")} removed, ${counted(added, "line")} added; `
+    + `${humanSize(before.size)} became ${humanSize(after.size)}`
+    + (grown ? ` (${grown > 0 ? "+" : "−"}${Math.abs(grown).toLocaleString("en")} bytes).` : "."),
+  );
+  if (!isAligned) {
+    shown.append(element(
+      "p", { className: "soft" }, "These texts differ too much to match their lines in a short time. "
+      + "All lines from the first difference to the last are shown as removed and added.",
+    ));
+  }
+  shown.append(changesTable(rows, from, to, marks));
+}
+
+function entryOf(ref) {
+  const entry = refs.get(ref);
+  if (!ref) throw new Trouble("This prompt has no version to compare.");
+  if (!entry) {
+    const named = /^[\w.-]+$/.test(ref) ? `version or label “${ref}”` : "such version or label";
+    throw new Trouble(`This prompt has no ${named}. Choose one from the list.`);
+  }
+  if (entry.withdrawn) throw new Trouble(`Version ${entry.version} has been withdrawn, so its text cannot be compared. Choose another one.`);
+  return entry;
+}
+
+function select(name, ref) {
+  selects[name].value = ref;
+  if (selects[name].value === ref) return;
+  // Nothing is chosen, rather than something else than what was asked for.
+  selects[name].selectedIndex = -1;
+}
+
+/** The published text of a version, every byte of it. It never changes, so it is kept. */
+async function textOf(entry, signal) {
+  const { version } = entry;
+  if (!texts.has(version)) {
+    const answer = await read(raw.replace("{version}", version), `The text of ${version}`, signal);
+    const bytes = await answer.arrayBuffer().catch(() => {
+      throw new Trouble(`The text of ${version} could not be loaded. Check your connection, then try again.`, true);
+    });
+    texts.set(version, new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
+    if (texts.size > KEPT_TEXTS_MAX) texts.delete(texts.keys().next().value);
+  }
+  return texts.get(version);
+}
+
+async function read(url, what, signal) {
+  let answer;
+  try {
+    answer = await fetch(url, { signal });
+  } catch {
+    throw new Trouble(`${what} could not be loaded. Check your connection, then try again.`, true);
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 404 || answer.status === 410) {
+    throw new Trouble(`${what} is not on this site. It may have been withdrawn.`);
+  }
+  if (answer.status === 429) {
+    throw new Trouble(`${what} could not be loaded, because your address has read too much. Wait a minute, then try again.`, true);
+  }
+  throw new Trouble(`${what} could not be loaded: the host answered ${answer.status}. Try again in a moment.`, true);
+}
+
+/** What is known of one side beside its text. */
+function side(heading, ref, entry, marks) {
+  const link = (href, text) => element("a", { href }, text);
+  const { version, published_at: at, publisher, changelog, size } = entry;
+  const labels = labelled.get(version).map((label) => (
+    element("span", { className: "label" }, element("span", { className: "unseen" }, "Label "), label)
+  ));
+  const time = element("time", { dateTime: at }, at.slice(0, 10));
+  return element(
+    "section", { className: "panel" },
+    element("h2", {}, `${heading} `, link(pageUrl.replace("{version}", version), version), ...labels.flatMap((one) => [" ", one])),
+    element(
+      "p", { className: "meta" },
+      element("span", {}, "Published ", time, ` by ${publisher}`),
+      element("span", {}, humanSize(size)), link(raw.replace("{version}", version), "Raw text"),
+    ),
+    ...(changelog ? [element("p", { className: "changelog", dir: "auto" }, ...visible(changelog, marks))] : []),
+  );
+}
+
+function humanSize(bytes) {
+  return bytes < 1024 ? counted(bytes, "byte") : `${(bytes / 1024).toFixed(1)} KiB`;
+}
+
+function say(...content) {
+  told.classList.remove("wrong");
+  told.replaceChildren(...content);
+}
+
+/** Do what may fail in ways that one can say something of. */
+async function attempt(action) {
+  const attempted = attempts += 1;
+  try {
+    await action();
+  } catch (error) {
+    if (!(error instanceof Trouble)) throw error;
+    if (attempted !== attempts) return; // another choice was made meanwhile
+    say(error.message);
+    told.classList.add("wrong");
+    if (!error.canRetry) return;
+    const again = element("button", { type: "button" }, "Try again");
+    again.addEventListener("click", () => attempt(versions.length ? showChoice : begin));
+    told.append(" ", again);
+  }
+}

@@ -1,0 +1,189 @@
+// A text field that marks variables and Markdown while one types. The textarea stays the field of the
+// form: whatever is typed here is written to it, which then has the event "input", and whatever a
+// script writes there, with that event, is shown here.
+
+import {
+  Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
+  ViewPlugin, defineLanguageFacet, highlightSpecialChars, history, historyKeymap, insertNewline,
+  keymap, parser, standardKeymap, syntaxHighlighting, tags,
+} from "./codemirror.js";
+import { VARIABLE, frontMatterOf } from "./prompt_text.js";
+
+const markdown = new Language(defineLanguageFacet(), parser, [], "markdown");
+const unknownChanged = StateEffect.define();
+const frontLine = Decoration.line({ class: "front", attributes: { dir: "auto" } });
+const textLine = Decoration.line({ attributes: { dir: "auto" } });
+const variableMark = Decoration.mark({ class: "variable" });
+const unknownMark = Decoration.mark({ class: "variable unknown" });
+
+const highlighting = syntaxHighlighting(HighlightStyle.define([
+  { tag: tags.heading, fontWeight: "700" },
+  { tag: tags.strong, fontWeight: "700" },
+  { tag: tags.emphasis, fontStyle: "italic" },
+  { tag: [tags.monospace, tags.link, tags.url], color: "var(--accent)" },
+  { tag: [tags.quote, tags.processingInstruction, tags.contentSeparator], color: "var(--soft)" },
+]));
+
+// The site's colours reach into the shadow root, as variables do; its rules do not.
+const theme = EditorView.theme({
+  "&": { height: "100%", color: "var(--text)", background: "var(--raised)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { overflow: "auto", font: "0.875rem/1.65 var(--mono)" },
+  ".cm-content": { padding: "0.75rem 0", caretColor: "var(--text)", overflowWrap: "anywhere" },
+  ".cm-line": { padding: "0 0.75rem", textAlign: "start" },
+  ".cm-line.front, .cm-line.front *": {
+    color: "var(--soft)", fontWeight: "400", fontStyle: "normal",
+  },
+  ".variable, .variable *": { color: "var(--mark-text)" },
+  ".variable": { borderRadius: "0.3em", background: "var(--mark)" },
+  ".variable.unknown": { textDecoration: "underline wavy var(--wrong)", textUnderlineOffset: "0.25em" },
+  ".cm-specialChar": { color: "var(--wrong)" },
+});
+
+/**
+ * Lays the field over a textarea, with its name and description.
+ *
+ * Of what it returns, `setUnknown(names)` underlines variables, and `remove()` gives the textarea back.
+ */
+export function markText(textarea) {
+  const { id, dir } = textarea;
+  const host = document.createElement("div");
+  host.className = "marked";
+  // In a shadow root, CodeMirror adopts its style sheets; elsewhere, it writes inline styles, which
+  // the Content-Security-Policy of pages forbids.
+  const root = host.attachShadow({ mode: "open", delegatesFocus: true });
+  let isWriting = false;
+  const view = new EditorView({
+    root,
+    parent: root,
+    doc: textarea.value,
+    selection: selectionOf(textarea),
+    extensions: [
+      history(),
+      // Tab is not bound: it leaves the field.
+      keymap.of([{ key: "Enter", run: insertNewline }, ...standardKeymap, ...historyKeymap]),
+      highlightSpecialChars(),
+      EditorView.lineWrapping,
+      EditorView.perLineTextDirection.of(true),
+      EditorState.tabSize.of(8),
+      EditorView.contentAttributes.of(attributesOf(textarea, root)),
+      markdown.extension,
+      highlighting,
+      theme,
+      marks,
+      EditorView.updateListener.of(({ docChanged, state }) => {
+        if (!docChanged || isWriting) return;
+        isWriting = true;
+        textarea.value = state.doc.toString();
+        textarea.dispatchEvent(new Event("input", { bubbles: true }));
+        isWriting = false;
+      }),
+    ],
+  });
+  const read = () => {
+    if (isWriting || textarea.value === view.state.doc.toString()) return;
+    isWriting = true;
+    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: textarea.value } });
+    isWriting = false;
+  };
+  const label = textarea.labels[0];
+  const focus = () => view.focus();
+  const hadFocus = document.activeElement === textarea;
+  textarea.addEventListener("input", read);
+  // What a browser puts back into a form when one returns to the page.
+  addEventListener("pageshow", read);
+  label?.addEventListener("click", focus);
+  textarea.hidden = true;
+  // With "auto", browsers look through all of the text at each key.
+  textarea.dir = "";
+  // Labels and links to the field lead to what is in sight.
+  textarea.removeAttribute("id");
+  host.id = id;
+  textarea.after(host);
+  if (hadFocus) view.focus();
+  return {
+    setUnknown(names) {
+      view.dispatch({ effects: unknownChanged.of(names) });
+    },
+    remove() {
+      const { anchor, head } = view.state.selection.main;
+      removeEventListener("pageshow", read);
+      textarea.removeEventListener("input", read);
+      label?.removeEventListener("click", focus);
+      view.destroy();
+      host.remove();
+      textarea.id = id;
+      textarea.dir = dir;
+      textarea.hidden = false;
+      textarea.setSelectionRange(Math.min(anchor, head), Math.max(anchor, head));
+    },
+  };
+}
+
+function selectionOf({ selectionStart, selectionEnd }) {
+  return { anchor: selectionStart, head: selectionEnd };
+}
+
+/** What a screen reader says of the field. Ids do not reach into a shadow root, so texts do. */
+function attributesOf(textarea, root) {
+  const told = (textarea.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean)
+    .map((id) => document.getElementById(id)?.textContent ?? "");
+  const about = document.createElement("p");
+  about.id = "about";
+  about.hidden = true;
+  about.textContent = told.join(" ");
+  root.append(about);
+  return {
+    "aria-label": textarea.labels[0]?.textContent ?? "",
+    "aria-describedby": about.id,
+    "aria-invalid": textarea.getAttribute("aria-invalid") ?? "false",
+    spellcheck: String(textarea.spellcheck),
+    autocorrect: "on",
+    autocapitalize: "sentences",
+  };
+}
+
+/** Marks what is in sight of a text; its front matter has no variables. */
+class Marks {
+  unknown = new Set();
+
+  constructor(view) {
+    this.matcher = new MatchDecorator({
+      regexp: VARIABLE,
+      decorate: (add, from, to, [, name]) => {
+        if (!name || from < this.start) return;
+        add(from, to, this.unknown.has(name) ? unknownMark : variableMark);
+      },
+    });
+    this.mark(view);
+  }
+
+  update({ docChanged, viewportChanged, transactions, view }) {
+    let isStale = docChanged || viewportChanged;
+    for (const effect of transactions.flatMap((one) => one.effects)) {
+      if (!effect.is(unknownChanged)) continue;
+      this.unknown = effect.value;
+      isStale = true;
+    }
+    if (isStale) this.mark(view);
+  }
+
+  mark(view) {
+    const { doc } = view.state;
+    this.start = frontMatterOf(doc.toString()).length;
+    this.variables = this.matcher.createDeco(view);
+    const lines = [];
+    for (let at = view.viewport.from; at <= view.viewport.to;) {
+      const line = doc.lineAt(at);
+      lines.push((line.from < this.start ? frontLine : textLine).range(line.from));
+      at = line.to + 1;
+    }
+    this.lines = Decoration.set(lines);
+  }
+}
+
+const marks = ViewPlugin.fromClass(Marks, {
+  decorations: (it) => it.variables,
+  provide: (plugin) =>
+    EditorView.decorations.of((view) => view.plugin(plugin)?.lines ?? Decoration.none),
+});

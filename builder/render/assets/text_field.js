@@ -1,0 +1,45 @@
+// Which field the editor has for the text: the textarea of the page, or one that marks variables and
+// Markdown, whose library is loaded only then.
+
+// What this person has chosen in this browser: "plain" or "marked".
+const CHOSEN = "hub-text-field";
+const OTHER = { marked: "Use a plain text field", plain: "Mark variables and Markdown" };
+
+/**
+ * Gives a textarea the field that this person has chosen, and a button to choose the other one.
+ * `shown(marked)` is called after each change with what markText returns, or null.
+ */
+export function offerField(textarea, button, storage, shown) {
+  // Touch keyboards, and the screen readers of phones, do best with a field of the browser's own.
+  const usual = matchMedia("(pointer: fine)").matches ? "marked" : "plain";
+  let chosen = storage?.getItem(CHOSEN) ?? usual;
+  let marked = null;
+  const take = async () => {
+    marked?.remove();
+    marked = chosen === "marked" ? await mark(textarea) : null;
+    button.textContent = OTHER[chosen];
+    button.hidden = false;
+    shown(marked);
+  };
+  let taken = take();
+  button.addEventListener("click", () => {
+    taken = taken.then(() => {
+      chosen = chosen === "marked" ? "plain" : "marked";
+      keep(storage, chosen);
+      return take();
+    });
+  });
+}
+
+async function mark(textarea) {
+  const { markText } = await import("./marked_text.js");
+  return markText(textarea);
+}
+
+function keep(storage, chosen) {
+  try {
+    storage?.setItem(CHOSEN, chosen);
+  } catch {
+    // The storage is full: the choice holds for this page alone.
+  }
+}

@@ -1,0 +1,144 @@
+"""Finds every fault of the content tree, also those that no build trips over."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+from builder.model import names
+from builder.model.errors import ContentError, Fault
+from builder.model.labels import FOLDER as LABELS
+from builder.model.labels import Move, find_faults, move_of, moves_with
+from builder.model.records import VersionFile
+from builder.model.withdrawn import FOLDER as WITHDRAWN
+from builder.store import label_files, withdrawn_files
+from builder.store.content import (
+    OWNER_FILE,
+    list_owners,
+    list_repos,
+    list_versions,
+    read_home,
+    read_owner,
+    read_version,
+    version_file,
+)
+from builder.store.label_files import read_event
+from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
+from builder.text.prompts import parse_document, variable_names
+
+
+def check(root: str) -> Iterator[Fault]:
+    """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
+    yield from _faults_of(read_home, root)
+    try:
+        owners = list_owners(root)
+    except ContentError as error:
+        yield from error.faults
+        owners = _readable(root, names.OWNER_CHARS_MAX)
+    for owner in owners:
+        yield from _faults_of(read_owner, root, owner)
+        yield from _strays(f"{root}/{owner}", owner, {OWNER_FILE})
+        try:
+            repos = list_repos(root, owner)
+        except ContentError as error:
+            yield from error.faults
+            repos = _readable(f"{root}/{owner}", names.REPO_CHARS_MAX)
+        for name in repos:
+            yield from _check_repo(root, owner, name)
+
+
+def _readable(path: str, chars_max: int) -> list[str]:
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.name for entry in entries
+            if entry.is_dir(follow_symlinks=False) and names.is_name(entry.name, chars_max)
+        )  # fmt: skip
+
+
+def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
+    where = f"{owner}/{name}"
+    try:
+        versions, _, events, withdrawn, left = list_versions(root, owner, name)
+    except ContentError as error:
+        yield from error.faults
+        return
+    known = {f"{version}.{suffix}" for version in versions for suffix in ("md", "json")}
+    known.update(left)
+    for folder, find_strays in ((LABELS, label_files.find_strays),
+                                (WITHDRAWN, withdrawn_files.find_strays)):  # fmt: skip
+        if os.path.isdir(f"{root}/{where}/{folder}"):
+            known.add(folder)
+            yield from find_strays(root, where)
+    yield from _strays(f"{root}/{where}", where, known)
+    for file in left:
+        yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
+    if not versions and withdrawn == NOTHING_WITHDRAWN:
+        yield Fault(where, "no versions")
+    before = ""
+    moves: list[Move] = []
+    for version in versions:
+        try:
+            record, text = read_version(root, owner, name, version)
+        except ContentError as error:
+            yield from error.faults
+            continue
+        moves += moves_with(str(version), record)
+        yield from _check_version(f"{where}/{version}", record, text, before)
+        before = record.published_at
+    for number in events:
+        try:
+            moves.append(move_of(number, read_event(root, where, number)))
+        except ContentError as error:
+            yield from error.faults
+    gone = set(withdrawn.versions)
+    try:
+        parts = read_parts(root, where, withdrawn)
+    except ContentError as error:
+        yield from error.faults
+    else:
+        moves += parts.moves
+        gone |= {str(one.version) for one in parts.versions}
+    yield from find_faults(moves, {*map(str, versions)}, f"{where}/", gone)
+
+
+def _check_version(stem: str, record: VersionFile, text: str, before: str) -> Iterator[Fault]:
+    """What is wrong with a version that can be read; ``before`` is the time of the one before."""
+    file = f"{stem}.json"
+    if record.published_at < before:
+        yield Fault(file, "published_at is earlier than that of the version before")
+    if not text.strip():
+        yield Fault(f"{stem}.md", "no text")
+    if "\0" in text:
+        yield Fault(f"{stem}.md", "contains a NUL character")
+    over_limit = parse_document(text).over_limit
+    if over_limit:
+        told = f"the front matter is too large, so the site shows it as text: {over_limit}"
+        yield Fault(f"{stem}.md", told, is_warning=True)
+    declared = {variable.name for variable in record.variables}
+    missing = [found for found in variable_names(text) if found not in declared]
+    if missing:
+        yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
+
+
+def _faults_of(read, *args: str) -> Iterable[Fault]:
+    try:
+        read(*args)
+    except ContentError as error:
+        return error.faults
+    return ()
+
+
+def _strays(path: str, where: str, known: set[str]) -> Iterator[Fault]:
+    with os.scandir(path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name.startswith(".") or entry.name in known:
+                continue
+            found = version_file.fullmatch(entry.name)
+            if found and found[2] == "md":
+                yield Fault(
+                    f"{where}/{entry.name}",
+                    f"text without record {found[1]}.json, so not a version; "
+                    "publish it again, or remove it",
+                )
+            elif not entry.is_dir(follow_symlinks=False):
+                yield Fault(f"{where}/{entry.name}", "unexpected file; move it away")
+            elif where.count("/") == 1:
+                yield Fault(f"{where}/{entry.name}", "unexpected folder; move it away")

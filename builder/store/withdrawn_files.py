@@ -1,0 +1,141 @@
+"""Reads what was withdrawn of a repo: ``content/{owner}/{name}/withdrawn/{x.y.z}.json`` for a
+version, ``all.json`` for the whole repo. Removes what a crash has left of it.
+
+Such a file is the only proof, and enough: text and record of what it names are no part of the
+content any more, whether they are still in the repo's folder or not.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from builder.model import names
+from builder.model.errors import ContentError, Fault
+from builder.model.labels import Move
+from builder.model.names import Version
+from builder.model.records import WithdrawnFile
+from builder.model.withdrawn import (
+    FOLDER,
+    WHOLE,
+    WithdrawnParts,
+    WithdrawnVersion,
+    moves_of,
+    withdrawn_file,
+)
+from builder.store.plain_files import read_file
+
+# One that withdraws as many versions as a repo can have takes 3 MB.
+FILE_BYTES_MAX = 8 * 1024 * 1024
+
+_file_name = re.compile(f"({names.VERSION_PATTERN}|{WHOLE})\\.json")
+_decode = msgspec.json.Decoder(WithdrawnFile).decode
+
+
+class WithdrawnListing(NamedTuple):
+    """What a look at the folder tells: the versions that have a file of their own, and whether
+    the whole repo is withdrawn.
+    """
+
+    versions: frozenset[str]
+    is_whole: bool
+
+    def has(self, version: str) -> bool:
+        return self.is_whole or version in self.versions
+
+    @property
+    def files(self) -> list[str]:
+        """What each file is for, as in ``read_withdrawn``, in order of version."""
+        ordered = sorted(self.versions, key=Version.parse)
+        return [*ordered, WHOLE] if self.is_whole else ordered
+
+
+NOTHING_WITHDRAWN = WithdrawnListing(frozenset(), False)
+
+
+def list_withdrawn(root: str, repo: str) -> WithdrawnListing:
+    """What was withdrawn of ``repo`` (``owner/name``), which has the folder ``withdrawn``; opens no
+    file. Raises ContentError for a link, or a folder that cannot be read.
+    """
+    found, faults = set(), []
+    try:
+        with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
+            for entry in entries:
+                name = _file_name.fullmatch(entry.name)
+                if not name:
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    found.add(name[1])
+                else:
+                    faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+    except OSError as error:
+        faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
+    if faults:
+        raise ContentError(sorted(faults))
+    return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
+
+
+def read_withdrawn(root: str, repo: str, what: str) -> WithdrawnFile:
+    """The withdrawal of a version of ``repo`` (``owner/name``), or of all that there were (WHOLE).
+    Raises ContentError.
+    """
+    file = f"{repo}/{withdrawn_file(what)}"
+    try:
+        stored = _decode(read_file(f"{root}/{file}", FILE_BYTES_MAX))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = str(error)
+    else:
+        if what == WHOLE or [*stored.versions] == [what]:
+            return stored
+        reason = f"must withdraw {what}, and nothing else"
+    raise ContentError([Fault(file, reason)])
+
+
+def read_parts(root: str, repo: str, listing: WithdrawnListing) -> WithdrawnParts:
+    """All that was withdrawn of ``repo`` (``owner/name``). Raises ContentError."""
+    found: dict[Version, WithdrawnVersion] = {}
+    moves: list[Move] = []
+    whole, faults = None, []
+    for what in listing.files:
+        try:
+            stored = read_withdrawn(root, repo, what)
+        except ContentError as error:
+            faults += error.faults
+            continue
+        moves += moves_of(what, stored)
+        whole = stored.withdrawn if what == WHOLE else None
+        for text, remains in stored.versions.items():
+            version = Version.parse(text)
+            found.setdefault(version, WithdrawnVersion(version, remains, stored.withdrawn))
+    if faults:
+        raise ContentError(sorted(faults))
+    return WithdrawnParts([found[version] for version in sorted(found)], whole, moves)
+
+
+def remove_left(root: str, repo: str, files: Iterable[str]) -> list[Fault]:
+    """Remove files of withdrawn versions that are still in the folder of ``repo``; the faults of
+    those that cannot be. Any number of processes may do so at once.
+    """
+    faults = []
+    for file in files:
+        try:
+            os.unlink(f"{root}/{repo}/{file}")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            told = f"was withdrawn, and cannot be removed ({error.strerror}); remove it"
+            faults.append(Fault(f"{repo}/{file}", told, is_warning=True))
+    return faults
+
+
+def find_strays(root: str, repo: str) -> Iterator[Fault]:
+    """What else is in the folder ``withdrawn`` of a repo; not names that start with a dot."""
+    with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if not entry.name.startswith(".") and not _file_name.fullmatch(entry.name):
+                kind = "folder" if entry.is_dir(follow_symlinks=False) else "file"
+                yield Fault(f"{repo}/{FOLDER}/{entry.name}", f"unexpected {kind}; move it away")

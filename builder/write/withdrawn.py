@@ -1,0 +1,77 @@
+"""Writes why versions and repos are not there any more, and removes all files that had their texts.
+
+At once, not one build later: who has withdrawn a text is not to find it.
+"""
+
+from collections.abc import Iterable
+
+from builder.model.records import ErrorBody, Withdrawal
+from builder.model.routes import BY_NAME, ROUTES, Scope
+from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, tell
+from builder.render import envelopes
+from builder.render.pages import Pages
+from builder.store.site import Site
+
+
+def files_of(scope: Scope, **params: str) -> list[str]:
+    """The files that an object of a scope may have; of ``withdrawn`` those that ``params`` fill."""
+    return [
+        route.file_for(**params)
+        for route in ROUTES
+        if route.scope == scope
+        and (scope != "withdrawn" or ("version" in params) == ("{version}" in route.file))
+    ]
+
+
+def remove(site: Site, files: Iterable[str]) -> None:
+    """Remove files at once, unless the site is dry."""
+    if not site.dry:
+        for file in files:
+            site.remove(file)
+
+
+class WithdrawnFiles:
+    """The files of what was withdrawn of one repo."""
+
+    def __init__(self, site: Site, pages: Pages, owner: str, name: str) -> None:
+        self._site = site
+        self._pages = pages
+        self._at = {"owner": owner, "name": name}
+
+    def write_version(self, one: WithdrawnVersion) -> None:
+        """Write why a version is not there, and remove its files."""
+        at = self._at | {"version": str(one.version)}
+        told = tell("{owner}/{name} {version}".format_map(at), one.withdrawal)
+        told = f"{told} {BY_NAME['versions'].url_for(**self._at)} lists the versions."
+        self._write("version", at, told, public(one.withdrawal), version=str(one.version))
+        remove(self._site, files_of("version", **at))
+
+    def write_repo(self, parts: WithdrawnParts) -> None:
+        """Write why nothing of the repo is there, and remove the files of all of it."""
+        repo = "{owner}/{name}".format_map(self._at)
+        last = parts.versions[-1] if parts.versions else None
+        withdrawal = parts.whole or last.withdrawal
+        if parts.whole:
+            told, version = tell(repo, parts.whole), ""
+        else:
+            told = tell(f"{repo} has no version left: {last.version}", withdrawal)
+            version = str(last.version)
+        self._write("repo", self._at, told, public(withdrawal), version=version)
+        remove(self._site, [*files_of("repo", **self._at), *files_of("versions", **self._at)])
+        for one in parts.versions:
+            at = self._at | {"version": str(one.version)}
+            remove(self._site, [*files_of("version", **at), *files_of("withdrawn", **at)])
+        labels = BY_NAME["labels"].file_for(**self._at)
+        folder = labels.removesuffix(".json")
+        remove(self._site, [labels, *self._site.files(folder)])
+
+    def _write(
+        self, what: str, at: dict[str, str], told: str, withdrawal: Withdrawal, version: str
+    ) -> None:
+        body = envelopes.error_envelope(ErrorBody("withdrawn", told))
+        page = self._pages.render(
+            "withdrawn.html", **self._at, withdrawal=withdrawal, is_repo=what == "repo",
+            version=version,
+        )  # fmt: skip
+        self._site.write(BY_NAME[f"withdrawn_{what}_page"].file_for(**at), page)
+        self._site.write(BY_NAME[f"withdrawn_{what}"].file_for(**at), body)

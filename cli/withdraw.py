@@ -1,0 +1,133 @@
+"""``hubctl withdraw``: takes back a version of a prompt, or the whole prompt."""
+
+import sys
+
+import click
+
+from builder.model.errors import HubError, OperatorError
+from builder.model.names import Version
+from builder.model.plural import counted
+from builder.model.records import WithdrawalDraft
+from builder.model.withdrawn import BECAUSE, tell
+from builder.pipeline.build import build
+from builder.pipeline.take_off import take_off
+from builder.store import content as tree
+from builder.store.site import is_built
+from builder.store.state import last_settings
+from builder.text.one_line import one_line
+from cli.build import say_waiting
+from cli.options import folder_options, split_repo
+from cli.progress import Progress
+from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.withdraw import Withdrawn, preview
+from publisher.write.withdraw import withdraw as withdraw_for_good
+
+LINE_CHARS_MAX = 2000
+_THEN = "Deploy the site, and purge your CDN, if you have one."
+
+
+@click.command()
+@folder_options
+@click.argument("repo", metavar="OWNER/NAME[@VERSION]")
+@click.option(
+    "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers are told."
+)
+@click.option(
+    "--note", metavar="TEXT", default="",
+    help="What readers should do now. Do not repeat what you withdraw.",
+)  # fmt: skip
+@click.option("--by", metavar="HANDLE", help="Name to record as who withdrew it. [default: OWNER]")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+def withdraw(
+    content: str, out: str, state: str, repo: str, reason: str, note: str, by: str | None,
+    yes: bool,
+) -> None:  # fmt: skip
+    """Withdraw VERSION of OWNER/NAME; without @VERSION, the whole prompt.
+
+    Deletes the text from the content, and updates the site that was built last. Readers are told
+    when and why it was withdrawn, with status 410. The number is never given again; the name of a
+    prompt that is withdrawn whole is not, either. This cannot be undone. Copies in backups, in a
+    git history, in caches and on other hosts stay. If a secret leaked, revoke it first.
+
+    \b
+      hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."
+    """
+    where, _, version = repo.partition("@")
+    owner, name = split_repo(where)
+    if "@" in repo and not version:
+        raise click.BadParameter(
+            f"{repo!r} has no version after the @. Give OWNER/NAME@X.Y.Z, or only OWNER/NAME.",
+            param_hint="OWNER/NAME[@VERSION]",
+        )
+    draft = make_withdrawal_draft({"reason": reason, "note": note.strip()})
+    asked, who = version or None, by or owner
+    if not yes:
+        _confirm(preview(content, owner, name, asked, draft, by=who), draft)
+    done = withdraw_for_good(content, owner, name, asked, draft, by=who)
+    removed = _take_off(content, out, state, done)
+    if done.unchanged:
+        click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
+    else:
+        click.echo(f"{repo} withdrawn")
+    click.echo(f"Removed {counted(removed, 'file')} from {out}.", err=True)
+    _build(content, out, state, owner, name)
+
+
+def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
+    """Ask whoever is at the terminal. Raises click.UsageError where nobody is, click.Abort."""
+    if planned.unchanged:
+        return
+    if not _is_terminal():
+        raise click.UsageError("There is no terminal to ask at. Pass --yes to withdraw it.")
+    what = f"{planned.owner}/{planned.name}"
+    if planned.version:
+        click.echo(f"Version {planned.version} of {what} loses its text {BECAUSE[draft.reason]}.")
+    else:
+        click.echo(
+            f"{what} loses {counted(len(planned.versions), 'version')} {BECAUSE[draft.reason]}. "
+            "Nobody can publish under its name again."
+        )
+    for label in planned.labels:
+        click.echo(f"The label {label} names no version any more.")
+    if planned.latest != planned.was_latest:
+        now = planned.latest or "none: it disappears from lists, search and feeds"
+        click.echo(f"Its latest version is {planned.was_latest}, and will be {now}.")
+    click.confirm("This cannot be undone. Withdraw it?", abort=True)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _build(content: str, out: str, state: str, owner: str, name: str) -> None:
+    """Have lists, search and feeds show it no more, on a site that is made as it was."""
+    settings = last_settings(content, out, state)
+    if settings is None or not is_built(out):
+        click.echo(
+            "Lists, search and feeds may still show its title and description. Run `hubctl build` "
+            f"with the options of your site. {_THEN}",
+            err=True,
+        )
+        return
+    try:
+        with Progress() as progress:
+            build(settings, changed=[(owner, name)], progress=progress, on_wait=say_waiting)
+    except HubError as error:
+        raise OperatorError(
+            f"It is withdrawn, but lists, search and feeds may still show its title and "
+            f"description: {error}\nThen run `hubctl build`."
+        ) from error
+    click.echo(f"Lists, search and feeds of {out} are up to date. {_THEN}", err=True)
+
+
+def _take_off(content: str, out: str, state: str, done: Withdrawn) -> int:
+    """Remove what shows a withdrawn text from the site; how many files there were."""
+    alive = tree.list_versions(content, done.owner, done.name).versions
+    gone = [Version.parse(version) for version in done.versions]
+    following = [next((one for one in alive if one > version), None) for version in gone]
+    has_latest = not alive or (bool(gone) and gone[-1] > alive[-1])
+    versions = {str(one) for one in (*gone, *following) if one}
+    return take_off(
+        out, state, done.owner, done.name, versions, done.labels,
+        has_latest=has_latest, on_wait=say_waiting,
+    )  # fmt: skip

@@ -1,0 +1,117 @@
+"""Drafts that owners have saved in the editor: what a prompt may become, for its owner's eyes.
+
+A draft is kept for 90 days after its last change. ``now`` is an aware datetime, by default the
+present. The methods raise RequestError ``storage_unavailable`` as the database does.
+"""
+
+import secrets
+from datetime import datetime
+from typing import NamedTuple
+
+from builder.model.errors import RequestError, cut
+from publisher.accounts import clock
+from publisher.accounts.database import Database
+
+PER_OWNER_MAX = 50
+KEPT_SECONDS = 90 * 86_400
+DRAFT_BYTES_MAX = 512 * 1024
+TITLE_CHARS_MAX = 200
+ID_PATTERN = "[0-9a-f]{16}"
+
+
+class SavedDraft(NamedTuple):
+    """What a list shows of a draft. ``repo``: of which prompt it is a version; empty for a new
+    prompt. ``changed_at`` is epoch seconds; ``revision`` counts how often it was saved.
+    """
+
+    id: str
+    repo: str
+    title: str
+    changed_at: int
+    revision: int
+
+
+class SavedDrafts:
+    """The drafts of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(
+        self, owner: str, repo: str | None = None, now: datetime | None = None
+    ) -> list[SavedDraft]:
+        """The drafts of an owner (of one prompt), the last changed first, without their data."""
+        rows = self._database.execute(
+            "SELECT id, repo, title, changed_at, revision FROM draft "
+            "WHERE owner = ?1 AND changed_at > ?2 AND (?3 IS NULL OR repo = ?3) "
+            "ORDER BY changed_at DESC, id",
+            (owner, clock.seconds(now) - KEPT_SECONDS, repo),
+        )
+        return [SavedDraft(*row) for row in rows]
+
+    def find(
+        self, owner: str, draft_id: str, now: datetime | None = None
+    ) -> tuple[SavedDraft, bytes] | None:
+        """A draft of an owner, and its data; None where there is none."""
+        rows = self._database.execute(
+            "SELECT id, repo, title, changed_at, revision, data FROM draft "
+            "WHERE owner = ? AND id = ? AND changed_at > ?",
+            (owner, draft_id, clock.seconds(now) - KEPT_SECONDS),
+        )
+        return (SavedDraft(*rows[0][:-1]), rows[0][-1]) if rows else None
+
+    def save(
+        self, owner: str, repo: str, title: str, data: bytes, *, over: SavedDraft | None = None,
+        now: datetime | None = None,
+    ) -> SavedDraft:  # fmt: skip
+        """Keep a draft: in the place of the one that it began as (``over``), unless somebody has
+        saved that one again meanwhile; then, and without ``over``, as one more.
+
+        Raises RequestError ``content_too_large`` for too much data, and ``validation_failed`` for
+        one draft too many.
+        """
+        if len(data) > DRAFT_BYTES_MAX:
+            raise RequestError(
+                "content_too_large",
+                f"The draft has {len(data):,} bytes, but {DRAFT_BYTES_MAX:,} is the limit. "
+                "Shorten the text, then save it again.",
+            )
+        at, title = clock.seconds(now), cut(title, TITLE_CHARS_MAX)
+        with self._database.transaction():
+            # Those of all owners: an owner who does not come back keeps nothing for ever.
+            self._database.execute("DELETE FROM draft WHERE changed_at <= ?", (at - KEPT_SECONDS,))
+            if over:
+                rows = self._database.execute(
+                    "UPDATE draft SET title = ?, data = ?, changed_at = ?, revision = revision + 1 "
+                    "WHERE owner = ? AND id = ? AND repo = ? AND revision = ? RETURNING revision",
+                    (title, data, at, owner, over.id, repo, over.revision),
+                )
+                if rows:
+                    return SavedDraft(over.id, repo, title, at, rows[0][0])
+            ((count,),) = self._database.execute(
+                "SELECT count(*) FROM draft WHERE owner = ?", (owner,)
+            )
+            if count >= PER_OWNER_MAX:
+                raise RequestError(
+                    "validation_failed",
+                    f"You have {count} drafts, which is the limit. Open My prompts in another tab "
+                    "and discard one, then save this one again.",
+                )
+            draft = SavedDraft(secrets.token_hex(8), repo, title, at, 1)
+            self._database.execute(
+                "INSERT INTO draft (id, repo, title, changed_at, revision, owner, data) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*draft, owner, data),
+            )
+        return draft
+
+    def discard(self, owner: str, draft_id: str, revision: int | None = None) -> bool:
+        """Forget a draft; one that has this ``revision``, where that is given. Tells whether there
+        was one.
+        """
+        rows = self._database.execute(
+            "DELETE FROM draft WHERE owner = ?1 AND id = ?2 AND (?3 IS NULL OR revision = ?3) "
+            "RETURNING 1",
+            (owner, draft_id, revision),
+        )
+        return bool(rows)

@@ -1,0 +1,128 @@
+"""What an owner enters for a trusted publisher: its fields as they are stored, and what is wrong
+with them. Pure.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from builder.model import names
+from builder.model.errors import Detail, RequestError
+from publisher.trusted.claims import BRANCH_PREFIX, fold
+from publisher.trusted.issuers import Issuer, Kind
+
+GITLAB_WORKFLOW = ".gitlab-ci.yml"
+ENVIRONMENT_CHARS_MAX = 255
+
+_PROJECT_CHARS_MAX = 1000
+# Of a file's path and of a branch.
+_NAME_CHARS_MAX = 255
+_GITHUB_FOLDER = ".github/workflows/"
+
+
+class _Form(NamedTuple):
+    """What an issuer's projects and workflow files are called, and that in words."""
+
+    project: re.Pattern[str]
+    project_is: str
+    workflow: re.Pattern[str]
+    workflow_is: str
+
+
+# Projects in git's own addresses end in .git, and their names do not.
+_FORMS: Mapping[Kind, _Form] = {
+    "github": _Form(
+        re.compile(r"[a-z0-9][a-z0-9_-]{0,38}/(?!\.{1,2}$)[a-z0-9._-]{1,100}(?<!\.git)"),
+        "must be OWNER/REPO, as GitHub shows it: octo/prompts",
+        re.compile(r"[^/\\@]+\.ya?ml"),
+        f"must be the name of a .yml or .yaml file in {_GITHUB_FOLDER}, with the same "
+        "capitals: publish.yml",
+    ),
+    "gitlab": _Form(
+        re.compile(r"[a-z0-9_][a-z0-9._-]*(?:/[a-z0-9_.][a-z0-9._-]*)+(?<!\.git)"),
+        "must be GROUP/PROJECT with any groups between, as in the address of the project: "
+        "acme/team/prompts",
+        # A file of another project would be FILE@GROUP/PROJECT or a URL.
+        re.compile(r"(?!\.{0,2}/)(?!.*//)[^@:\\]*[^@:\\/]"),
+        f"must be the path of a file of the project, from its top folder: {GITLAB_WORKFLOW}",
+    ),
+}
+# Nearly what git-check-ref-format(1) says. A whole ref is no branch that anybody means, and quotes
+# could not be written in a rule of GitLab.
+_branch = re.compile(
+    r"(?!-|refs/)(?!.*(?:\.\.|//|/\.|@\{))[^./\s~^:?*\[\\\"][^\s~^:?*\[\\\"]*(?<![./])"
+)
+_project_id = re.compile(r"[0-9]{1,20}")
+
+
+def parse_fields(
+    issuer: Issuer, repo: str, project: str, workflow: str, branch: str, environment: str,
+    project_id: str,
+) -> tuple[dict[str, str], list[Detail]]:  # fmt: skip
+    """The fields as they are stored, and what is wrong with them."""
+    fields = {
+        "repo": repo.strip(),
+        "project": fold(project.strip()),
+        "workflow": workflow.strip(),
+        "branch": branch.strip().removeprefix(BRANCH_PREFIX),
+        "environment": environment.strip(),
+        "project_id": project_id.strip(),
+    }
+    if issuer.kind == "github":
+        fields["environment"] = fold(fields["environment"])
+        fields["workflow"] = fields["workflow"].removeprefix(_GITHUB_FOLDER)
+    else:
+        fields["workflow"] = fields["workflow"] or GITLAB_WORKFLOW
+    # Of the bare prefix nothing is left, and that would be any branch.
+    return fields, [*_find_faults(issuer.kind, fields, has_branch=bool(branch.strip()))]
+
+
+def parse_labels(text: str) -> tuple[str, list[Detail]]:
+    """The labels as they are stored, and what is wrong with them."""
+    labels = list(dict.fromkeys(text.replace(",", " ").split()))
+    return " ".join(labels), [*_find_label_faults(labels)]
+
+
+def _find_label_faults(labels: list[str]) -> Iterator[Detail]:
+    if len(labels) > names.LABELS_PER_REPO_MAX:
+        yield Detail("labels", f"has more than {names.LABELS_PER_REPO_MAX} labels")
+    for label in labels:
+        try:
+            names.check_new_label(label)
+        except RequestError as error:
+            yield Detail("labels", str(error))
+
+
+def _find_faults(kind: Kind, fields: Mapping[str, str], *, has_branch: bool) -> Iterator[Detail]:
+    form = _FORMS[kind]
+    if fields["repo"]:
+        try:
+            names.check_repo(fields["repo"])
+        except RequestError as error:
+            yield Detail("repo", str(error))
+    is_short = len(fields["project"]) <= _PROJECT_CHARS_MAX
+    if not is_short or not form.project.fullmatch(fields["project"]):
+        yield Detail("project", form.project_is)
+    if not _is_fit(form.workflow, fields["workflow"]):
+        yield Detail("workflow", form.workflow_is)
+    if has_branch and not _is_fit(_branch, fields["branch"]):
+        yield Detail(
+            "branch",
+            f"must be a branch, not a tag, of at most {_NAME_CHARS_MAX} characters, with the "
+            "same capitals as in git: main; leave it empty for any branch or tag",
+        )
+    environment = fields["environment"]
+    if len(environment) > ENVIRONMENT_CHARS_MAX or not environment.isprintable():
+        yield Detail(
+            "environment",
+            f"must be one line of at most {ENVIRONMENT_CHARS_MAX} characters; leave it empty "
+            "for any",
+        )
+    if fields["project_id"] and not _project_id.fullmatch(fields["project_id"]):
+        told = "must be digits; leave it empty to take the number of the first job"
+        yield Detail("project_id", told)
+
+
+def _is_fit(pattern: re.Pattern[str], name: str) -> bool:
+    is_line = len(name) <= _NAME_CHARS_MAX and name.isprintable()
+    return is_line and pattern.fullmatch(name) is not None

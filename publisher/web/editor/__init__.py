@@ -1,0 +1,1 @@
+"""Writing prompts in a browser: the pages below /account/prompts."""

@@ -1,0 +1,186 @@
+"""From the editor's fields to those of a publication, and what is wrong with them. Pure.
+
+One rule for metadata: what the front matter of the text sets, it sets, and the form leaves it out.
+All else is the form's. So no block of front matter is changed, or says other things than the
+record.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from builder.model.errors import RequestError
+from builder.model.records import Draft
+from builder.text.prompts import Document, first_sentence, parse_document, variable_names
+from publisher.web.editor.line_ends import restore_line_ends
+from publisher.web.editor.values import read_json, read_lines, read_number, read_value
+from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, Row, Writing, row_of
+from publisher.write.drafts import make_draft
+from publisher.write.fields import parse_loosely
+
+# Sentences about a field, by its name in the form.
+Errors = dict[str, list[str]]
+
+
+class WritingError(Exception):
+    """Fields that cannot be published. ``errors``: why; ``status``: of HTTP."""
+
+    def __init__(self, errors: Errors, status: int = 422) -> None:
+        super().__init__(errors)
+        self.errors = errors
+        self.status = status
+
+
+def front_fields(document: Document) -> dict[str, Any]:
+    """The metadata that the front matter of a text sets."""
+    return parse_loosely(document.front or {})[0]
+
+
+def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
+    """The publication that the fields ask for: a version after ``base``, or the first one.
+
+    Raises WritingError.
+    """
+    errors: Errors = {}
+    text = restore_line_ends(writing.content, base.text) if base else writing.content
+    document = parse_document(text)
+    fields = {
+        "content": text,
+        "changelog": writing.changelog,
+        **_plain_fields(writing, name, base, document.body, errors),
+        "variables": _variables(writing, base, variable_names(document.body), errors),
+        "parameters": _parameters(writing, base, errors),
+        "labels": list(dict.fromkeys([*writing.labels, *_words(writing.new_labels)])),
+    }
+    if writing.bump:
+        fields["bump"] = writing.bump
+    if base:
+        fields["base_version"] = str(base.version)
+    for field in front_fields(document):
+        fields.pop(field, None)
+        errors.pop(field, None)
+    if "variables" not in fields:
+        errors = {key: told for key, told in errors.items() if not key.startswith("variable-")}
+    try:
+        draft = make_draft(fields)
+    except RequestError as error:
+        _note(error, fields, errors)
+        raise WritingError(errors, error.status) from None
+    if errors:
+        raise WritingError(errors)
+    return draft
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _plain_fields(
+    writing: Writing, name: str, base: Base | None, body: str, errors: Errors
+) -> dict[str, Any]:
+    """Title, description, tags and license; those that are as in ``base`` are left to it."""
+    shown = base.shown if base else Writing()
+    tags, notes = parse_loosely({"tags": list(writing.tags)})
+    if notes:
+        errors["tags"] = [note.removeprefix("Ignored ") for note in notes]
+    given = {
+        "title": writing.title or name,
+        # Without one of its own, it is what a description is that nobody has written.
+        "description": writing.description or first_sentence(body),
+        "tags": tags.get("tags", []),
+        "license": writing.license or None,
+    }
+    return {
+        field: value
+        for field, value in given.items()
+        if getattr(writing, field) != getattr(shown, field)
+    }
+
+
+def _variables(
+    writing: Writing, base: Base | None, found: list[str], errors: Errors
+) -> list[dict[str, Any]]:
+    """The variables of the text; those whose rows are as in ``base``, as they are there."""
+    known = {variable.name: variable for variable in base.record.variables} if base else {}
+    rows = {row.name: row for row in writing.rows}
+    variables = []
+    for name in found:
+        row = rows.get(name) or (row_of(known[name]) if name in known else Row(name))
+        if name in known and row == row_of(known[name]):
+            variables.append(msgspec.to_builtins(known[name]))
+        else:
+            variables.append(_variable(row, errors))
+    return variables
+
+
+def _variable(row: Row, errors: Errors) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "name": row.name, "type": row.type, "description": row.description
+    }  # fmt: skip
+    if row.required != AUTO:
+        fields["required"] = row.required == YES
+    kind = row.type if row.type in TYPES else "string"
+    for field, read in (("default", read_value), ("example", read_value), ("enum", read_lines)):
+        try:
+            fields[field] = read(getattr(row, field), kind)
+        except ValueError as error:
+            errors[f"variable-{row.name}-{field}"] = [str(error)]
+    return fields
+
+
+TYPES = ("string", "integer", "number", "boolean", "array", "object")
+
+
+def _parameters(writing: Writing, base: Base | None, errors: Errors) -> dict[str, Any]:
+    if base and _given(writing) == _given(base.shown):
+        return base.record.parameters
+    parameters: dict[str, Any] = {}
+    for name, (_, is_number) in PARAMETERS.items():
+        text = writing.parameters.get(name, "")
+        if not text:
+            continue
+        try:
+            parameters[name] = read_number(text) if is_number else text
+        except ValueError as error:
+            errors[f"parameter-{name}"] = [str(error)]
+    if not writing.more.strip():
+        return parameters
+    try:
+        more = read_json(writing.more)
+    except ValueError as error:
+        errors["more"] = [str(error)]
+        return parameters
+    if not isinstance(more, dict):
+        errors["more"] = ['Enter a JSON object, such as {"seed": 7}.']
+        return parameters
+    twice = sorted(more.keys() & parameters.keys())
+    if twice:
+        errors["more"] = [f"Set {', '.join(twice)} only once: here, or in the field above."]
+    return parameters | more
+
+
+def _given(writing: Writing) -> tuple[dict[str, str], str]:
+    return {name: text for name, text in writing.parameters.items() if text}, writing.more.strip()
+
+
+def _note(error: RequestError, fields: Mapping[str, Any], errors: Errors) -> None:
+    """Put what the publish path says of a publication to the fields of the form."""
+    if not error.details:
+        field = "new_labels" if error.code in ("invalid_label", "name_reserved") else "content"
+        errors.setdefault(field, []).append(str(error))
+    for field, message in error.details:
+        sentence = f"{message[:1].upper()}{message[1:]}."
+        errors.setdefault(_form_field(field, fields), []).append(sentence)
+
+
+def _form_field(field: str, fields: Mapping[str, Any]) -> str:
+    """The form's field for one that a detail names, such as ``variables[2].default``."""
+    top, _, rest = field.partition("[")
+    index, _, part = rest.partition("]")
+    if top == "variables" and index.isdigit() and int(index) < len(fields.get("variables", ())):
+        name = fields["variables"][int(index)]["name"]
+        return f"variable-{name}-{part.lstrip('.').partition('[')[0] or 'type'}"
+    if top.partition(".")[0] == "parameters":
+        return "more"
+    return "new_labels" if top == "labels" else top

@@ -1,0 +1,106 @@
+"""What the site shows of an owner's prompts: for lists, and to choose from.
+
+Reads what the last build left, so no list opens the files of each prompt.
+"""
+
+import contextlib
+import sqlite3
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.records import CatalogueLine, RepoSummary
+from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX
+from builder.model.settings import Settings
+from builder.store.state import State
+from publisher.web.pages.repos import labels_of
+
+TAGS_OFFERED_MAX = 200
+
+_decode_summary = msgspec.json.Decoder(RepoSummary).decode
+_decode_line = msgspec.json.Decoder(CatalogueLine).decode
+
+
+class Mine(NamedTuple):
+    """A page of an owner's prompts, latest changed first, each with its labels and what they name.
+    ``total``: of all prompts that are found; ``has_any``: whether there is one at all.
+    """
+
+    prompts: list[tuple[RepoSummary, dict[str, str]]]
+    page: int
+    pages: int
+    total: int
+    has_any: bool
+
+
+def list_mine(settings: Settings, owner: str, words: str, page: int) -> Mine:
+    """A page of the prompts that have all of these ``words`` in name, title, description or tags.
+    A page after the last one is the last one.
+
+    Raises RequestError ``unavailable`` where there is no site yet.
+    """
+    wanted = _fold(words[:QUERY_CHARS_MAX]).split()
+    with _reading(settings) as state:
+        count = state.repos.count_of_owner(owner)
+        found = _search(state, owner, wanted) if wanted else None
+        total = count if found is None else len(found)
+        pages = max(1, -(-total // PAGE_SIZE))
+        page = min(max(page, 1), pages)
+        start = (page - 1) * PAGE_SIZE
+        if found is None:
+            rows = state.repos.summaries_of_owner(owner, start, PAGE_SIZE)
+        else:
+            rows = state.repos.summaries(found[start : start + PAGE_SIZE])
+    prompts = [_decode_summary(row) for row in rows]
+    shown = [(one, current_labels(settings, owner, one.name)) for one in prompts]
+    return Mine(shown, page, pages, total, count > 0)
+
+
+def _search(state: State, owner: str, wanted: list[str]) -> list[str]:
+    found = []
+    for repo_id, raw in state.repos.lines_of_owner(owner):
+        line = _decode_line(raw)
+        text = _fold(" ".join((line.name, line.title, line.description, *line.tags)))
+        if all(word in text for word in wanted):
+            found.append(repo_id)
+    return found
+
+
+def _fold(text: str) -> str:
+    """``text`` without case and accents."""
+    if text.isascii():
+        return text.lower()
+    letters = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def current_labels(settings: Settings, owner: str, name: str) -> dict[str, str]:
+    """What the labels of a prompt name, as readers see it."""
+    found = labels_of(settings, owner, name) or {}
+    return {label: version for label, version in found.items() if version}
+
+
+def tags_in_use(settings: Settings) -> list[str]:
+    """The tags that most prompts have."""
+    try:
+        with _reading(settings) as state:
+            return [tag for tag, _ in islice(state.tags.counts(), TAGS_OFFERED_MAX)]
+    except RequestError:
+        return []  # they are only offered
+
+
+@contextlib.contextmanager
+def _reading(settings: Settings) -> Iterator[State]:
+    try:
+        with State(settings.state, read_only=True) as state:
+            if not state.has_tables():
+                raise sqlite3.OperationalError("no build has ended")
+            yield state
+    except (sqlite3.Error, OperatorError) as error:
+        raise RequestError(
+            "unavailable", "Your prompts cannot be listed right now. Try again in a moment."
+        ) from error

@@ -1,0 +1,121 @@
+"""Shows the editor, and the page of two changes that met."""
+
+import secrets
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from flask import Response
+from msgspec import structs
+
+from builder.model import names
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.text.prompts import parse_document, variable_names
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.saved_drafts import SavedDraft
+from publisher.web.editor.fields import TYPES, Errors, front_fields
+from publisher.web.editor.line_ends import restore_line_ends
+from publisher.web.editor.mine import current_labels, tags_in_use
+from publisher.web.editor.plan import Plan
+from publisher.web.editor.values import show_value
+from publisher.web.editor.writing import AUTO, NO, PARAMETERS, YES, Base, Row, Writing, rows_for
+from publisher.web.pages.difference import compare
+from publisher.web.pages.frame import Frame
+
+# More would make the page of a prompt with many tags no better.
+TAG_FIELDS_MIN = 4
+# In the form from which a script makes those of variables that are typed; none is called so.
+NAME_TO_COME = "-"
+
+_CHOICES_OF_REQUIRED = (
+    (AUTO, "Unless it has a default"),
+    (YES, "Always"),
+    (NO, "Never"),
+)
+
+
+class Page(NamedTuple):
+    """What the editor is open on. ``repo`` is empty for a new prompt, which has no ``latest``
+    version; ``draft`` is the saved draft that the ``writing`` comes from, if there is one.
+    """
+
+    owner: str
+    repo: str
+    latest: Base | None
+    writing: Writing
+    draft: SavedDraft | None
+
+
+def show_editor(
+    frame: Frame, page: Page, *, plan: Plan | None = None, errors: Errors | None = None,
+    told: str = "", status: int = HTTPStatus.OK, drafts: Sequence[SavedDraft] = (),
+    before: Base | None = None,
+) -> Response:  # fmt: skip
+    """The editor: with what will happen, where there is a ``plan``; with the saved ``drafts`` of
+    this prompt to go on with; with what others changed since ``before``, to merge by hand.
+    """
+    writing = page.writing
+    text = restore_line_ends(writing.content, page.latest.text if page.latest else "")
+    document = parse_document(text)
+    front = {
+        field: ", ".join(value) if field == "tags" else show_value(value)
+        for field, value in front_fields(document).items()
+        if field != "variables"
+    }
+    if "variables" in front_fields(document):
+        front["variables"] = ", ".join(one.name for one in front_fields(document)["variables"])
+    found = variable_names(document.body)
+    known = page.latest.shown.rows if page.latest else ()
+    return frame.render(
+        "editor.html", status, **_shared(frame, page),
+        plan=plan, errors=errors or {}, note=told, drafts=drafts,
+        front=front, has_front=document.front is not None,
+        is_behind=bool(page.latest) and writing.base_version != str(page.latest.version),
+        size=len(text.encode("utf-8", "surrogatepass")), size_max=CONTENT_BYTES_MAX,
+        rows=rows_for(found, (*known, *writing.rows)), found=set(found),
+        tag_fields=_tag_fields(writing), offered_tags=tags_in_use(frame.settings),
+        types=TYPES, parameters=PARAMETERS,
+        new_row=Row(NAME_TO_COME), required_choices=_CHOICES_OF_REQUIRED,
+        theirs=before and page.latest and compare(
+            before.text, page.latest.text, str(before.version), str(page.latest.version)
+        ),
+        their_text=page.latest.text if before and page.latest else "",
+    )  # fmt: skip
+
+
+def show_conflict(frame: Frame, page: Page, base: Base | None) -> Response:
+    """The page of a writing that began with ``base``, which is not the latest version any more."""
+    latest, writing = page.latest, page.writing
+    mine = restore_line_ends(writing.content, base.text if base else "")
+    name = str(base.version) if base else ""
+    return frame.render(
+        "conflict.html", HTTPStatus.PRECONDITION_FAILED, **_shared(frame, page),
+        base=base, latest=latest,
+        my_change=base and compare(base.text, mine, name, "yours"),
+        their_change=base and compare(base.text, latest.text, name, str(latest.version)),
+        my_text=mine, types=TYPES, parameters=PARAMETERS,
+    )  # fmt: skip
+
+
+def _shared(frame: Frame, page: Page) -> dict[str, Any]:
+    """What both pages and the fields on them need."""
+    where = f"/prompts/{page.owner}/{page.repo}" if page.repo else "/prompts/new"
+    labels = current_labels(frame.settings, page.owner, page.repo) if page.repo else {}
+    writing = page.writing
+    return {
+        "repo": page.repo,
+        "action": f"{where}?draft={page.draft.id}" if page.draft else where,
+        "draft": page.draft,
+        "writing": structs.replace(writing, nonce=secrets.token_hex(8)),
+        "latest_version": str(page.latest.version) if page.latest else "",
+        "labels": labels,
+        "protected": ProtectedLabels(frame.database).in_repo(page.owner, page.repo),
+        "labels_max": names.LABELS_PER_REPO_MAX,
+    }
+
+
+def _tag_fields(writing: Writing) -> list[str]:
+    """The tags, and empty fields for more."""
+    tags = list(writing.tags[: names.TAGS_PER_REPO_MAX * 2])
+    empty = max(TAG_FIELDS_MIN - len(tags), 1)
+    return tags + [""] * min(empty, max(0, names.TAGS_PER_REPO_MAX - len(tags)))

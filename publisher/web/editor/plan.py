@@ -1,0 +1,191 @@
+"""What will happen if the author publishes now: shown before, so that nothing is a surprise."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
+from builder.text.hidden_chars import Marks, visible
+from builder.text.prompts import body_of, filled_chars, mark_variables, variable_names
+from publisher.web.editor.fields import Errors, WritingError, to_draft
+from publisher.web.editor.values import show_value
+from publisher.web.editor.writing import Base, Writing
+from publisher.web.pages.difference import Difference, compare
+from publisher.write.publish import preview
+from publisher.write.resolve import Metadata, resolve
+from publisher.write.step import Step, propose_step
+
+# A value that a text names thousands of times could make any page too large.
+FILLED_CHARS_MAX = 1024 * 1024
+
+_SHOWN_FIELDS = ("title", "description", "tags", "license", "parameters")
+
+
+class Choice(NamedTuple):
+    """A step that the author may take, and the number that comes of it."""
+
+    bump: str
+    version: Version
+    is_chosen: bool
+
+
+class Plan(NamedTuple):
+    """What a publication comes to. ``base`` is None for a first version. ``filled``: the text as a
+    reader sees it who gives the examples; ``is_filled`` is False where that would be too long.
+    ``difference`` is that to ``base``. ``changes``: metadata before and after. ``seal`` is
+    the same as long as text and metadata are.
+    """
+
+    draft: Draft
+    base: Base | None
+    metadata: Metadata
+    step: Step
+    choices: list[Choice]
+    version: Version
+    bump: str
+    unchanged: bool
+    warnings: list[str]
+    size: int
+    filled: Markup
+    is_filled: bool
+    difference: Difference | None
+    changes: list[tuple[str, str, str]]
+    seal: str
+
+    @property
+    def bytes_left(self) -> int:
+        return CONTENT_BYTES_MAX - self.size
+
+
+def make_plan(root: str, owner: str, name: str, writing: Writing, base: Base | None) -> Plan:
+    """What will happen. ``base`` is the version that the author began with.
+
+    Raises WritingError where it cannot; RequestError ``base_version_mismatch`` where there is a
+    newer version; and what ``publish.preview`` raises.
+    """
+    draft = to_draft(writing, name, base)
+    try:
+        done = preview(
+            root, owner, name, draft, publisher=owner, create_only=base is None
+        )  # fmt: skip
+        metadata, _ = resolve(draft, name, (base.record, base.text) if base else None)
+    except RequestError as error:
+        raise as_writing_error(error, name) from error
+    step = _propose(draft, metadata, base)
+    bump = writing.bump or step.bump
+    choices = _choices(base, bump) if base else []
+    version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
+    filled, is_filled = _fill(draft.content, metadata)
+    return Plan(
+        draft=msgspec.structs.replace(draft, bump=bump),
+        base=base,
+        metadata=metadata,
+        step=step,
+        choices=choices,
+        version=version,
+        bump=bump,
+        unchanged=done.unchanged,
+        warnings=done.warnings,
+        size=done.size,
+        filled=filled,
+        is_filled=is_filled,
+        difference=base and compare(base.text, draft.content, str(base.version), f"your {version}"),
+        changes=_changes(metadata, base) if base else [],
+        seal=seal_of(draft),
+    )
+
+
+def as_writing_error(error: RequestError, name: str) -> Exception:
+    """An error of the publish path as one of the form's fields, if it is one of the author's."""
+    if error.code in ("invalid_name", "name_reserved"):
+        return WritingError({"name": [str(error)]}, error.status)
+    if error.code == "not_owner":
+        told = f"You have a prompt {name} already. Choose another name, or edit that prompt."
+        return WritingError({"name": [told]}, 409)
+    if error.code in ("validation_failed", "version_conflict", "idempotency_key_reused"):
+        fields = {detail.field.partition("[")[0] for detail in error.details}
+        field = "new_labels" if "labels" in fields else "content"
+        return WritingError({field: [str(error)]}, error.status)
+    return error
+
+
+def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:
+    """Why a version that asks something of its callers needs a word on that, if it has none."""
+    if not base or bump == "patch" or changelog.strip():
+        return {}
+    return {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
+
+
+def _propose(draft: Draft, metadata: Metadata, base: Base | None) -> Step:
+    if not base:
+        return Step("patch", ["This is the first version."])
+    old_body = body_of(base.text, base.record.front_matter_bytes)
+    return propose_step(
+        _used(base.record.variables, old_body),
+        _used(metadata.variables, body_of(draft.content, metadata.front_matter_bytes)),
+    )
+
+
+def _used(variables: list[Variable], body: str) -> list[Variable]:
+    found = set(variable_names(body))
+    return [variable for variable in variables if variable.name in found]
+
+
+def _choices(base: Base, chosen: str) -> list[Choice]:
+    """The steps whose numbers are within the limits; at least one always is."""
+    choices = []
+    for bump in reversed(names.BUMPS):
+        try:
+            choices.append(Choice(bump, base.version.bump(bump), bump == chosen))
+        except RequestError as error:
+            if error.code != "version_conflict":
+                raise
+    return choices
+
+
+def _fill(content: str, metadata: Metadata) -> tuple[Markup, bool]:
+    body = body_of(content, metadata.front_matter_bytes)
+    values = {}
+    for variable in metadata.variables:
+        value = variable.example if variable.example is not None else variable.default
+        if value is not None:
+            values[variable.name] = value if isinstance(value, str) else show_value(value)
+    is_filled = filled_chars(body, values) <= FILLED_CHARS_MAX
+    marks = Marks()
+    shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}
+    return Markup(mark_variables(str(visible(body, marks)), _marker(shown))), is_filled
+
+
+def _marker(shown: dict[str, Markup]) -> Callable[[str, str], str]:
+    def mark(name: str, placeholder: str) -> str:
+        if name in shown:
+            return str(Markup('<mark class="variable filled" title="{}">{}</mark>').format(
+                name, shown[name]
+            ))  # fmt: skip
+        return f'<mark class="variable">{placeholder}</mark>'
+
+    return mark
+
+
+def _changes(metadata: Metadata, base: Base) -> list[tuple[str, str, str]]:
+    pairs = ((field, getattr(base.record, field), getattr(metadata, field)) for field in
+             _SHOWN_FIELDS)  # fmt: skip
+    return [(field, _shown(old), _shown(new)) for field, old, new in pairs if old != new]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value) or "none"
+    return show_value(value or None) or "none"
+
+
+def seal_of(draft: Draft) -> str:
+    """A hash of a publication's text and metadata."""
+    words = msgspec.structs.replace(draft, changelog="", bump="patch", labels=[])
+    return hashlib.sha256(msgspec.json.encode(words, order="deterministic")).hexdigest()[:32]

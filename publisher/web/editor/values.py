@@ -1,0 +1,119 @@
+"""Values of variables and parameters as people write them in a form, and back. Pure.
+
+Text stands as it is. A text that would read as something else, as an empty one, stands in quotes,
+as in JSON. Lists and objects are JSON.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+_whole = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def show_value(value: Any) -> str:
+    """A value in a form; None is an empty field."""
+    if value is None:
+        return ""
+    if isinstance(value, str) and value and _read_text(value) == value:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_value(text: str, kind: str) -> Any:
+    """The value of a variable's type that a field says; None for an empty one.
+
+    Raises ValueError with a sentence that says what to write.
+    """
+    if not text.strip() and (kind != "string" or not text):
+        return None
+    return _READERS[kind](text)
+
+
+def show_lines(values: list[Any] | None) -> str:
+    """Values in a field, one on each line."""
+    return "\n".join(
+        json.dumps(value, ensure_ascii=False)
+        if isinstance(value, str) and ("\n" in value or value != value.strip())
+        else show_value(value)
+        for value in values or ()
+    )
+
+
+def read_lines(text: str, kind: str) -> list[Any] | None:
+    """The values that a field has on its lines; None for none. Raises as read_value."""
+    return [read_value(line.strip(), kind) for line in text.split("\n") if line.strip()] or None
+
+
+def read_json(text: str) -> Any:
+    """What a text is as JSON. Raises ValueError with a sentence that says where it is none."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"This is not JSON: {error.msg.lower()} in line {error.lineno}, column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise ValueError("This is nested too deeply. Use fewer levels.") from None
+
+
+def read_number(text: str) -> int | float:
+    """A number. Raises ValueError with a sentence."""
+    if _whole.fullmatch(text.strip()):
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError("Enter a number, such as 0.7.")
+    return number
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON. Use a number.")
+
+
+def _read_text(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return text
+        return found if isinstance(found, str) else text
+    return text
+
+
+def _read_whole(text: str) -> int:
+    if not _whole.fullmatch(text.strip()):
+        raise ValueError("Enter a whole number of at most 18 digits.")
+    return int(text)
+
+
+def _read_truth(text: str) -> bool:
+    found = {"true": True, "false": False}.get(text.strip().lower())
+    if found is None:
+        raise ValueError("Enter true or false.")
+    return found
+
+
+def _read_kind(kind: type, told: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = read_json(text)
+        if not isinstance(value, kind):
+            raise ValueError(told)
+        return value
+
+    return read
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "string": _read_text,
+    "integer": _read_whole,
+    "number": read_number,
+    "boolean": _read_truth,
+    "array": _read_kind(list, 'Enter a JSON list, such as ["a", "b"].'),
+    "object": _read_kind(dict, 'Enter a JSON object, such as {"a": 1}.'),
+}

@@ -1,0 +1,348 @@
+"""The pages on which owners see, write and publish their prompts. Each works without scripts.
+
+Whatever goes wrong with a form that was sent, its answer has all that was in it.
+"""
+
+import re
+from functools import partial
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+from flask import Response, g, request
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import Draft
+from builder.pipeline.rebuild import Rebuilder
+from builder.store import content
+from publisher.accounts.saved_drafts import ID_PATTERN, SavedDraft, SavedDrafts
+from publisher.web.editor.conflict import rebase
+from publisher.web.editor.fields import WritingError, to_draft
+from publisher.web.editor.front_matter import into_text, out_of_text
+from publisher.web.editor.mine import Mine, list_mine
+from publisher.web.editor.page import Page, show_conflict, show_editor
+from publisher.web.editor.plan import (
+    Plan,
+    as_writing_error,
+    make_plan,
+    missing_changelog,
+    seal_of,
+)
+from publisher.web.editor.writing import (
+    Base,
+    Writing,
+    decode_writing,
+    encode_writing,
+    read_base,
+    read_writing,
+)
+from publisher.web.pages.frame import Frame, after_login, check_owner
+from publisher.web.pages.repos import show_readers
+from publisher.write.idempotency import IdempotencyKey, fingerprint
+from publisher.write.publish import Published, publish
+from publisher.write.quotas import QuotaKeeper
+from server.bodies import VISITOR_BYTES_MAX
+from server.throttle import Throttle
+
+EXPIRED = (
+    "This form has expired, as you have signed in again since you opened it. Nothing was saved or "
+    "published. Here is what you sent: check it, then send it again."
+)
+CHECK = "Check what will happen, then publish."
+
+_draft_id = re.compile(ID_PATTERN)
+
+
+def add_to(
+    frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper, publications: Throttle | None,
+    kept_max: int,
+) -> None:  # fmt: skip
+    """Add these pages. ``publications`` counts those of each owner; ``kept_max`` as for
+    IdempotencyKey.
+    """
+    editor = _Editor(frame, rebuilder, quotas, publications, kept_max)
+    frame.add("/prompts", mine)
+    frame.add("/prompts/drafts/<draft_id>/discard", discard, "POST")
+    frame.add_writing("/prompts/new", editor.new, signed_out)
+    frame.add_writing("/prompts/<whose>/<name>", editor.edit, signed_out)
+    frame.add("/prompts/<whose>/<name>/published", published)
+
+
+def mine(frame: Frame, owner: str) -> Response:
+    words, page = request.args.get("q", "").strip(), request.args.get("page", "1")
+    number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 1
+    try:
+        found, missing = list_mine(frame.settings, owner, words, number), ""
+    except RequestError as error:
+        # Drafts are there all the same, and so is the way to the editor.
+        found, missing = Mine([], 1, 1, 0, False), str(error)
+    drafts = SavedDrafts(frame.database).of(owner)
+    return frame.render("prompts.html", mine=found, missing=missing, drafts=drafts, q=words)
+
+
+def discard(frame: Frame, owner: str, draft_id: str) -> Response:
+    is_gone = SavedDrafts(frame.database).discard(owner, draft_id)
+    return frame.redirect("/prompts", "The draft is discarded." if is_gone else "No such draft.")
+
+
+def published(frame: Frame, owner: str, whose: str, name: str) -> Response:
+    check_owner(owner, whose)
+    version = request.args.get("version", "")
+    listing = content.list_versions(frame.settings.content, owner, names.check_repo(name))
+    if not names.is_version(version) or Version.parse(version) not in listing.versions:
+        raise RequestError(
+            "version_not_found", f"{owner}/{name} has no such version. Go to My prompts."
+        )
+    return frame.render("published.html", name=name, version=version)
+
+
+def signed_out(frame: Frame, **_: str) -> Response:
+    """Keeps a form that somebody sends whose session is over, as far as it is small."""
+    is_kept = (request.content_length or 0) <= VISITOR_BYTES_MAX
+    sent = list(request.form.items(multi=True)) if is_kept else []
+    fields = [pair for pair in sent if pair[0] not in ("csrf_token", "action")]
+    there = after_login(frame.here())
+    return frame.render(
+        "signed_out.html", HTTPStatus.UNAUTHORIZED, fields=fields, is_kept=is_kept, there=there
+    )
+
+
+class _Sent(NamedTuple):
+    """A form that was sent: ``name`` is the prompt's, ``base`` the version that it began with."""
+
+    owner: str
+    name: str
+    is_new: bool
+    base: Base | None
+    latest: Base | None
+    writing: Writing
+    draft: SavedDraft | None
+
+
+class _Editor:
+    """The views of the editor."""
+
+    def __init__(
+        self, frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper,
+        publications: Throttle | None, kept_max: int,
+    ) -> None:  # fmt: skip
+        self._frame = frame
+        self._root = frame.settings.content
+        self._drafts = SavedDrafts(frame.database)
+        self._rebuilder = rebuilder
+        self._quotas = quotas
+        self._publications = publications
+        self._kept_max = kept_max
+        self._actions = {
+            "preview": self._preview,
+            "publish": self._publish,
+            "save": self._save,
+            "to_text": partial(self._move, is_into_text=True),
+            "to_form": partial(self._move, is_into_text=False),
+            "mine": self._take_mine,
+            "merge": self._take_mine,
+            "theirs": self._take_theirs,
+        }
+
+    def new(self, frame: Frame, owner: str) -> Response:
+        if request.method == "POST":
+            return self._receive(owner, None)
+        draft, writing = self._saved(owner, "")
+        return show_editor(frame, Page(owner, "", None, writing or Writing(), draft))
+
+    def edit(self, frame: Frame, owner: str, whose: str, name: str) -> Response:
+        check_owner(owner, whose)
+        names.check_repo(name)
+        if request.method == "POST":
+            return self._receive(owner, name)
+        latest = read_base(self._root, owner, name)
+        if not latest:
+            raise RequestError(
+                "repo_not_found", f"You have no prompt {name}. Create it with New prompt."
+            )
+        draft, writing = self._saved(owner, name)
+        drafts = [] if draft else self._drafts.of(owner, name)
+        page = Page(owner, name, latest, writing or latest.shown, draft)
+        return show_editor(frame, page, drafts=drafts)
+
+    def _saved(self, owner: str, name: str) -> tuple[SavedDraft | None, Writing | None]:
+        """The saved draft that the URL names, and its fields; raises RequestError if it is gone."""
+        draft_id = request.args.get("draft")
+        if draft_id is None:
+            return None, None
+        found = self._drafts.find(owner, draft_id) if _draft_id.fullmatch(draft_id) else None
+        if not found or found[0].repo != name:
+            raise RequestError(
+                "not_found",
+                "This draft is not there any more: it was published, discarded, or not changed "
+                "for 90 days. Go to My prompts.",
+            )
+        return found[0], decode_writing(found[1])
+
+    # What was sent
+
+    def _receive(self, owner: str, repo: str | None) -> Response:
+        writing = read_writing(request.form)
+        name = writing.name.removeprefix(f"{owner}/") if repo is None else repo
+        latest = read_base(self._root, owner, name) if repo else None
+        base = latest
+        if repo and latest and writing.base_version != str(latest.version):
+            is_version = names.is_version(writing.base_version)
+            there = Version.parse(writing.base_version) if is_version else None
+            base = there and read_base(self._root, owner, name, there)
+        sent = _Sent(owner, name, repo is None, base, latest, writing, _sent_draft())
+        if not self._frame.is_form_ours():
+            return self._again(sent, told=EXPIRED, status=HTTPStatus.BAD_REQUEST)
+        wait_seconds = self._frame.changes_wait_seconds(owner)
+        if wait_seconds:
+            return self._wait(sent, wait_seconds, "Too many changes to this account")
+        act = self._actions.get(request.form.get("action", ""), self._preview)
+        try:
+            return act(sent)
+        except WritingError as error:
+            return self._again(sent, errors=error.errors, status=error.status)
+        except RequestError as error:
+            if error.code == "base_version_mismatch":
+                return self._conflict(sent)
+            return self._again(sent, errors={"content": [str(error)]}, status=error.status)
+
+    def _again(self, sent: _Sent, writing: Writing | None = None, **shown: Any) -> Response:
+        """The editor with what was sent, or with the ``writing`` that came of it."""
+        repo = "" if sent.is_new else sent.name
+        page = Page(sent.owner, repo, sent.latest, writing or sent.writing, sent.draft)
+        return show_editor(self._frame, page, **shown)
+
+    def _wait(self, sent: _Sent, wait_seconds: int, reason: str) -> Response:
+        told = f"{reason}. Nothing is lost: send this page again in {wait_seconds} seconds."
+        response = self._again(sent, told=told, status=HTTPStatus.TOO_MANY_REQUESTS)
+        response.headers["Retry-After"] = str(wait_seconds)
+        return response
+
+    def _plan(self, sent: _Sent, writing: Writing | None = None) -> Plan:
+        if not sent.is_new and not sent.base:
+            raise RequestError("base_version_mismatch", "This version is not there any more.")
+        return make_plan(self._root, sent.owner, sent.name, writing or sent.writing, sent.base)
+
+    def _preview(self, sent: _Sent) -> Response:
+        return self._again(sent, plan=self._plan(sent))
+
+    def _save(self, sent: _Sent) -> Response:
+        draft = self._keep(sent)
+        where = "/prompts/new" if sent.is_new else f"/prompts/{sent.owner}/{sent.name}"
+        told = "The draft is saved. Only you can see it."
+        if sent.draft and sent.draft.id != draft.id:
+            told = (
+                "This draft was saved or discarded in another window meanwhile, so yours is saved "
+                "as another draft."
+            )
+        return self._frame.redirect(f"{where}?draft={draft.id}", told)
+
+    def _keep(self, sent: _Sent) -> SavedDraft:
+        writing = sent.writing
+        title = writing.title or writing.name or " ".join(writing.content.split()[:12])
+        return self._drafts.save(
+            sent.owner, "" if sent.is_new else sent.name, title or "Untitled",
+            encode_writing(writing), over=sent.draft,
+        )  # fmt: skip
+
+    def _move(self, sent: _Sent, *, is_into_text: bool) -> Response:
+        if is_into_text:
+            writing = into_text(sent.writing, sent.name, sent.base)
+            told = "The details are in the front matter of the text now."
+        else:
+            writing = out_of_text(sent.writing)
+            told = "The front matter is in the form now, and the text is without it."
+        return self._again(sent, writing, told=f"{told} Nothing is published yet.")
+
+    # Publish
+
+    def _publish(self, sent: _Sent) -> Response:
+        seal = request.form.get("seal", "")
+        draft = to_draft(sent.writing, sent.name, sent.base)
+        if seal != seal_of(draft) or (sent.base and not sent.writing.bump):
+            return self._again(sent, plan=self._plan(sent), told=CHECK)
+        missing = missing_changelog(sent.base, sent.writing.bump, sent.writing.changelog)
+        if missing:
+            return self._again(
+                sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
+            )
+        wait_seconds = self._publications.hit(sent.owner) if self._publications else 0
+        if wait_seconds:
+            return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")
+        try:
+            done = self._store(sent, draft)
+        except RequestError as error:
+            raise as_writing_error(error, sent.name) from error
+        g.fields |= {
+            "owner": done.owner, "repo": done.name,
+            "version": done.version, "unchanged": done.unchanged,
+        }  # fmt: skip
+        if sent.draft:
+            self._drafts.discard(sent.owner, sent.draft.id, sent.draft.revision)
+        where = f"/prompts/{done.owner}/{done.name}/published?version={done.version}"
+        return self._frame.redirect(where, self._tell(done))
+
+    def _store(self, sent: _Sent, draft: Draft) -> Published:
+        if not sent.is_new and not sent.base:
+            raise RequestError("base_version_mismatch", "This version is not there any more.")
+        body = msgspec.json.encode(draft)
+        mark = fingerprint(sent.owner, sent.name, "editor", body=body)
+        # The same form again, by a double click or a reload, is the same publication.
+        key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
+        return publish(
+            self._root, sent.owner, sent.name, draft, publisher=sent.owner,
+            idempotency_key=IdempotencyKey(
+                self._frame.database, sent.owner, key, mark, self._kept_max
+            ),
+            quotas=self._quotas, create_only=sent.is_new,
+        )  # fmt: skip
+
+    def _tell(self, done: Published) -> str:
+        """Have everybody see the version; returns what came of it, for its author."""
+        if done.unchanged and done.labels is not msgspec.UNSET:
+            told = f"Nothing else changed since {done.version}; the labels name it now."
+        elif done.unchanged:
+            told = f"Nothing changed since {done.version}, so there is no new version."
+        else:
+            told = f"{done.owner}/{done.name} {done.version} is published."
+        return show_readers(self._rebuilder, done.owner, done.name, told)
+
+    # Somebody else has published meanwhile
+
+    def _conflict(self, sent: _Sent) -> Response:
+        repo = "" if sent.is_new else sent.name
+        # It may have come after the look at the start of this request.
+        latest = read_base(self._root, sent.owner, sent.name)
+        if not latest:
+            raise RequestError("repo_not_found", f"{sent.owner}/{sent.name} has no version.")
+        page = Page(sent.owner, repo, latest, sent.writing, sent.draft)
+        return show_conflict(self._frame, page, sent.base)
+
+    def _take_mine(self, sent: _Sent) -> Response:
+        latest = sent.latest
+        if not latest:
+            return self._preview(sent)
+        writing = rebase(sent.writing, sent.base, latest)
+        if request.form.get("action") == "merge":
+            told = "Copy what you want to keep of theirs into your text, then press Preview."
+            return self._again(sent, writing, told=told, before=sent.base)
+        return self._again(
+            sent, writing, plan=self._plan(sent._replace(base=latest), writing), told=CHECK
+        )
+
+    def _take_theirs(self, sent: _Sent) -> Response:
+        self._keep(sent)
+        return self._frame.redirect(
+            f"/prompts/{sent.owner}/{sent.name}",
+            "You go on with the latest version. Your own text is saved as a draft.",
+        )
+
+
+def _sent_draft() -> SavedDraft | None:
+    """The saved draft that a form began as, by what it says of it."""
+    draft_id, revision = request.form.get("draft", ""), request.form.get("revision", "")
+    if not _draft_id.fullmatch(draft_id) or not re.fullmatch("[0-9]{1,9}", revision):
+        return None
+    return SavedDraft(draft_id, "", "", 0, int(revision))

@@ -1,0 +1,189 @@
+"""What is in the editor: its fields as a person fills them in, from a request, a version or a saved
+draft. Whatever they say fits in here, right or wrong.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from werkzeug.datastructures import MultiDict
+
+from builder.model import names
+from builder.model.names import Version
+from builder.model.records import Variable, VersionFile
+from builder.store import content
+from builder.text.prompts import VARIABLE_NAME, body_of, first_sentence, variable_names
+from publisher.web.editor.line_ends import with_line_feeds
+from publisher.web.editor.values import show_lines, show_value
+from publisher.write.resolve import VARIABLES_MAX
+
+# Parameters with a field of their own: a name for people, and whether it is a number.
+PARAMETERS = {
+    "model": ("Model", False),
+    "temperature": ("Temperature", True),
+    "top_p": ("Top p", True),
+    "max_tokens": ("Max. tokens", True),
+}
+AUTO, YES, NO = "auto", "yes", "no"
+_variable = re.compile(VARIABLE_NAME)
+_NEW_LABELS_MAX = names.LABELS_PER_REPO_MAX
+
+
+class Row(Struct, frozen=True):
+    """The fields of a variable. ``required`` is AUTO, YES or NO; AUTO: unless it has a default."""
+
+    name: str
+    type: str = "string"
+    required: str = AUTO
+    description: str = ""
+    default: str = ""
+    example: str = ""
+    enum: str = ""
+
+
+class Writing(Struct, frozen=True):
+    """All fields. ``name`` is that of a new prompt, ``base_version`` the version that another one
+    is to follow; the other of the two is empty. ``bump`` is empty where the proposed step is to be
+    taken. Line ends are LF. ``nonce`` tells one page with these fields from another.
+    """
+
+    name: str = ""
+    base_version: str = ""
+    content: str = ""
+    title: str = ""
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    license: str = ""
+    rows: tuple[Row, ...] = ()
+    parameters: dict[str, str] = {}
+    more: str = ""
+    changelog: str = ""
+    bump: str = ""
+    labels: tuple[str, ...] = ()
+    new_labels: str = ""
+    nonce: str = ""
+
+
+class Base(NamedTuple):
+    """The version that the author began with, and the fields that showed it."""
+
+    version: Version
+    record: VersionFile
+    text: str
+    shown: Writing
+
+
+def read_writing(form: MultiDict[str, str]) -> Writing:
+    """The fields of a request. What is missing is empty."""
+
+    def text(field: str) -> str:
+        return with_line_feeds(form.get(field, ""))
+
+    def line(field: str) -> str:
+        return " ".join(form.get(field, "").split())
+
+    columns = (form.getlist(f"variable-{field}") for field in Row.__struct_fields__)
+    rows = tuple(
+        Row(*map(with_line_feeds, cells))
+        for cells in zip(*columns, strict=False)  # a page of ours sends as many of each
+        if _variable.fullmatch(cells[0])
+    )
+    return Writing(
+        name=line("name"),
+        base_version=line("base_version"),
+        content=text("content"),
+        title=line("title"),
+        description=text("description"),
+        tags=tuple(filter(None, map(str.strip, form.getlist("tags")))),
+        license=line("license"),
+        rows=rows[:VARIABLES_MAX],
+        parameters={name: line(f"parameter-{name}") for name in PARAMETERS},
+        more=text("more"),
+        changelog=text("changelog"),
+        bump=form.get("bump", "") if form.get("bump") in names.BUMPS else "",
+        labels=tuple(form.getlist("labels")[:_NEW_LABELS_MAX]),
+        new_labels=line("new_labels"),
+        nonce=line("nonce")[:32],
+    )
+
+
+def encode_writing(writing: Writing) -> bytes:
+    """The fields as a saved draft holds them."""
+    return msgspec.json.encode(writing)
+
+
+def decode_writing(data: bytes) -> Writing:
+    """Inverse of encode_writing. Raises msgspec.DecodeError."""
+    return msgspec.json.decode(data, type=Writing)
+
+
+def read_base(root: str, owner: str, name: str, version: Version | None = None) -> Base | None:
+    """A version, by default the latest; None where there is none, or not any more.
+
+    Raises ContentError where its files are broken, OperatorError.
+    """
+    versions = content.list_versions(root, owner, name).versions
+    wanted = version or (versions[-1] if versions else None)
+    if wanted is None or wanted not in versions:
+        return None
+    record, text = content.read_version(root, owner, name, wanted)
+    return Base(wanted, record, text, show_version(wanted, record, text))
+
+
+def show_version(version: Version, record: VersionFile, text: str) -> Writing:
+    """The fields of a version."""
+    body = body_of(text, record.front_matter_bytes)
+    parameters, more = split_parameters(record.parameters)
+    # A description that nobody wrote is not shown: the next text has its own first sentence.
+    is_written = record.description != first_sentence(body)
+    return Writing(
+        base_version=str(version),
+        content=with_line_feeds(text),
+        title=record.title,
+        description=with_line_feeds(record.description) if is_written else "",
+        tags=tuple(record.tags),
+        license=record.license or "",
+        rows=rows_for(variable_names(body), map(row_of, record.variables)),
+        parameters=parameters,
+        more=more,
+    )
+
+
+def row_of(variable: Variable) -> Row:
+    """The fields of a variable."""
+    is_usual = variable.required is (variable.default is None)
+    return Row(
+        name=variable.name,
+        type=variable.type,
+        required=AUTO if is_usual else YES if variable.required else NO,
+        description=with_line_feeds(variable.description),
+        default=with_line_feeds(show_value(variable.default)),
+        example=with_line_feeds(show_value(variable.example)),
+        enum=show_lines(variable.enum),
+    )
+
+
+def rows_for(found: Iterable[str], known: Iterable[Row]) -> tuple[Row, ...]:
+    """A row for each variable ``found`` in a text: a known one (the last of its name), or a new
+    one. Then those that are known and not in the text, as far as there is room.
+    """
+    rows = {row.name: row for row in known}
+    used = [rows.pop(name, None) or Row(name) for name in found]
+    return (*used, *rows.values())[: max(VARIABLES_MAX, len(used))]
+
+
+def split_parameters(parameters: dict[str, Any]) -> tuple[dict[str, str], str]:
+    """The parameters with fields of their own, and the others as a JSON object; empty for none."""
+    fields, others = dict.fromkeys(PARAMETERS, ""), {}
+    for name, value in parameters.items():
+        kind = (int, float) if name in PARAMETERS and PARAMETERS[name][1] else str
+        if name in PARAMETERS and isinstance(value, kind) and not isinstance(value, bool):
+            shown = show_value(value)
+            if shown == " ".join(shown.split()):
+                fields[name] = shown
+                continue
+        others[name] = value
+    more = msgspec.json.format(msgspec.json.encode(others), indent=2).decode() if others else ""
+    return fields, more

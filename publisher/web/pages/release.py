@@ -1,0 +1,251 @@
+"""The release board of a prompt: which version each label names, and the steps to change that.
+
+A change has two requests. The first shows the difference from the version that the label names to
+the chosen one, and changes nothing. The second changes it, only if the label still names what the
+page said. To roll back, the board sends the second at once.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import HiddenField, StringField
+from wtforms.validators import DataRequired
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.labels import Labels, fold, history_of
+from builder.model.names import Version
+from builder.model.records import LabelMove
+from builder.pipeline.rebuild import Rebuilder
+from builder.store import content
+from builder.store.labels import read_moves
+from publisher.accounts.protected import ProtectedLabels
+from publisher.web.pages.difference import compare
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.repos import show_readers
+from publisher.write.drafts import make_label_draft, make_label_removal
+from publisher.write.labels import LabelChange, change_label
+from publisher.write.quotas import QuotaKeeper
+
+# Of a prompt with more, the others are not offered one by one: one writes the version.
+OFFERED_VERSIONS_MAX = 200
+CHANGES_A_PAGE = 50
+_OF_VERSION = ("invalid_version", "version_not_found")
+
+
+class MoveForm(FlaskForm):
+    """An empty ``version`` removes the label. ``expected``: the version that the label names on the
+    page with this form; empty for none.
+    """
+
+    label = StringField(
+        "Label", [DataRequired("Enter the label.")], description="Such as production."
+    )
+    version = StringField("Version")
+    note = StringField("Note", description="Why it moves. Everyone can read it.")
+    expected = HiddenField()
+
+
+class _Prompt(NamedTuple):
+    """A prompt and its labels. ``versions`` and ``changes``: newest first. ``changes_left``: how
+    many more it can have, beside those that come with versions.
+    """
+
+    owner: str
+    name: str
+    versions: list[str]
+    labels: Labels
+    changes: list[LabelMove]
+    changes_left: int
+
+
+def add_to(frame: Frame, rebuilder: Rebuilder, quotas: QuotaKeeper) -> None:
+    """Add these pages."""
+    path = "/prompts/<whose>/<name>/labels"
+    frame.add(path, board)
+    frame.add(f"{path}/move", partial(move, rebuilder=rebuilder, quotas=quotas), "GET", "POST")
+
+
+def board_path(owner: str, name: str) -> str:
+    """Where the release board of a prompt is, below the account settings."""
+    return f"/prompts/{owner}/{name}/labels"
+
+
+def board(frame: Frame, owner: str, whose: str, name: str) -> Response:
+    return _show_board(frame, _read(frame, owner, whose, name), MoveForm(formdata=None))
+
+
+def move(
+    frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilder, quotas: QuotaKeeper
+) -> Response:
+    """The step before a change (GET), and the change (POST)."""
+    if request.method == "GET":
+        form, told, status = MoveForm(request.args, meta={"csrf": False}), "", 200
+        form.validate()
+        return _show_step(frame, _read(frame, owner, whose, name), form, told, status)
+    form, told, status = MoveForm(), "", 422
+    check_owner(owner, whose)
+    if form.validate():
+        try:
+            done = _change(frame, owner, name, form, quotas)
+        except RequestError as error:
+            if error.code == "label_moved":
+                told, status = _tell_moved(form), error.status
+            else:
+                show_errors(form, error, _field_of(form, error))
+        else:
+            return frame.redirect(board_path(owner, name), _tell(rebuilder, done))
+    return _show_step(frame, _read(frame, owner, whose, name), form, told, status)
+
+
+def _read(frame: Frame, owner: str, whose: str, name: str) -> _Prompt:
+    """Raises RequestError ``not_owner``, ``invalid_name``, ``repo_not_found``; ContentError."""
+    check_owner(owner, whose)
+    names.check_repo(name)
+    root = frame.settings.content
+    listing = content.list_versions(root, owner, name)
+    if not listing.versions:
+        raise RequestError(
+            "repo_not_found", f"No prompt {owner}/{name}. Publish its first version, then label it."
+        )
+    moves = read_moves(root, owner, name, listing)
+    versions = [str(version) for version in reversed(listing.versions)]
+    changes_left = names.LABEL_EVENTS_PER_REPO_MAX - len(listing.events)
+    changes = history_of(moves)[::-1]
+    return _Prompt(owner, name, versions, fold(moves), changes, max(0, changes_left))
+
+
+def _change(
+    frame: Frame, owner: str, name: str, form: MoveForm, quotas: QuotaKeeper
+) -> LabelChange:
+    """Do what a form asks for. Raises RequestError."""
+    version, expected = _version_in(form), form.expected.data or None
+    fields: dict[str, str | None] = {"note": form.note.data or ""}
+    if version:
+        draft = make_label_draft(fields | {"version": version, "expected": expected})
+    else:
+        draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
+    return change_label(
+        frame.settings.content, owner, name, _label_in(form), draft, by=owner, quotas=quotas
+    )
+
+
+def _label_in(form: MoveForm) -> str:
+    return (form.label.data or "").strip()
+
+
+def _version_in(form: MoveForm) -> str:
+    return (form.version.data or "").strip()
+
+
+def _field_of(form: MoveForm, error: RequestError) -> StringField:
+    """Where to say what no field is named for."""
+    if error.code == "secret_detected":
+        return form.note
+    return form.version if error.code in _OF_VERSION else form.label
+
+
+def _tell(rebuilder: Rebuilder, done: LabelChange) -> str:
+    """Have everybody see the change; returns what came of it, for the owner."""
+    if done.unchanged:
+        return f"{done.label} names {done.version} already."
+    became = f"now names {done.version}" if done.version else "is removed"
+    return show_readers(rebuilder, done.owner, done.name, f"{done.label} {became}.")
+
+
+def _tell_moved(form: MoveForm) -> str:
+    before = f"named {form.expected.data}" if form.expected.data else "did not exist"
+    return (
+        f"{_label_in(form)} has changed since you opened the page, when it {before}. Nothing was "
+        "changed now. Look at what it names, then confirm again."
+    )
+
+
+def _show_board(frame: Frame, prompt: _Prompt, form: MoveForm, status: int = 200) -> Response:
+    page = _page_number() if status == 200 else 1
+    pages = max(1, -(-len(prompt.changes) // CHANGES_A_PAGE))
+    if page > pages:
+        raise RequestError(
+            "page_not_found", f"The history of these labels has only {pages:,} pages. Go back."
+        )
+    first = (page - 1) * CHANGES_A_PAGE
+    protected = ProtectedLabels(frame.database).in_repo(prompt.owner, prompt.name)
+    return frame.render(
+        "release.html", status, place="labels", prompt=prompt, form=form, protected=protected,
+        here=board_path(prompt.owner, prompt.name), offered=prompt.versions[:OFFERED_VERSIONS_MAX],
+        older={label: _is_older(change) for label, change in prompt.labels.current.items()},
+        changes=prompt.changes[first : first + CHANGES_A_PAGE], page=page, pages=pages,
+        changes_left=prompt.changes_left,
+    )  # fmt: skip
+
+
+def _page_number() -> int:
+    """Which page of the history is asked for. Raises RequestError ``invalid_parameter``."""
+    text = request.args.get("page", "1")
+    # A limit of digits: to read a number of very many takes long.
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and int(text)):
+        raise RequestError("invalid_parameter", "The page must be a number from 1, such as 2.")
+    return int(text)
+
+
+def _is_older(change: LabelMove) -> bool:
+    """Whether the version before a change is lower than the one since."""
+    before, since = change.previous, change.version
+    return bool(before and since and Version.parse(before) < Version.parse(since))
+
+
+def _show_step(frame: Frame, prompt: _Prompt, form: MoveForm, told: str, status: int) -> Response:
+    """What a change would do, and the form that does it; the board where it cannot be done."""
+    label, version = _label_in(form), _version_in(form)
+    current = prompt.labels.versions().get(label)
+    if not form.label.errors and not form.version.errors:
+        _find_faults(prompt, form, current)
+    if form.label.errors or form.version.errors or form.expected.errors:
+        return _show_board(frame, prompt, form, 422)
+    difference = None
+    if current and version:
+        texts = [_text(frame, prompt, one) for one in (current, version)]
+        difference = compare(*texts, current, version)
+    return frame.render(
+        "release_step.html", status, place="labels", prompt=prompt, form=form, told_moved=told,
+        label=label, version=version, current=current, difference=difference,
+        here=board_path(prompt.owner, prompt.name),
+        is_older=bool(current and version and Version.parse(version) < Version.parse(current)),
+        since=prompt.labels.current.get(label),
+    )  # fmt: skip
+
+
+def _find_faults(prompt: _Prompt, form: MoveForm, current: str | None) -> None:
+    """Put at the fields why nothing can come of them."""
+    label, version = _label_in(form), _version_in(form)
+    try:
+        names.check_new_label(label)
+        if version and str(Version.parse(version)) not in prompt.versions:
+            raise RequestError(
+                "version_not_found",
+                f"{prompt.owner}/{prompt.name} has no version {version}. Its latest version is "
+                f"{prompt.versions[0]}.",
+            )
+        if not version and current is None:
+            raise RequestError(
+                "label_not_found",
+                f"{prompt.owner}/{prompt.name} has no label {label}. Choose the version that it "
+                "is to name.",
+            )
+    except RequestError as error:
+        field = _field_of(form, error)
+        field.errors = [*field.errors, str(error)]
+        return
+    if version == current:
+        form.version.errors = [*form.version.errors, f"{label} names {version} already."]
+
+
+def _text(frame: Frame, prompt: _Prompt, version: str) -> str:
+    """Raises ContentError."""
+    _, text = content.read_version(
+        frame.settings.content, prompt.owner, prompt.name, Version.parse(version)
+    )
+    return text

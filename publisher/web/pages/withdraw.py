@@ -1,0 +1,158 @@
+"""The page on which an owner withdraws a version of a prompt, or the whole prompt: what and why,
+then what that comes to, then done.
+"""
+
+from functools import partial
+
+from flask import Response, request
+from flask_wtf import FlaskForm
+from wtforms import HiddenField, SelectField, StringField, TextAreaField
+from wtforms.validators import DataRequired
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.records import WithdrawalDraft
+from builder.model.withdrawn import BECAUSE
+from builder.pipeline.rebuild import Rebuilder
+from builder.store import content
+from publisher.web.pages.fields import show_errors
+from publisher.web.pages.frame import Frame, check_owner
+from publisher.web.pages.repos import OFFERED_MAX
+from publisher.write.drafts import make_withdrawal_draft
+from publisher.write.withdraw import Withdrawn, preview, withdraw
+
+_VERSION, _WHOLE = "version", "prompt"
+_REASONS = {
+    "secret": "It contains a secret",
+    "error": "It is wrong",
+    "legal": "Legal reasons",
+    "owner": "Another reason of mine",
+}
+
+
+class WithdrawForm(FlaskForm):
+    what = SelectField("Withdraw", choices=[(_VERSION, "One version"), (_WHOLE, "Whole prompt")])
+    version = StringField("Version", description="Such as 1.2.0. Empty for the whole prompt.")
+    reason = SelectField("Reason", choices=[*_REASONS.items()])
+    note = TextAreaField(
+        "Note", description="For readers: what they should do now. Everyone can read it, so do "
+        "not repeat what you withdraw.",
+    )  # fmt: skip
+
+
+class ConfirmForm(FlaskForm):
+    """What the first form said, and ``seen``: what its sender was told that would happen."""
+
+    version = HiddenField()
+    reason = HiddenField(validators=[DataRequired()])
+    note = HiddenField()
+    seen = HiddenField()
+
+
+def add_to(frame: Frame, rebuilder: Rebuilder) -> None:
+    """Add this page."""
+    path = "/prompts/<whose>/<name>/withdraw"
+    frame.add(path, choose, "GET", "POST")
+    frame.add(f"{path}/confirm", partial(confirm, rebuilder=rebuilder), "POST")
+
+
+def choose(frame: Frame, owner: str, whose: str, name: str) -> Response:
+    """Ask what is to be withdrawn, and why; then say what that comes to."""
+    check_owner(owner, whose)
+    names.check_repo(name)
+    form = WithdrawForm(version=request.args.get("version", "") if request.method == "GET" else "")
+    if form.validate_on_submit():
+        version = (form.version.data or "").strip()
+        if (form.what.data == _WHOLE) == bool(version):
+            told = "Empty this field, or choose “One version”." if version else "Enter the version."
+            form.version.errors = [*form.version.errors, told]
+        else:
+            try:
+                draft = _draft(form)
+                planned = _preview(frame, owner, name, version, draft)
+            except RequestError as error:
+                show_errors(form, error, form.version)
+            else:
+                return _review(frame, planned, draft)
+    return _show(frame, owner, name, form)
+
+
+def confirm(frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilder) -> Response:
+    """Withdraw it, if that still comes to what its owner was told."""
+    check_owner(owner, whose)
+    names.check_repo(name)
+    form = ConfirmForm()
+    version = form.version.data or ""
+    draft = _draft(form)
+    planned = _preview(frame, owner, name, version, draft)
+    if not form.validate() or form.seen.data != _consequences(planned):
+        return _review(frame, planned, draft, has_changed=True)
+    done = withdraw(frame.settings.content, owner, name, version or None, draft, by=owner)
+    if not done.unchanged:
+        frame.events.note(
+            owner, "withdrawn", subject=f"{owner}/{name}", address=request.remote_addr or "",
+            note=_what(done),
+        )  # fmt: skip
+    return frame.redirect(f"/prompts/{owner}/{name}/withdraw", _tell(rebuilder, done))
+
+
+def _draft(form: FlaskForm) -> WithdrawalDraft:
+    # A browser sends line breaks as two characters.
+    note = (form.note.data or "").replace("\r\n", "\n").strip()
+    return make_withdrawal_draft({"reason": form.reason.data, "note": note})
+
+
+def _preview(
+    frame: Frame, owner: str, name: str, version: str, draft: WithdrawalDraft
+) -> Withdrawn:
+    return preview(frame.settings.content, owner, name, version or None, draft, by=owner)
+
+
+def _consequences(planned: Withdrawn) -> str:
+    """What is different where a withdrawal comes to something else."""
+    return " ".join(
+        [str(planned.unchanged), str(planned.latest), *planned.versions, *planned.labels]
+    )
+
+
+def _what(done: Withdrawn) -> str:
+    return f"{done.owner}/{done.name}{f' {done.version}' if done.version else ''}"
+
+
+def _tell(rebuilder: Rebuilder, done: Withdrawn) -> str:
+    """Take it off the site; returns what came of it, for the owner."""
+    if done.unchanged:
+        told = f"{_what(done)} was withdrawn before, on {done.at[:10]}."
+    else:
+        told = f"{_what(done)} is withdrawn."
+    try:
+        rebuilder.make_visible(done.owner, done.name)
+    except RequestError as error:
+        return (
+            f"{told} Its text is deleted, but still on the site: {error} It is taken off as soon "
+            "as possible."
+        )
+    return f"{told} Its text is deleted and off the site."
+
+
+def _review(
+    frame: Frame, planned: Withdrawn, draft: WithdrawalDraft, *, has_changed: bool = False
+) -> Response:
+    form = ConfirmForm(
+        formdata=None, version=planned.version or "", reason=draft.reason, note=draft.note,
+        seen=_consequences(planned),
+    )  # fmt: skip
+    return frame.render(
+        "withdraw_confirm.html", form=form, planned=planned, what=_what(planned),
+        because=BECAUSE[planned.reason], has_changed=has_changed,
+    )  # fmt: skip
+
+
+def _show(frame: Frame, owner: str, name: str, form: WithdrawForm) -> Response:
+    listing = content.list_versions(frame.settings.content, owner, name)
+    if not listing.versions and not listing.withdrawn.files:
+        raise RequestError("repo_not_found", f"No prompt {owner}/{name}.")
+    return frame.render(
+        "withdraw.html", frame.status_of(form), form=form, name=name,
+        offered=listing.versions[: -OFFERED_MAX - 1 : -1], is_open=bool(listing.versions),
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+"""What is refused because of a withdrawal: nothing that was taken back comes again by itself."""
+
+from builder.model.errors import RequestError
+from builder.model.names import Version
+from builder.model.records import WithdrawalFile
+from builder.model.withdrawn import WHOLE, WithdrawnVersion, tell
+from builder.store.content import RepoListing
+from builder.store.withdrawn_files import read_withdrawn
+
+
+def check_open(root: str, owner: str, name: str, listing: RepoListing) -> None:
+    """Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn; ContentError."""
+    if listing.withdrawn.is_whole:
+        stored = read_withdrawn(root, f"{owner}/{name}", WHOLE)
+        raise _refusal(
+            f"{owner}/{name}", stored.withdrawn, "Its name is not given again. Use another name."
+        )
+
+
+def check_label_target(
+    root: str, owner: str, name: str, listing: RepoListing, version: Version
+) -> None:
+    """Raises RequestError ``version_withdrawn`` where no label can name a version; ContentError."""
+    if str(version) in listing.withdrawn.versions:
+        stored = read_withdrawn(root, f"{owner}/{name}", str(version))
+        latest = f"The latest is {listing.versions[-1]}." if listing.versions else ""
+        raise _refusal(
+            f"{owner}/{name} {version}", stored.withdrawn, f"Choose another version. {latest}"
+        )
+
+
+def check_text(owner: str, name: str, withdrawn: list[WithdrawnVersion], sha256: str) -> None:
+    """Raises RequestError ``version_withdrawn`` where a text of this hash was withdrawn."""
+    for one in withdrawn:
+        if one.remains.sha256 == sha256:
+            raise _refusal(
+                f"This very text, {owner}/{name} {one.version},", one.withdrawal,
+                "Change the text: take out what it was withdrawn for.",
+            )  # fmt: skip
+
+
+def _refusal(what: str, withdrawal: WithdrawalFile, then: str) -> RequestError:
+    return RequestError("version_withdrawn", f"{tell(what, withdrawal)} {then}".rstrip())

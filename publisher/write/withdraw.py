@@ -1,0 +1,211 @@
+"""Takes back a version, or a whole repo: its text is gone from the content, and why is told.
+
+The commit point is the link of one file (``store/withdrawn_files``), which holds all that stays of
+the records; then texts and records are removed. A crash in between leaves files that nobody reads
+any more: the next withdrawal, or the next build, removes them.
+
+Knows nothing of HTTP, or of who may withdraw what. Does not build the site.
+"""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import UNSET, Struct
+
+from builder.model import names
+from builder.model.errors import RequestError
+from builder.model.labels import Labels, fold
+from builder.model.names import Version
+from builder.model.records import (
+    Remains,
+    WithdrawalDraft,
+    WithdrawalFile,
+    WithdrawalReason,
+    WithdrawnFile,
+)
+from builder.model.withdrawn import WHOLE, WithdrawnParts
+from builder.store import content
+from builder.store.labels import read_moves
+from builder.store.withdrawn_files import read_parts
+from publisher.write import disk, durable
+from publisher.write.labels import time_of_next
+from publisher.write.rendering import render
+
+
+class Withdrawn(Struct, frozen=True):
+    """What a withdrawal came to, or would come to. ``version``: None for the whole repo.
+    ``versions``: those that cannot be read any more, in order. ``labels``: those that named one of
+    them, and name nothing now. ``was_latest`` and ``latest``: the latest version before and after;
+    None where there is none. ``unchanged``: it was withdrawn before, and the rest says how.
+    """
+
+    owner: str
+    name: str
+    version: str | None
+    versions: list[str]
+    labels: list[str]
+    was_latest: str | None
+    latest: str | None
+    at: str
+    by: str
+    reason: WithdrawalReason
+    note: str
+    unchanged: bool
+
+
+class _Plan(NamedTuple):
+    """A withdrawal before it is written; ``file`` is None where there is nothing to write."""
+
+    withdrawn: Withdrawn
+    file: bytes | None
+
+
+def withdraw(
+    content_root: str,
+    owner: str,
+    name: str,
+    version: str | None,
+    draft: WithdrawalDraft,
+    *,
+    by: str,
+    now: datetime | None = None,
+    sync: bool = True,
+) -> Withdrawn:
+    """Withdraw a version, or the whole repo (None); for good when this returns. Again: finds that
+    there is nothing to do, and removes what a crash has left.
+
+    Raises RequestError: ``invalid_name``, ``invalid_version``, ``repo_not_found``,
+    ``version_not_found``, ``storage_unavailable``; and ContentError where a file of the repo is
+    broken.
+    """
+    _check(content_root, owner, name, by)
+    with durable.repo_lock(content_root, owner, name):
+        plan = _plan(content_root, owner, name, version, draft, by, now)
+        what = version or WHOLE
+        if plan.file:
+            durable.write_withdrawal(content_root, owner, name, what, plan.file, sync=sync)
+        left = content.list_versions(content_root, owner, name).left
+        durable.remove_withdrawn(content_root, owner, name, left, sync=sync)
+    return plan.withdrawn
+
+
+def preview(
+    content_root: str,
+    owner: str,
+    name: str,
+    version: str | None,
+    draft: WithdrawalDraft,
+    *,
+    by: str,
+    now: datetime | None = None,
+) -> Withdrawn:
+    """What ``withdraw`` would come to at this moment; writes nothing. Raises as it does."""
+    _check(content_root, owner, name, by)
+    return _plan(content_root, owner, name, version, draft, by, now).withdrawn
+
+
+def _check(root: str, owner: str, name: str, by: str) -> None:
+    names.check_owner(owner)
+    names.check_repo(name)
+    names.check_owner(by)
+    content.check_folder(root)
+    with disk.telling("send the same request again"):
+        try:
+            os.stat(content.repo_path(root, owner, name))
+        except FileNotFoundError:
+            raise _no_repo(owner, name) from None
+
+
+def _plan(
+    root: str, owner: str, name: str, version: str | None, draft: WithdrawalDraft, by: str,
+    now: datetime | None,
+) -> _Plan:  # fmt: skip
+    listing = content.list_versions(root, owner, name)
+    asked = Version.parse(version) if version is not None else None
+    parts = read_parts(root, f"{owner}/{name}", listing.withdrawn)
+    if not listing.versions and not parts.versions and not parts.whole:
+        raise _no_repo(owner, name)
+    latest = listing.versions[-1] if listing.versions else None
+    done = _find_done(parts, asked)
+    if done:
+        gone = [one.version for one in parts.versions] if asked is None else [asked]
+        lost = done.labels or []
+        told = _tell(owner, name, version, gone, lost, latest, latest, done, unchanged=True)
+        return _Plan(told, None)
+    if asked is not None and asked not in listing.versions:
+        there_is = f"Its latest version is {latest}." if latest else "All of them are withdrawn."
+        told = f"{owner}/{name} has no version {asked}. {there_is}"
+        raise RequestError("version_not_found", told)
+    gone = [*listing.versions] if asked is None else [asked]
+    labels = fold(read_moves(root, owner, name, listing))
+    stored = _withdrawal(labels, gone, draft, by, time_of_next(labels, now))
+    remains = {str(one): _remains(root, owner, name, one) for one in gone}
+    left = [one for one in listing.versions if one not in gone]
+    after = left[-1] if left else None
+    told = _tell(owner, name, version, gone, stored.labels or [], latest, after, stored)
+    return _Plan(told, render(WithdrawnFile(stored, remains)))
+
+
+def _find_done(parts: WithdrawnParts, asked: Version | None) -> WithdrawalFile | None:
+    """How it was withdrawn already."""
+    if asked is None:
+        return parts.whole
+    return next((one.withdrawal for one in parts.versions if one.version == asked), None)
+
+
+def _withdrawal(
+    labels: Labels, gone: Sequence[Version], draft: WithdrawalDraft, by: str, at: str
+) -> WithdrawalFile:
+    versions = {str(version) for version in gone}
+    lost = [label for label, version in labels.versions().items() if version in versions]
+    return WithdrawalFile(
+        at=at,
+        by=by,
+        reason=draft.reason,
+        note=draft.note,
+        labels=lost or UNSET,
+        label_number=labels.next_number if lost else UNSET,
+    )
+
+
+def _remains(root: str, owner: str, name: str, version: Version) -> Remains:
+    record = content.read_record(root, owner, name, version)
+    with disk.telling("send the same request again"):
+        size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
+    return Remains(
+        publisher=record.publisher,
+        published_at=record.published_at,
+        sha256=record.sha256,
+        size=size,
+        labels=record.labels,
+        label_number=record.label_number,
+    )
+
+
+def _tell(
+    owner: str, name: str, version: str | None, gone: Sequence[Version], labels: list[str],
+    was_latest: Version | None, latest: Version | None, stored: WithdrawalFile,
+    unchanged: bool = False,
+) -> Withdrawn:  # fmt: skip
+    return Withdrawn(
+        owner=owner,
+        name=name,
+        version=version,
+        versions=[str(one) for one in gone],
+        labels=labels,
+        was_latest=str(was_latest) if was_latest else None,
+        latest=str(latest) if latest else None,
+        at=stored.at,
+        by=stored.by,
+        reason=stored.reason,
+        note=stored.note,
+        unchanged=unchanged,
+    )
+
+
+def _no_repo(owner: str, name: str) -> RequestError:
+    return RequestError(
+        "repo_not_found", f"No prompt {owner}/{name}. Check the owner and the name."
+    )

@@ -1,0 +1,135 @@
+"""What a build makes for a prompt with several versions: their list, and a page to compare them."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.model.settings import Settings
+from builder.pipeline.build import build, compare
+from builder.render import derive
+from tests.support.catalogues import build_files, read_tree, settings_in, write_version
+
+PAGES = ["ann/x/compare.html", "ann/x/versions.html"]
+
+
+@pytest.fixture
+def one(empty: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A prompt with one version; files count as settled at once."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+    write(empty, "1.0.0")
+    return empty
+
+
+def write(settings: Settings, version: str, **fields: str) -> None:
+    write_version(settings.content, "ann", "x", version, f"Say {version}.\n", **fields)
+
+
+def remove(settings: Settings, version: str) -> None:
+    for path in Path(settings.content, "ann/x").glob(f"{version}.*"):
+        path.unlink()
+
+
+def built(settings: Settings) -> dict[str, bytes]:
+    return build_files(settings, changed=[("ann", "x")])
+
+
+def pages_in(site: dict[str, bytes]) -> list[str]:
+    return sorted(file for file in site if file in PAGES)
+
+
+def test_two_versions_can_be_compared_and_listed(one: Settings):
+    assert pages_in(build_files(one)) == []
+    write(one, "1.1.0")
+    assert pages_in(built(one)) == PAGES
+    assert compare(one).orphaned == []
+
+
+def test_what_leads_there_is_there_with_them_alone(one: Settings):
+    site = build_files(one)
+    assert b"/ann/x/compare" not in site["ann/x.html"]
+    assert b'href="/ann/x#versions">all versions' in site["ann/x/1.0.0.html"]
+    write(one, "1.1.0")
+    site = built(one)
+    assert b'href="/ann/x/compare"' in site["ann/x.html"]
+    assert b'href="/ann/x/versions">all versions' in site["ann/x/1.1.0.html"]
+    assert b'href="/ann/x/compare?from=1.0.0&amp;to=1.1.0"' in site["ann/x/1.1.0.html"]
+
+
+def test_a_new_version_writes_neither_the_page_that_compares_nor_older_versions(one: Settings):
+    write(one, "1.1.0")
+    build_files(one)
+    out = Path(one.out, "ann/x")
+    kept = [out / "compare.html", out / "1.0.0.html", out / "1.1.0.html"]
+    before = [path.stat() for path in kept]
+    write(one, "1.2.0")
+    built(one)
+    assert [path.stat() for path in kept] == before
+    assert "1.2.0" in (out / "versions.html").read_text()
+
+
+def test_the_pages_go_with_all_versions_but_one(one: Settings, tmp_path: Path):
+    write(one, "1.1.0")
+    build_files(one)
+    remove(one, "1.1.0")
+    assert pages_in(built(one)) == PAGES  # one build longer, for readers on their way
+    assert pages_in(built(one)) == []
+    fresh = settings_in(tmp_path / "fresh")
+    shutil.rmtree(fresh.content)
+    shutil.copytree(one.content, fresh.content)
+    assert read_tree(one.out) == build_files(fresh)
+
+
+def test_the_pages_of_a_build_that_died_are_found(one: Settings, monkeypatch: pytest.MonkeyPatch):
+    build_files(one)
+    write(one, "1.1.0")
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("builder.pipeline.visible.lost_files", die)
+        with pytest.raises(KeyboardInterrupt):
+            build(one, index=False, changed=[("ann", "x")])
+    assert pages_in(read_tree(one.out)) == PAGES
+    remove(one, "1.1.0")
+    built(one)
+    built(one)
+    assert pages_in(read_tree(one.out)) == []
+
+
+def test_the_page_that_compares_has_the_names_of_its_prompt(one: Settings):
+    write(one, "1.1.0")
+    for version in ("1.0.0", "1.1.0"):
+        write_version(one.content, "bob", "name", version, f"{version}\n")
+    site = build_files(one)
+    page, other = site["ann/x/compare.html"].decode(), site["bob/name/compare.html"].decode()
+    assert "\0" not in page
+    assert 'data-list="/api/v1/repos/ann/x/versions.json"' in page
+    assert 'data-raw="/api/v1/repos/ann/x/versions/{version}.txt"' in page
+    swapped = page.replace("ann/x", "bob/name").replace('href="/ann"', 'href="/bob"')
+    swapped = swapped.replace(">ann</a>", ">bob</a>").replace(">x</a>", ">name</a>")
+    assert swapped == other
+
+
+def test_the_table_shows_the_first_line_of_a_changelog(one: Settings):
+    write(one, "1.1.0", changelog="\n  Now <b>this</b>\u202e.  \nMore of it.\n")
+    page = build_files(one)["ann/x/versions.html"].decode()
+    assert 'Now &lt;b&gt;this&lt;/b&gt;<span class="invisible"' in page
+    assert "More of it" not in page and "No changelog" in page
+
+
+def test_the_table_and_the_prompt_show_the_newest_versions(
+    one: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(derive, "VERSIONS_SHOWN_MAX", 15)
+    for number in range(1, 20):
+        write(one, f"1.0.{number}")
+    site = build_files(one)
+    table = re.findall(r'name="to" value="([^"]+)"', site["ann/x/versions.html"].decode())
+    assert table == [f"1.0.{number}" for number in range(19, 4, -1)]
+    assert "The newest 15 are listed here" in site["ann/x/versions.html"].decode()
+    listed = re.findall(r'<li><a href="/ann/x/([^"]+)"', site["ann/x.html"].decode())
+    assert listed == [f"1.0.{number}" for number in range(19, 9, -1)]
+    assert b"All 20 versions" in site["ann/x.html"]

@@ -1,0 +1,122 @@
+"""``hubctl withdraw``."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from builder.model.errors import OperatorError
+from cli import withdraw as command
+from cli.hubctl import main
+from tests.support.catalogues import read_tree
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, whose content has two versions of ann/story, and another prompt."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("HUB_STATE", "HUB_CONTENT", "HUB_OUT", "HUB_BASE_URL", "HUB_SITE_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+    (tmp_path / "content").mkdir()
+    for repo, text in (("story", "Leak-1."), ("story", "Leak-2."), ("poem", "Roses.")):
+        assert run("publish", f"ann/{repo}", "-", stdin=text).exit_code == 0
+    run("label", "set", "ann/story", "production", "1.0.1")
+    return tmp_path
+
+
+def run(*args: str, stdin: str | None = None) -> Result:
+    done = CliRunner().invoke(main, args, input=stdin)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+def shown(text: str, where: str = "site_out") -> list[str]:
+    """The files that have a text in them; of compressed ones only the plain form is looked at."""
+    return [file for file, data in read_tree(where).items() if text.encode() in data]
+
+
+@pytest.mark.parametrize("repo", ["ann/story@1.0.1", "ann/story"])
+def test_the_site_has_nothing_of_it_when_the_command_ends(repo: str):
+    run("build", "--base-url", "https://hub.example", "--site-name", "Ours")
+    assert shown("Leak-2") and shown("Leak-2", "content")
+    done = run("withdraw", repo, "--reason", "secret", "--note", "Key\x1b[2J revoked", "--yes")
+    assert (done.exit_code, done.stdout) == (0, f"{repo} withdrawn\n")
+    assert "up to date" in done.stderr and "purge your CDN" in done.stderr
+    assert not shown("Leak-2") and not shown("Leak-2", "content")
+    # As it was built before: with its name and address.
+    checked = run("build", "--check", "--base-url", "https://hub.example", "--site-name", "Ours")
+    assert checked.exit_code == 0, checked.output
+    again = run("withdraw", repo, "--reason", "error")
+    assert again.exit_code == 0 and "Already withdrawn" in again.stdout
+    assert "contained a secret" in again.stdout and "\x1b" not in again.stdout
+    assert run("check").exit_code == 0
+
+
+def test_a_site_of_which_nothing_is_known_loses_the_files():
+    run("build")
+    done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes", "--state", "other")
+    assert done.exit_code == 0 and "Run `hubctl build`" in done.stderr
+    left = shown("Leak-2")
+    assert not [file for file in left if "story" in file]
+    assert run("build").exit_code == 0 and run("build", "--check").exit_code == 0
+    assert not shown("Leak-2")
+
+
+def test_without_a_site():
+    done = run("withdraw", "ann/story", "--reason", "error", "--yes")
+    assert done.exit_code == 0 and "Removed 0 files" in done.stderr
+
+
+def test_a_build_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
+    run("build")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperatorError("The disk is full.")
+
+    monkeypatch.setattr(command, "build", fail)
+    done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
+    assert done.exit_code == 1 and "It is withdrawn, but" in done.stderr
+    assert "The disk is full." in done.stderr and not shown("Leak-2", "content")
+
+
+def test_nobody_to_ask():
+    before = read_tree("content")
+    done = run("withdraw", "ann/story", "--reason", "error")
+    assert done.exit_code == 2 and "--yes" in done.stderr
+    assert read_tree("content") == before
+
+
+@pytest.mark.parametrize(("answer", "is_done"), [("y\n", True), ("n\n", False), ("", False)])
+@pytest.mark.parametrize(
+    ("repo", "told"),
+    [
+        ("ann/story@1.0.1", ["label production", "Its latest version is 1.0.1, and will be 1.0.0"]),
+        ("ann/story", ["2 versions", "under its name", "will be none"]),
+    ],
+)
+def test_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, repo: str, told: list[str], answer: str, is_done: bool
+):
+    monkeypatch.setattr(command, "_is_terminal", lambda: True)
+    done = run("withdraw", repo, "--reason", "owner", stdin=answer)
+    assert all(text in done.stdout for text in told)
+    assert done.exit_code == (0 if is_done else 1)
+    assert bool(shown("Leak-2", "content")) != is_done
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "told"),
+    [
+        (["ann/story@"], 2, "no version after the @"),
+        (["ann"], 2, "no slash"),
+        (["ann/story@1"], 1, "x.y.z"),
+        (["ann/story@9.9.9"], 1, "no version 9.9.9"),
+        (["ann/tale"], 1, "No prompt ann/tale"),
+        (["ann/story", "--by", "Bob"], 1, "'bob'"),
+        (["ann/story", "--note", "x" * 2000], 1, "longer than 1,024 bytes"),
+    ],
+)
+def test_what_is_wrong(args: list[str], status: int, told: str):
+    done = run("withdraw", *args, "--reason", "error", "--yes")
+    assert done.exit_code == status and told in done.stderr
+    assert run("withdraw", "ann/story", "--yes").exit_code == 2

@@ -1,0 +1,206 @@
+"""Writing in a real browser: with scripts and without, by keyboard alone, and after a crash."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.publisher.web.pages.conftest import People, Visitor
+from tests.site.browser import PHONE, TIMEOUT_MS, chromium
+
+NEW = "/account/prompts/new"
+# The field of the form, which holds the text whatever one types it in.
+FIELD = "textarea[name=content]"
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script></textarea> {{word}}"
+
+
+@pytest.fixture(scope="module")
+def browser(installed_tools: None) -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def faults() -> Iterator[list[str]]:
+    """What pages should not have done."""
+    found: list[str] = []
+    yield found
+    assert found == []
+
+
+def context_of(
+    browser: Browser, people: People, guest: Visitor, faults: list[str], **options: object
+) -> BrowserContext:
+    """A browser in which a guest is signed in."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(TIMEOUT_MS)
+    secret = guest.session.cookies.get("hub-account")
+    url = f"{people.url}/account"
+    context.add_cookies([{"name": "hub-account", "value": secret, "url": url}])
+    context.on("console", lambda message: faults.append(message.text))
+    context.on("weberror", lambda error: faults.append(str(error.error)))
+    context.on("dialog", lambda dialog: faults.append(dialog.message))
+    return context
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_write_publish_release_and_correct(
+    browser: Browser, people: People, faults: list[str], scripts: bool
+) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults, java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto(f"{people.url}/account/prompts")
+    page.get_by_role("link", name="New prompt").first.click()
+    page.get_by_label("Name", exact=True).fill("story")
+    text_of(page, scripts).fill("Tell {{hero}} a story.")
+    preview(page)
+    page.get_by_label("Example").fill("Ada")
+    preview(page)
+    expect(page.get_by_role("group", name="Preview", exact=True)).to_have_text("Tell Ada a story.")
+    page.get_by_role("button", name="Publish 1.0.0").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("story 1.0.0")
+    page.get_by_role("link", name="See version 1.0.0").click()
+    expect(page.locator("#prompt")).to_contain_text("a story.")
+    page.goto(f"{people.url}/{guest.handle}/story")
+    page.get_by_role("link", name="Edit", exact=True).click()
+    text_of(page, scripts).fill("Tell {{hero}} and {{friend}} a story.")
+    preview(page)
+    expect(page.get_by_role("main")).to_contain_text("friend is a new required variable.")
+    page.get_by_label("What changes").fill("A friend.")
+    page.get_by_label("Labels to move to this version").fill("production")
+    page.get_by_role("button", name="Publish 2.0.0").click()
+    expect(page.locator(".told")).to_contain_text("2.0.0 is published")
+    page.get_by_role("link", name="My prompts", exact=True).first.click()
+    expect(page.get_by_role("row").filter(has_text="story")).to_contain_text("production 2.0.0")
+    context.close()
+
+
+def text_of(page: Page, scripts: bool = True) -> Locator:
+    """Where one types the text. A script puts it over the field of the form when it has loaded."""
+    return page.locator("#content .cm-content" if scripts else FIELD)
+
+
+def preview(page: Page) -> None:
+    page.get_by_role("button", name="Preview").first.click()
+    expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
+
+
+def test_by_keyboard_alone(browser: Browser, people: People, faults: list[str]) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    tab_to(page, "name")
+    page.keyboard.type("keys")
+    tab_to(page, "content")
+    page.keyboard.type("Typed {{x}}.")
+    expect(page.locator("#live-text")).to_have_text("Typed {{x}}.")
+    tab_to(page, "variable-x-example")
+    page.keyboard.type("here")
+    expect(page.locator("#live-text")).to_have_text("Typed here.")
+    # In a field of one line, Enter presses the first button.
+    tab_to(page, "title")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="What will happen")).to_be_visible()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Publish 1.0.0":
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("keys 1.0.0")
+    context.close()
+
+
+def tab_to(page: Page, control: str) -> None:
+    """Press Tab until a control has the focus, from the start of the page."""
+    page.evaluate("document.activeElement.blur(); document.querySelector('.skip').focus()")
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == control:
+            return
+    raise AssertionError(f"Tab never comes to {control}")
+
+
+def test_what_was_typed_survives_a_crash_and_a_sign_out(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    text_of(page).fill("Half a {{thought}}")
+    page.locator("#variable-thought-example").fill("dream")
+    page.get_by_label("Title", exact=True).fill("Kept")
+    expect_kept(page, "dream", "Kept")
+    page.close()
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    expect(page.locator(FIELD)).to_have_value("")
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator(FIELD)).to_have_value("Half a {{thought}}")
+    expect(page.get_by_label("Title", exact=True)).to_have_value("Kept")
+    expect(page.locator("#live-text")).to_have_text("Half a dream")
+    # The session is over: the page keeps it, and so does the browser.
+    context.clear_cookies()
+    page.get_by_role("button", name="Save draft").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("You are signed out")
+    expect(page.get_by_label("Your text")).to_have_value("Half a {{thought}}")
+    faults[:] = [fault for fault in faults if "401" not in fault]
+    again = context_of(browser, people, guest, faults, storage_state=context.storage_state())
+    page = again.new_page()
+    page.goto(people.url + NEW)
+    page.get_by_role("button", name="Use it").click()
+    page.get_by_label("Name", exact=True).fill("thought")
+    preview(page)
+    page.get_by_role("button", name="Publish 1.0.0").click()
+    expect(page.locator(".told")).to_contain_text("is published")
+    # What is published is kept no longer.
+    page.goto(people.url + NEW)
+    expect(page.locator("#unsaved")).to_be_hidden()
+    assert page.evaluate("localStorage.length") == 0
+    again.close()
+    context.close()
+
+
+def expect_kept(page: Page, *texts: str) -> None:
+    """Wait until the browser keeps these texts."""
+    for text in texts:
+        page.wait_for_function("text => JSON.stringify(localStorage).includes(text)", arg=text)
+
+
+def test_hostile_texts_are_inert(browser: Browser, people: People, faults: list[str]) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults, viewport=PHONE)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    page.get_by_label("Name", exact=True).fill("inert")
+    text_of(page).fill(HOSTILE)
+    page.locator("#variable-word-example").fill(HOSTILE)
+    expect(page.locator("#live-text")).to_contain_text("<img src=x")
+    preview(page)
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
+
+
+def test_typing_in_a_long_text_waits_for_nothing_long(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    """What a key starts does not grow with the text: how long it takes depends on the machine, how
+    much is shown does not.
+    """
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    page.locator(FIELD).evaluate(
+        """it => {
+          it.value = "A line of a long prompt.\\n".repeat(8000);
+          it.dispatchEvent(new Event("input", { bubbles: true }));
+        }"""
+    )
+    expect(page.locator("#live-text")).to_contain_text("Preview shows all 200,000 characters")
+    assert page.locator("#live-text").evaluate("it => it.textContent.length") < 21_000
+    expect(page.locator("#size")).to_contain_text("200,000 of 262,144 bytes")
+    context.close()

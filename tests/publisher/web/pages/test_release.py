@@ -1,0 +1,269 @@
+"""The release board of a prompt: move labels after a look at the difference, roll back, history."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from builder.model.labels import Labels
+from builder.model.records import LabelDraft, LabelRemoval
+from builder.store.labels import read_labels
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.web.pages import release
+from publisher.write.labels import change_label
+from tests.builder.render.test_hunks import Table
+from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.support.catalogues import write_version
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    """Somebody who has published two versions of a story."""
+    visitor = people.guest()
+    publish(people, visitor, "Tell <b>one</b> story.", "Tell two stories.")
+    return visitor
+
+
+def publish(people: People, visitor: Visitor, *texts: str) -> None:
+    """Publish versions of a story."""
+    with Database(people.settings.state) as database:
+        token, _ = Accounts(database).create_token(visitor.handle, "setup")
+    for text in texts:
+        assert people.publish(token, visitor.handle, "story", text).status_code == 201
+
+
+def board_of(owner: Visitor) -> str:
+    return f"/account/prompts/{owner.handle}/story/labels"
+
+
+def review(owner: Visitor, label: str = "production", version: str = "1.0.0") -> Page:
+    """Look at what a move would do."""
+    return owner.get(f"{board_of(owner)}/move", params={"label": label, "version": version})
+
+
+def move(owner: Visitor, label: str = "production", version: str = "1.0.0", note: str = "") -> Page:
+    """Look at it, then confirm."""
+    review(owner, label, version)
+    return owner.submit("/labels/move", note=note)
+
+
+def all_labels(people: People, owner: Visitor) -> Labels:
+    return read_labels(people.settings.content, owner.handle, "story")
+
+
+def labels(people: People, owner: Visitor) -> dict[str, str]:
+    return all_labels(people, owner).versions()
+
+
+def change_elsewhere(people: People, owner: Visitor, version: str | None) -> None:
+    """Another program moves the label, or removes it."""
+    draft = LabelDraft(version=version) if version else LabelRemoval()
+    change_label(
+        people.settings.content, owner.handle, "story", "production", draft, by=owner.handle
+    )
+
+
+def test_release_watch_and_roll_back(people: People, owner: Visitor) -> None:
+    page = owner.get(board_of(owner))
+    assert page.status == 200 and "has no label. Create one below" in page.words
+    assert "No label of this prompt has moved yet." in page.words
+    page = review(owner)
+    assert "New label production" in page.words and "<table" not in page.html
+    assert labels(people, owner) == {}
+    page = owner.submit("/labels/move", note="First release")
+    assert page.path == board_of(owner) and "production now names 1.0.0." in page.words
+    assert "Roll back" not in page.words
+
+    page = review(owner, version="1.0.1")
+    assert "Move production to 1.0.1" in page.words
+    assert [cells for _, cells, _ in Table(page.html).rows[1:]] == [
+        ["1", "", "removed", "Tell <b>one</b> story. no line break at the end"],
+        ["", "1", "added", "Tell two stories. no line break at the end"],
+    ]
+    page = owner.submit("/labels/move", note="<i>Evaluated</i>")
+    assert labels(people, owner) == {"production": "1.0.1"}
+    assert "production 1.0.1 since 2" in page.words and f"by {owner.handle}" in page.words
+
+    page = owner.submit("/labels/move", expected="1.0.1")
+    assert "production now names 1.0.0." in page.words and "Return to 1.0.1" in page.words
+    assert labels(people, owner) == {"production": "1.0.0"}
+    history = page.words[page.words.index("History") :]
+    told = (
+        "1.0.1 → 1.0.0", "Roll back from 1.0.1", "1.0.0 → 1.0.1", "<i>Evaluated</i>",
+        "new → 1.0.0", "First release",
+    )  # fmt: skip
+    places = [history.index(words) for words in told]
+    assert places == sorted(places)
+    raw = owner.session.get(
+        f"{people.url}/api/v1/repos/{owner.handle}/story/raw", params={"label": "production"}
+    )
+    assert raw.text == "Tell <b>one</b> story."
+
+
+def test_remove_and_create_again(people: People, owner: Visitor) -> None:
+    move(owner)
+    page = review(owner, version="")
+    assert "Remove production" in page.words and "get the error 404" in page.words
+    page = owner.submit("/labels/move", note="Unused")
+    assert "production is removed." in page.words and "has no label now." in page.words
+    assert "1.0.0 → removed" in page.words and labels(people, owner) == {}
+    move(owner, version="1.0.1")
+    assert labels(people, owner) == {"production": "1.0.1"}
+
+
+def test_who_comes_too_late_sees_the_new_state(people: People, owner: Visitor) -> None:
+    move(owner)
+    review(owner, version="1.0.1")
+    change_elsewhere(people, owner, None)
+    page = owner.submit("/labels/move", note="Kept")
+    assert page.status == 412 and labels(people, owner) == {}
+    assert "production has changed since you opened the page, when it named 1.0.0." in page.words
+    assert "New label production" in page.words and 'value="Kept"' in page.html
+    assert owner.submit("/labels/move").status == 200
+    assert labels(people, owner) == {"production": "1.0.1"}
+
+    move(owner)  # the board offers to return to 1.0.1
+    change_elsewhere(people, owner, "1.0.1")
+    page = owner.submit("/labels/move", expected="1.0.0")
+    assert page.status == 422 and "production names 1.0.1 already." in page.words
+
+
+def test_of_several_at_once_one_wins(people: People, owner: Visitor) -> None:
+    move(owner)
+    for version in ("1.0.1", "1.0.0", "1.0.1"):
+        review(owner, version=version)
+        form = owner.form("/labels/move")
+        before = len(all_labels(people, owner).history["production"])
+
+        def send(_: int, form=form) -> int:
+            answer = owner.session.post(
+                people.url + form.action, data=form.fields, allow_redirects=False
+            )
+            return answer.status_code
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = sorted(pool.map(send, range(4)))
+        # The others are too late, or find done what they want.
+        assert answers.count(303) == 1 and {*answers[1:]} <= {412, 422}, answers
+        assert labels(people, owner) == {"production": version}
+        assert len(all_labels(people, owner).history["production"]) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"version": "9.9.9"}, "has no version 9.9.9. Its latest version is 1.0.1."),
+        ({"version": "x"}, "x.y.z"),
+        ({"version": "1" * 5000}, "x.y.z"),
+        ({"label": "latest"}, "is reserved"),
+        ({"label": "<b>"}, "Invalid label"),
+        ({"label": ""}, "Enter the label."),
+        ({"label": "canary", "version": ""}, "has no label canary."),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_what_is_wrong_stands_at_its_field(
+    people: People, owner: Visitor, fields: dict[str, str], told: str, method: str
+) -> None:
+    move(owner, version="1.0.1")
+    given = {"label": "production", "version": "1.0.0"} | fields
+    if method == "GET":
+        page = review(owner, **given)
+    else:
+        review(owner)
+        page = owner.submit("/labels/move", **given)
+    assert page.status == 422 and told in page.words and "Nothing was changed." in page.words
+    assert "<b>" not in page.html
+    assert labels(people, owner) == {"production": "1.0.1"}
+
+
+def test_a_label_stays_where_it_is(people: People, owner: Visitor) -> None:
+    move(owner)
+    page = review(owner)
+    assert page.status == 422 and "production names 1.0.0 already." in page.words
+    review(owner, version="1.0.1")
+    page = owner.submit("/labels/move", version="1.0.0")
+    assert page.status == 200 and "production names 1.0.0 already." in page.words
+    assert len(all_labels(people, owner).history["production"]) == 1
+
+
+def test_what_is_wrong_with_a_note_stands_at_it(people: People, owner: Visitor) -> None:
+    page = move(owner, note="x" * 1025)
+    assert page.status == 422 and "longer than 1,024 bytes" in page.words
+    with Database(people.settings.state) as database:
+        token, _ = Accounts(database).create_token(owner.handle, "leaked")
+    page = move(owner, note=f"See {token}")
+    assert page.status == 422 and "The note contains an access token" in page.words
+    assert labels(people, owner) == {}
+    assert move(owner, note="Fine").status == 200
+    assert labels(people, owner) == {"production": "1.0.0"}
+
+
+def test_a_made_up_expectation_is_refused(people: People, owner: Visitor) -> None:
+    review(owner)
+    page = owner.submit("/labels/move", expected="<script>")
+    assert page.status == 422 and "Nothing was changed." in page.words
+    assert "<script>" not in page.words and labels(people, owner) == {}
+
+
+@pytest.mark.parametrize("path", ["", "/move?label=production&version=1.0.0"])
+def test_only_their_owner_moves_labels(people: People, owner: Visitor, path: str) -> None:
+    other = people.guest()
+    page = other.get(board_of(owner) + path)
+    assert page.status == 403 and f"you are signed in as {other.handle}" in page.words
+    other.get("/account/tokens")
+    page = other.post(
+        f"{board_of(owner)}/move",
+        [("label", "production"), ("version", "1.0.0"), ("expected", ""), *other.csrf()],
+    )
+    assert page.status == 403 and labels(people, owner) == {}
+    assert people.visitor().get(board_of(owner) + path).path == "/account/login"
+
+
+def test_a_link_to_a_board_leads_there_after_signing_in(people: People, owner: Visitor) -> None:
+    answer = people.visitor().session.get(people.url + board_of(owner), allow_redirects=False)
+    assert answer.headers["Location"].endswith(f"?next=/prompts/{owner.handle}/story/labels")
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("poem", 404), ("A%20b", 400), ("story%3Cscript%3E", 400)]
+)
+def test_other_names_have_no_board(owner: Visitor, name: str, status: int) -> None:
+    page = owner.get(f"/account/prompts/{owner.handle}/{name}/labels")
+    assert page.status == status and "<script>" not in page.words
+
+
+def test_the_history_has_pages(people: People, owner: Visitor) -> None:
+    for number in range(release.CHANGES_A_PAGE + 10):
+        change_label(
+            people.settings.content, owner.handle, "story", "production",
+            LabelDraft(version=f"1.0.{number % 2}", note=f"Move {number}."), by=owner.handle,
+        )  # fmt: skip
+    page = owner.get(board_of(owner))
+    assert "Page 1 of 2" in page.words and "Older" in page.words and "Newer" not in page.words
+    assert "Move 59." in page.words and "Move 9." not in page.words
+    assert page.html.count('data-name="Change"') == release.CHANGES_A_PAGE
+    page = owner.get(f"{board_of(owner)}?page=2")
+    assert "Move 0." in page.words and "Newer" in page.words and "Older" not in page.words
+    for number, status in (("3", 404), ("0", 400), ("x", 400), ("9" * 5000, 400), ("²", 400)):
+        assert owner.get(board_of(owner), params={"page": number}).status == status
+
+
+def test_of_very_many_versions_one_writes_the_version(people: People, owner: Visitor) -> None:
+    assert '<select id="version"' in owner.get(board_of(owner)).html
+    for number in range(2, release.OFFERED_VERSIONS_MAX + 1):
+        write_version(people.settings.content, owner.handle, "story", f"1.0.{number}", "More.")
+    html = owner.get(board_of(owner)).html
+    assert '<input id="version"' in html and "<select" not in html
+    assert html.count("<option value") == release.OFFERED_VERSIONS_MAX
+
+
+def test_protected_labels_are_marked(people: People, owner: Visitor) -> None:
+    move(owner)
+    owner.get("/account/labels")
+    owner.submit("/labels/protect", label="production", repo="story")
+    page = owner.get(board_of(owner))
+    assert "<span>protected</span>" in page.html
+    # Their owner moves it all the same, signed in.
+    move(owner, version="1.0.1")
+    assert labels(people, owner) == {"production": "1.0.1"}

@@ -1,0 +1,126 @@
+"""The page on which an owner withdraws a version, or a whole prompt."""
+
+import pytest
+import requests
+
+from builder.store import content
+from builder.store.labels import read_labels
+from builder.store.withdrawn_files import read_parts
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.write.drafts import make_label_draft
+from publisher.write.labels import change_label
+from tests.publisher.web.pages.conftest import Page, People, Visitor
+
+
+@pytest.fixture
+def owner(people: People) -> Visitor:
+    """Somebody who has published two versions of a story, the second with a label."""
+    visitor = people.guest()
+    with Database(people.settings.state) as database:
+        token, _ = Accounts(database).create_token(visitor.handle, "setup")
+    for text in ("One.", "Two <b>secret</b>."):
+        assert people.publish(token, visitor.handle, "story", text).status_code == 201
+    change_label(
+        people.settings.content, visitor.handle, "story", "production",
+        make_label_draft({"version": "1.0.1"}), by=visitor.handle,
+    )  # fmt: skip
+    return visitor
+
+
+def path(owner: Visitor, name: str = "story") -> str:
+    return f"/account/prompts/{owner.handle}/{name}/withdraw"
+
+
+def ask(owner: Visitor, **fields: str) -> Page:
+    owner.get(path(owner))
+    given = {"what": "version", "version": "1.0.1", "reason": "secret", "note": ""} | fields
+    return owner.submit("/withdraw", **given)
+
+
+def alive(people: People, owner: Visitor) -> list[str]:
+    listing = content.list_versions(people.settings.content, owner.handle, "story")
+    return [*map(str, listing.versions)]
+
+
+def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> None:
+    page = ask(owner, note="Use <1.0.0>.\r\nRevoked.")
+    assert page.status == 200 and "because it contained a secret" in page.words
+    for told in ("production", "The latest version will be 1.0.0 instead of 1.0.1", "<1.0.0>"):
+        assert told in page.words
+    assert alive(people, owner) == ["1.0.0", "1.0.1"]
+    done = owner.submit("/confirm")
+    assert f"{owner.handle}/story 1.0.1 is withdrawn. Its text is deleted and off the site." in (
+        done.words
+    )
+    assert alive(people, owner) == ["1.0.0"]
+    assert read_labels(people.settings.content, owner.handle, "story").versions() == {}
+    listing = content.list_versions(people.settings.content, owner.handle, "story").withdrawn
+    parts = read_parts(people.settings.content, f"{owner.handle}/story", listing)
+    assert parts.versions[0].withdrawal.note == "Use <1.0.0>.\nRevoked."
+    answer = requests.get(f"{owner.url}/{owner.handle}/story/1.0.1", timeout=30)
+    assert answer.status_code == 410 and "Use &lt;1.0.0&gt;." in answer.text
+    with Database(people.settings.state) as database:
+        events = [(one.kind, one.note) for one in Events(database).latest(owner.handle, 10)]
+    assert ("withdrawn", f"{owner.handle}/story 1.0.1") in events
+
+
+def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
+    page = ask(owner, what="prompt", version="", reason="legal")
+    assert "all 2 versions" in page.words and "nobody can publish under its name" in page.words
+    done = owner.submit("/confirm")
+    assert f"{owner.handle}/story is withdrawn." in done.words
+    assert "all of it is withdrawn" in done.words and alive(people, owner) == []
+    assert requests.get(f"{owner.url}/{owner.handle}/story", timeout=30).status_code == 410
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"version": ""}, "Enter the version."),
+        ({"what": "prompt"}, "Empty this field"),
+        ({"version": "9.9.9"}, "no version 9.9.9"),
+        ({"version": "<b>"}, "x.y.z"),
+        ({"note": "é" * 600}, "longer than 1,024 bytes"),
+        ({"reason": "boredom"}, "Not a valid choice"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field(
+    people: People, owner: Visitor, fields: dict[str, str], told: str
+) -> None:
+    page = ask(owner, **fields)
+    assert page.status == 422 and told in page.words
+    assert alive(people, owner) == ["1.0.0", "1.0.1"]
+
+
+def test_what_has_changed_meanwhile_is_shown_again(people: People, owner: Visitor) -> None:
+    ask(owner)
+    change_label(
+        people.settings.content, owner.handle, "story", "canary",
+        make_label_draft({"version": "1.0.1"}), by=owner.handle,
+    )  # fmt: skip
+    page = owner.submit("/confirm")
+    assert "has changed since you were asked" in page.words and "canary" in page.words
+    assert alive(people, owner) == ["1.0.0", "1.0.1"]
+    assert "is withdrawn" in owner.submit("/confirm").words
+
+
+def test_twice(people: People, owner: Visitor) -> None:
+    ask(owner)
+    owner.submit("/confirm")
+    page = ask(owner, reason="error")
+    assert "withdrawn before" in page.words and "contained a secret" in page.words
+
+
+def test_only_ones_own_prompts(people: People, owner: Visitor) -> None:
+    other = people.guest()
+    page = other.get(path(owner))
+    assert page.status == 403 and owner.handle in page.words
+    assert other.get(path(other, "nothing")).status == 404
+    assert other.get(path(other, "Bad")).status == 400
+
+
+def test_a_version_can_come_with_the_link(owner: Visitor) -> None:
+    owner.get(path(owner) + "?version=1.0.0")
+    assert ("version", "1.0.0") in owner.form("/withdraw").fields

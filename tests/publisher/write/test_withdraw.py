@@ -1,0 +1,295 @@
+"""Withdrawing: what is stored, what goes, what is refused afterwards."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import ContentError, RequestError
+from builder.store import content
+from builder.store.check import check
+from builder.store.labels import read_labels
+from publisher.accounts.database import Database
+from publisher.accounts.tokens import make_token
+from publisher.write import durable
+from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
+from publisher.write.idempotency import IdempotencyKey
+from publisher.write.labels import change_label
+from publisher.write.publish import Published, publish
+from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.withdraw import Withdrawn, preview, withdraw
+from tests.support.catalogues import read_tree
+
+REPO = ("ann", "story")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SECRET = "sk-1234"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A content folder with a repo whose versions 1.0.0 to 1.0.2 have a secret in everything."""
+    for number in range(3):
+        put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
+    change_label(
+        str(tmp_path), *REPO, "production", make_label_draft({"version": "1.0.1"}), by="ann",
+        now=NOON,
+    )  # fmt: skip
+    return str(tmp_path)
+
+
+def put(root: str, text: str, **options: object) -> Published:
+    draft = make_draft({"content": text, "changelog": SECRET, "title": f"T {text[-9:]}"})
+    return publish(root, *REPO, draft, **({"publisher": "ann", "now": NOON} | options))
+
+
+def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
+    draft = make_withdrawal_draft({"reason": "secret"} | fields)
+    return withdraw(root, *REPO, version, draft, by="ann", now=NOON)
+
+
+def code_of(act, *args: object, **options: object) -> tuple[str, str]:
+    with pytest.raises(RequestError) as caught:
+        act(*args, **options)
+    return caught.value.code, str(caught.value)
+
+
+def versions(root: str) -> list[str]:
+    return [*map(str, content.list_versions(root, *REPO).versions)]
+
+
+def test_nothing_that_was_written_in_a_version_stays(root: str):
+    done = take_back(root, note="Use 1.0.2.")
+    assert done == Withdrawn(
+        "ann", "story", "1.0.1", ["1.0.1"], ["production"], "1.0.2", "1.0.2",
+        "2026-01-01T12:00:00Z", "ann", "secret", "Use 1.0.2.", False,
+    )  # fmt: skip
+    tree = read_tree(root)
+    assert not [file for file in tree if file.startswith("ann/story/1.0.1.")]
+    assert not [file for file, data in tree.items() if "1.0.1" in file and SECRET in data.decode()]
+    stored = json.loads(tree["ann/story/withdrawn/1.0.1.json"])
+    assert stored["withdrawn"] == {
+        "at": done.at, "by": "ann", "reason": "secret", "note": "Use 1.0.2.",
+        "labels": ["production"], "label_number": 2,
+    }  # fmt: skip
+    assert {*stored["versions"]["1.0.1"]} == {"publisher", "published_at", "sha256", "size"}
+    assert versions(root) == ["1.0.0", "1.0.2"]
+    assert [*check(root)] == []
+
+
+def test_labels_lose_the_version_and_their_history_says_why(root: str):
+    take_back(root, note="Use 1.0.2")
+    labels = read_labels(root, *REPO)
+    assert labels.versions() == {}
+    newest = labels.history["production"][0]
+    assert (newest.version, newest.previous, newest.moved_by) == (None, "1.0.1", "ann")
+    assert newest.note == (
+        "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
+    )
+    move = make_label_draft({"version": "1.0.1"})
+    code, told = code_of(change_label, root, *REPO, "production", move, by="ann")
+    assert code == "version_withdrawn" and "contained a secret" in told and "1.0.2" in told
+    draft = make_label_draft({"version": "1.0.2"})
+    change_label(root, *REPO, "production", draft, by="ann", now=NOON)
+    assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
+
+
+def test_what_publications_did_to_labels_stays_known(tmp_path: Path):
+    root = str(tmp_path)
+    for text, labels in (("One.", ["a", "b"]), ("Two.", ["a"])):
+        publish(root, *REPO, make_draft({"content": text, "labels": labels}), publisher="ann")
+    before = read_labels(root, *REPO).history
+    take_back(root, "1.0.0")
+    labels = read_labels(root, *REPO)
+    assert labels.versions() == {"a": "1.0.1"}
+    assert labels.history["a"] == before["a"] and labels.history["b"][1:] == before["b"]
+    assert [*check(root)] == []
+
+
+@pytest.mark.parametrize("version", ["1.0.1", None])
+def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | None):
+    before = read_tree(root)
+    draft = make_withdrawal_draft({"reason": "legal"})
+    planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
+    assert read_tree(root) == before
+    assert withdraw(root, *REPO, version, draft, by="ann", now=NOON) == planned
+
+
+@pytest.mark.parametrize("version", ["1.0.1", None])
+def test_twice_is_once(root: str, version: str | None):
+    first = take_back(root, version, note="First.")
+    before = read_tree(root)
+    again = take_back(root, version, reason="error", note="Second.")
+    assert again.unchanged and (again.reason, again.note) == ("secret", "First.")
+    assert again.versions == first.versions and again.labels == first.labels
+    assert read_tree(root) == before
+
+
+def test_a_number_is_never_given_again(root: str):
+    take_back(root, "1.0.2")
+    done = put(root, "New.")
+    assert (done.version, done.previous_version) == ("1.0.3", "1.0.1")
+    for version in ("1.0.0", "1.0.1", "1.0.3"):
+        take_back(root, version)
+    assert versions(root) == [] and [*check(root)] == []
+    assert code_of(
+        publish, root, *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
+        publisher="ann",
+    )[0] == "base_version_mismatch"  # fmt: skip
+    done = put(root, "Newer.")
+    assert (done.version, done.previous_version) == ("1.0.4", None)
+
+
+def test_a_withdrawn_text_is_refused(root: str, tmp_path: Path):
+    take_back(root, "1.0.2")
+    code, told = code_of(put, root, f"{SECRET} 2 {{{{vvv}}}}.")
+    assert code == "version_withdrawn" and "1.0.2" in told and SECRET not in told
+    assert put(root, "Clean.").version == "1.0.3"
+    with Database(str(tmp_path / "state")) as database:
+        text, key = "Keyed.", IdempotencyKey(database, "ann", "k", b"mark")
+        assert put(root, text, idempotency_key=key).version == "1.0.4"
+        take_back(root, "1.0.4")
+        key = IdempotencyKey(database, "ann", "k", b"mark")
+        assert code_of(put, root, text, idempotency_key=key)[0] == "version_withdrawn"
+
+
+def test_the_latest_text_is_no_withdrawn_one(root: str):
+    put(root, "Same.")
+    put(root, "Other.")
+    assert put(root, "Same.").version == "1.0.5"
+    take_back(root, "1.0.3")
+    assert put(root, "Same.").unchanged
+
+
+def test_a_whole_prompt_closes_its_name(root: str):
+    done = take_back(root, None, reason="legal")
+    assert done.versions == ["1.0.0", "1.0.1", "1.0.2"] and done.latest is None
+    assert done.labels == ["production"]
+    assert not [data for data in read_tree(root).values() if SECRET in data.decode()]
+    assert {*read_tree(root)} == {
+        "ann/owner.json", "ann/story/labels/1.json", "ann/story/withdrawn/all.json",
+    }  # fmt: skip
+    assert [*check(root)] == []
+    for act in (
+        lambda: put(root, "New."),
+        lambda: change_label(
+            root, *REPO, "x", make_label_draft({"version": "1.0.0"}), by="ann", now=NOON
+        ),
+    ):
+        code, told = code_of(act)
+        assert code == "version_withdrawn" and "for legal reasons" in told
+    assert take_back(root, "1.0.1").unchanged
+    assert code_of(take_back, root, "3.0.0")[0] == "version_not_found"
+
+
+def test_all_versions_one_by_one_and_then_the_prompt(root: str):
+    for version in ("1.0.0", "1.0.1", "1.0.2"):
+        take_back(root, version)
+    done = take_back(root, None)
+    assert not done.unchanged and done.versions == []
+    assert code_of(put, root, "New.")[0] == "version_withdrawn"
+    assert [*check(root)] == []
+
+
+@pytest.mark.parametrize(
+    ("repo", "version", "code"),
+    [
+        (("ann", "poem"), None, "repo_not_found"),
+        (("bob", "story"), None, "repo_not_found"),
+        (("ann", "story"), "9.9.9", "version_not_found"),
+        (("ann", "story"), "1.0", "invalid_version"),
+        (("ann", "Story"), None, "invalid_name"),
+        (("..", "story"), None, "invalid_name"),
+    ],
+)
+def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
+    before = read_tree(root)
+    draft = make_withdrawal_draft({"reason": "error"})
+    assert code_of(withdraw, root, *repo, version, draft, by="ann")[0] == code
+    assert read_tree(root) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "told"),
+    [
+        ({}, "validation_failed", "choose one of error, secret, legal, owner"),
+        ({"reason": "boredom"}, "validation_failed", "must be one of"),
+        ({"reason": []}, "validation_failed", "must be one of"),
+        ({"reason": "error", "note": "é" * 513}, "validation_failed", "1,024 bytes"),
+        ({"reason": "error", "notes": "x"}, "validation_failed", "not a known field"),
+    ],
+)
+def test_reasons_and_notes_are_bounded(fields: dict, code: str, told: str):
+    found, message = code_of(make_withdrawal_draft, fields)
+    assert found == code and told in message
+
+
+def test_a_token_in_the_note_is_refused():
+    fields = {"reason": "error", "note": f"See {make_token()}."}
+    assert code_of(make_withdrawal_draft, fields)[0] == "secret_detected"
+
+
+@pytest.mark.parametrize("version", ["1.0.1", None])
+def test_the_next_one_removes_what_a_crash_has_left(
+    root: str, version: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    class Died(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "remove_withdrawn", die)
+        with pytest.raises(Died):
+            take_back(root, version)
+    left = [fault.path for fault in check(root)]
+    assert "ann/story/1.0.1.md" in left and "ann/story/1.0.1.json" in left
+    # Nobody reads it meanwhile.
+    assert "1.0.1" not in versions(root)
+    assert take_back(root, version).unchanged
+    assert [*check(root)] == []
+
+
+def test_withdrawn_versions_count_but_need_no_room(root: str):
+    quotas = QuotaKeeper(root, Quotas(versions=3))
+    take_back(root, "1.0.1")
+    assert code_of(put, root, "New.", quotas=quotas)[0] == "validation_failed"
+    assert put(root, "New.", quotas=QuotaKeeper(root, Quotas(repos=1, versions=4))).version
+
+
+@pytest.mark.parametrize(
+    ("what", "change", "told"),
+    [
+        ("1.0.1", lambda stored: stored["withdrawn"].update(reason="x"), "Invalid enum value"),
+        ("1.0.1", lambda stored: stored["versions"].update({"1.0.0": {}}), "missing required"),
+        ("1.0.1", lambda stored: stored.update(versions={}), "must withdraw 1.0.1"),
+        ("1.0.1", lambda stored: stored["withdrawn"].pop("label_number"), "need each other"),
+        ("1.0.1", lambda stored: stored["withdrawn"].update(at="2026-02-30T00:00:00Z"), "day"),
+        ("all", lambda stored: stored["versions"].update({"1.0": {}}), "matching regex"),
+    ],
+)
+def test_a_faulty_file_is_told(root: str, what: str, change, told: str):
+    take_back(root, None if what == "all" else what)
+    path = Path(root, *REPO, "withdrawn", f"{what}.json")
+    stored = json.loads(path.read_text())
+    change(stored)
+    path.write_text(json.dumps(stored))
+    (fault,) = [one for one in check(root) if "withdrawn" in one.path]
+    assert fault.path == f"ann/story/withdrawn/{what}.json" and told in fault.reason
+    with pytest.raises(ContentError):
+        put(root, "New.")
+
+
+def test_strays_are_told(root: str):
+    take_back(root)
+    folder = Path(root, *REPO, "withdrawn")
+    (folder / "x.json").write_text("{}")
+    (folder / ".draft").write_text("")
+    (folder / "more").mkdir()
+    assert [(fault.path, fault.reason) for fault in check(root)] == [
+        ("ann/story/withdrawn/more", "unexpected folder; move it away"),
+        ("ann/story/withdrawn/x.json", "unexpected file; move it away"),
+    ]
+    (folder / "1.0.0.json").symlink_to("1.0.1.json")
+    assert "not a plain file" in str(next(iter(check(root))))

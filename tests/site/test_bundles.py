@@ -1,0 +1,49 @@
+"""The libraries in the site's scripts are those that npm's lock pins."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from builder.render.pages import ASSETS
+from tests.node import NODE, PACKAGES, PROGRAMS
+
+
+def test_the_committed_bundles_are_what_npm_gives(installed_tools: None, tmp_path: Path):
+    done = subprocess.run(
+        [PROGRAMS / "node", NODE / "bundle.mjs", tmp_path],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = sorted(tmp_path.iterdir())
+    assert [one.name for one in made] == ["codemirror.js", "jsdiff.js"]
+    for one in made:
+        assert one.read_bytes() == Path(ASSETS, one.name).read_bytes(), one.name
+
+
+def test_a_bundle_says_whose_it_is():
+    script = Path(ASSETS, "jsdiff.js").read_text(encoding="utf-8")
+    version = json.loads((NODE / "package.json").read_text())["dependencies"]["diff"]
+    assert script.startswith(f"/*! diff {version} (BSD-3-Clause)")
+    notice = script.partition("*/")[0]
+    assert "Copyright (c) 2009-2015, Kevin Decker" in notice
+    assert "Redistributions in binary form must reproduce" in notice
+
+
+@pytest.mark.parametrize("file", ["codemirror.js", "jsdiff.js"])
+def test_a_bundle_has_the_licences_of_all_that_is_in_it(installed_tools: None, file: str):
+    banner = Path(ASSETS, file).read_text(encoding="utf-8").partition("*/")[0]
+    named = re.findall(r"(\S+) (\d+\.\d+\.\d+) \(", banner)
+    assert named
+    for name, version in named:
+        home = PACKAGES / name
+        assert json.loads((home / "package.json").read_text())["version"] == version
+        assert (home / "LICENSE").read_text(encoding="utf-8").strip() in banner, name
+
+
+def test_codemirror_names_the_libraries_that_it_brings():
+    banner = Path(ASSETS, "codemirror.js").read_text(encoding="utf-8").partition("*/")[0]
+    for name in ("@codemirror/view", "@lezer/markdown", "style-mod", "w3c-keyname"):
+        assert f"{name} " in banner

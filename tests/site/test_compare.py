@@ -1,0 +1,427 @@
+"""Any two versions of a prompt compared, and the ways there."""
+
+import random
+import re
+from functools import partial
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.render.hunks import ROWS_MAX, Row, hunks
+from builder.text.hidden_chars import MARKS_MAX
+from builder.text.line_diff import LineDiff
+from tests.site.browser import PHONE, Visits
+from tests.site.catalogue import ALERT, BREAKOUT, CUT, INVISIBLE, MARKUP, RELEASED, SQL_REVIEW
+
+COMPARE = f"/{RELEASED}/compare"
+
+
+def told(page: Page) -> str:
+    return page.locator("#told").inner_text()
+
+
+def sides(page: Page) -> list[str]:
+    return page.locator(".sides h2").all_inner_texts()
+
+
+def expect_compared(page: Page, before: str, after: str) -> None:
+    """Until these versions are on the page, with what changed."""
+    expect(page.locator(".sides h2 a").nth(0)).to_have_text(before)
+    expect(page.locator(".sides h2 a").nth(1)).to_have_text(after)
+    expect(page.locator("table.changes")).to_be_visible()
+
+
+@pytest.fixture(params=["hub", "files"])
+def on_each_host(request: pytest.FixtureRequest, installed_tools: None) -> Visits:
+    """The embedded server, and a host with files alone, below a path."""
+    return request.getfixturevalue("visits" if request.param == "hub" else "static_visits")
+
+
+def test_words_are_marked_and_the_rest_is_folded(on_each_host: Visits):
+    page = on_each_host.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    assert told(page) == "1 line removed, 1 line added; 311 bytes became 316 bytes (+5 bytes)."
+    assert page.locator(".changes ins").all_text_contents() == ["very"]
+    expect(page.locator(".changes del")).to_have_count(0)
+    expect(page.locator(".changes .gap")).to_have_text("17 lines unchanged")
+    assert page.locator(".changes tr.removed td").all_text_contents() == [
+        "21", "", "removed", "Be kind to {{whom}}.\n",
+    ]  # fmt: skip
+    first, second = page.locator(".sides section").all()
+    expect(first).to_contain_text("Published 2025-02-11 by many")
+    expect(first).to_contain_text("Now Be kind")
+    expect(second).to_contain_text("316 bytes")
+    expect(second.locator(".label")).to_have_text("Label stable")
+
+
+def test_labels_and_latest_are_compared(on_each_host: Visits):
+    page = on_each_host.open(f"{COMPARE}?from=stable&to=latest")
+    expect_compared(page, "1.1.0", "2.0.1")
+    assert page.title().startswith("stable to latest · Compare versions")
+    options = page.locator("#to option").all_inner_texts()
+    assert options[:3] == ["latest (2.0.1)", "stable (1.1.0)", "tested (2.0.0)"]
+    assert [one.partition(" ")[0] for one in options[3:]] == ["2.0.1", "2.0.0", "1.1.0", "1.0.0"]
+
+
+def test_without_a_choice_the_latest_is_compared_with_the_one_before(visits: Visits):
+    page = visits.open(COMPARE)
+    page.wait_for_url(f"**{COMPARE}?from=2.0.0&to=2.0.1")
+    expect(page.locator("#told")).to_have_text("The text is unchanged; only its metadata differs.")
+    page = visits.open(f"{COMPARE}?to=stable")
+    page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=stable")
+    expect_compared(page, "1.0.0", "1.1.0")
+
+
+def test_the_address_follows_the_choice_and_back_returns(visits: Visits):
+    page = visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    page.get_by_label("To", exact=True).select_option("tested")
+    page.wait_for_url("**?from=1.0.0&to=tested")
+    expect_compared(page, "1.0.0", "2.0.0")
+    page.get_by_role("button", name="Swap").click()
+    page.wait_for_url("**?from=tested&to=1.0.0")
+    expect_compared(page, "2.0.0", "1.0.0")
+    page.go_back()
+    expect_compared(page, "1.0.0", "2.0.0")
+    page.go_back()
+    expect_compared(page, "1.0.0", "1.1.0")
+    expect(page.get_by_label("To", exact=True)).to_have_value("1.1.0")
+    shared = visits.open(f"{COMPARE}?{page.url.partition('?')[2]}")
+    expect_compared(shared, "1.0.0", "1.1.0")
+
+
+def test_by_keyboard_alone(visits: Visits):
+    page = visits.open(f"{COMPARE}?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    page.get_by_label("From", exact=True).focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Swap")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect_compared(page, "1.1.0", "1.0.0")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("To", exact=True)).to_be_focused()
+    page.keyboard.type("2.0.0")
+    page.keyboard.press("Enter")
+    expect_compared(page, "1.1.0", "2.0.0")
+
+
+@pytest.mark.parametrize(
+    "query, sentence",
+    [
+        ("from=9.9.9&to=latest",
+         "This prompt has no version or label “9.9.9”. Choose one from the list."),
+        ("from=1.0.0&to=__proto__",
+         "This prompt has no version or label “__proto__”. Choose one from the list."),
+        ("from=%3Cimg%20src=x%20onerror=alert(1)%3E&to=1.0.0",
+         "This prompt has no such version or label. Choose one from the list."),
+        ("from=1.0.0&to=1.0.0", "Both sides are 1.0.0. Choose another version on one side."),
+        ("from=stable&to=1.1.0", "stable and 1.1.0 are the same version, 1.1.0. "
+         "Choose another version on one side."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_told(visits: Visits, query: str, sentence: str):
+    page = visits.open(f"{COMPARE}?{query}")
+    expect(page.locator("#told")).to_have_text(sentence)
+    expect(page.locator("#told")).to_have_class(re.compile("wrong"))
+    expect(page.locator("table.changes")).to_have_count(0)
+    page.get_by_label("From", exact=True).select_option("1.0.0")
+    page.get_by_label("To", exact=True).select_option("tested")
+    expect_compared(page, "1.0.0", "2.0.0")
+    expect(page.locator("#told")).not_to_have_class(re.compile("wrong"))
+
+
+@pytest.mark.parametrize(
+    "pattern, what",
+    [("**/versions.json", "The list of versions"), ("**/1.1.0.txt", "The text of 1.1.0")],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "status, sentence",
+    [
+        (None, "could not be loaded. Check your connection, then try again."),
+        (500, "could not be loaded: the host answered 500. Try again in a moment."),
+        (429, "could not be loaded, because your address has read too much. "
+         "Wait a minute, then try again."),
+    ],
+)  # fmt: skip
+def test_a_host_in_trouble_is_told_and_asked_again(
+    visits: Visits, pattern: str, what: str, status: int | None, sentence: str
+):
+    page = visits.open("/tags")
+    page.route(pattern, lambda route: fail(route, status))
+    page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
+    expect(page.locator("#told")).to_have_text(f"{what} {sentence} Try again")
+    page.unroute(pattern)
+    page.get_by_role("button", name="Try again").click()
+    expect_compared(page, "1.0.0", "1.1.0")
+    # The browser tells of these by itself.
+    assert all(one.startswith(("failed: ", "console: Failed to load")) for one in visits.faults)
+    visits.faults.clear()
+
+
+def fail(route: Route, status: int | None) -> None:
+    if status is None:
+        route.abort()
+    else:
+        route.fulfill(status=status)
+
+
+def test_a_text_that_is_gone_is_told(visits: Visits):
+    page = visits.open("/tags")
+    page.route("**/1.1.0.txt", lambda route: route.fulfill(status=410))
+    page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
+    expect(page.locator("#told")).to_have_text(
+        "The text of 1.1.0 is not on this site. It may have been withdrawn."
+    )
+    page.unroute("**/1.1.0.txt")
+    visits.faults.clear()
+
+
+def test_a_withdrawn_version_cannot_be_chosen(visits: Visits):
+    page = visits.open("/tags")
+
+    def withdraw(route: Route) -> None:
+        answer = route.fetch()
+        listed = answer.json()
+        for entry in listed["data"]:
+            if entry["version"] in ("1.0.0", "2.0.1"):
+                entry["withdrawn"] = {"at": "2026-01-01T00:00:00Z", "reason": "secret", "note": ""}
+        route.fulfill(response=answer, json=listed)
+
+    page.route("**/versions.json", withdraw)
+    page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=latest")
+    expect(page.locator("#told")).to_contain_text("Version 1.0.0 has been withdrawn")
+    expect(page.locator("#from option[value='1.0.0']")).to_have_text("1.0.0 · withdrawn")
+    expect(page.locator("#from option[value='1.0.0']")).to_be_disabled()
+    page.get_by_label("From", exact=True).select_option("stable")
+    expect_compared(page, "1.1.0", "2.0.0")  # the latest that is not withdrawn
+    page.unroute("**/versions.json")
+
+
+def test_what_others_write_is_text(visits: Visits):
+    page = visits.open(f"/{MARKUP}/compare?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    expect(page.locator(".changes")).to_contain_text(ALERT)
+    expect(page.locator(".sides")).to_contain_text(BREAKOUT)
+    expect(page.locator("#shown :is(img, script, iframe)")).to_have_count(0)
+
+
+def test_invisible_characters_are_shown(visits: Visits):
+    page = visits.open(f"/{INVISIBLE}/compare?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    marks = page.locator(".changes .added .invisible")
+    titles = marks.evaluate_all("all => all.map((one) => one.title)")
+    assert titles == ["U+200B", "U+2060", "U+202E", "U+2066", "U+FEFF"]
+    page = visits.open(f"/{CUT}/compare?from=1.0.0&to=1.1.0")
+    expect(page.locator(".changes .cut")).to_contain_text("more characters not shown")
+    assert page.locator(".invisible").count() == MARKS_MAX
+
+
+def test_without_scripts_it_leads_to_the_changes_of_each_version(static_visits: Visits):
+    page = static_visits.open(f"/{RELEASED}/versions", scripts=False)
+    page.get_by_label("From 1.0.0").check()
+    page.get_by_label("To 2.0.0").check()
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url(f"**{COMPARE}?to=2.0.0&from=1.0.0")
+    expect(page.get_by_role("main")).to_contain_text("needs JavaScript")
+    expect(page.get_by_label("From", exact=True)).to_be_hidden()
+    page.get_by_role("link", name="the list of versions").click()
+    page.wait_for_url(f"**/{RELEASED}/versions")
+    page.get_by_role("link", name="changes in 1.1.0").click()
+    expect(page.locator("#changes ins")).to_have_text("very")
+
+
+def test_the_table_of_versions(visits: Visits):
+    page = visits.open(f"/{RELEASED}/versions")
+    rows = page.locator("table.releases tbody tr")
+    assert [" ".join(one.split()) for one in rows.locator("th").all_inner_texts()] == [
+        "2.0.1", "2.0.0 Label tested", "1.1.0 Label stable", "1.0.0",
+    ]  # fmt: skip
+    expect(page.get_by_label("From 2.0.0")).to_be_checked()
+    expect(page.get_by_label("To 2.0.1")).to_be_checked()
+    expect(rows.nth(2)).to_contain_text("Now Be very kind to {{whom}}.")
+    expect(rows.nth(2)).to_contain_text("316 bytes")
+    expect(rows.nth(3).get_by_role("link", name="changes")).to_have_count(0)
+    page.get_by_label("From 1.0.0").check()
+    page.get_by_role("button", name="Compare").click()
+    expect_compared(page, "1.0.0", "2.0.1")
+    page.wait_for_url(f"**{COMPARE}?from=1.0.0&to=2.0.1")
+
+
+@pytest.mark.parametrize(
+    "version, sentence, next_one",
+    [
+        ("1.0.0", "You are looking at 1.0.0; the latest is 2.0.1.", "1.1.0"),
+        ("2.0.0", "You are looking at 2.0.0; the latest is 2.0.1.", None),
+        ("2.0.1", "This is the latest version.", None),
+    ],
+)
+def test_a_version_says_where_it_stands(
+    on_each_host: Visits, version: str, sentence: str, next_one: str | None
+):
+    page = on_each_host.open(f"/{RELEASED}/{version}")
+    standing = page.locator("#standing")
+    expect(standing).to_contain_text(sentence)
+    expect(standing.locator("[rel=next]")).to_have_count(1 if next_one else 0)
+    if version == "2.0.1":
+        expect(standing.get_by_role("link")).to_have_count(0)
+        return
+    if next_one:
+        standing.get_by_role("link", name=f"Next: {next_one}").click()
+        page.wait_for_url(f"**/{RELEASED}/{next_one}")
+        page.go_back()
+    standing.get_by_role("link", name="Compare with the latest").click()
+    page.wait_for_url(f"**{COMPARE}?from={version}&to=latest")
+    expect(page.locator(".sides h2 a").nth(1)).to_have_text("2.0.1")
+
+
+def test_a_version_leads_to_the_latest_without_scripts(static_visits: Visits):
+    page = static_visits.open(f"/{RELEASED}/1.0.0", scripts=False)
+    page.get_by_role("link", name="See the latest version").click()
+    page.wait_for_url(f"**/{RELEASED}")
+
+
+def test_the_moves_of_a_label_lead_to_what_changed(visits: Visits):
+    page = visits.open(f"/{RELEASED}", viewport=PHONE)
+    page.get_by_role("link", name="compare 1.0.0 with 1.1.0").click()
+    expect_compared(page, "1.0.0", "1.1.0")
+
+
+def test_its_scripts_are_loaded_there_alone(visits: Visits):
+    asked: list[str] = []
+    page = visits.open("/tags")
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    for path in ("/", f"/{SQL_REVIEW}", f"/{SQL_REVIEW}/1.0.0", f"/{RELEASED}/versions"):
+        page.goto(visits.url + path, wait_until="networkidle")
+    alone = {"compare.js", "changes.js", "changes_table.js", "jsdiff.js"}
+    assert not alone & {*asked}
+    page.goto(visits.url + COMPARE, wait_until="networkidle")
+    assert alone <= {*asked}
+
+
+# Rows of differences
+
+SAME_AS_THE_SERVER = [
+    ("", ""), ("", "a\n"), ("a\n", ""), ("a", "a\n"), ("a\n", "a"), ("a\r\n", "a\n"),
+    ("one two three\n", "one 2 three\n"), ("one two\nthree\n", "one\ntwo three\n"),
+    ("a  b c d\n", "a b c d\n"), ("Say it.\n", "Say it now.\n"), ("don't stop\n", "do stop\n"),
+    ("会議の議事録を整理する\n", "会議の記録を整理する\n"), ("ok 🙂 yes\n", "ok 🙃 yes\n"),
+    ("nothing alike here\n", "Wholly different words\n"), ("\n\n\n", "\n"),
+    ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50) if n != 25)),
+    ("".join(f"{n}\n" for n in range(50)), "".join(f"{n}\n" for n in range(50)) + "end"),
+    ("".join(f"{n}\n" for n in range(9)), "x\n" + "".join(f"{n}\n" for n in range(9)) + "y\n"),
+    ("a\n" * 3_000, "b\n" * 3_000),
+]  # fmt: skip
+
+
+def compared(page: Page, old: str, new: str) -> dict[str, Any]:
+    return page.evaluate(
+        """async ([path, old, now]) => {
+          const { compareTexts } = await import(path);
+          return compareTexts(old, now);
+        }""",
+        [f"/{'/'.join(page.url.split('/')[3:-3])}/assets/changes.js".replace("//", "/"), old, new],
+    )
+
+
+def as_row(row: dict[str, Any]) -> Row:
+    segments = row.get("segments")
+    return Row(
+        row["kind"], row.get("oldNumber"), row.get("newNumber"),
+        segments and [(text, is_changed) for text, is_changed in segments],
+        bool(row.get("isUnended")), row.get("leftOut", 0),
+    )  # fmt: skip
+
+
+def as_listed(row: Row) -> Row:
+    return row._replace(segments=row.segments and list(row.segments))
+
+
+@pytest.mark.parametrize("old, new", SAME_AS_THE_SERVER)
+def test_rows_are_those_of_the_pages_of_versions(visits: Visits, old: str, new: str):
+    found = compared(visits.open(COMPARE), old, new)
+    expected = [as_listed(row) for row in hunks(LineDiff(old, new))]
+    assert [as_row(row) for row in found["rows"]] == expected
+    assert found["isAligned"]
+
+
+def test_rows_are_true_to_the_texts(visits: Visits):
+    page = visits.open(COMPARE)
+    draw = random.Random(7)
+    for _ in range(60):
+        lines = [draw.choice(["a\n", "b c\n", "\n", "d\u200b e\n"]) for _ in range(40)]
+        old = "".join(draw.sample(lines, draw.randrange(40)))
+        new = "".join(draw.sample(lines, draw.randrange(40))) + draw.choice(["", "end"])
+        check_rows(old, new, [as_row(row) for row in compared(page, old, new)["rows"]])
+
+
+def check_rows(old: str, new: str, rows: list[Row]) -> None:
+    old_lines, new_lines = LineDiff(old, new).old, LineDiff(old, new).new
+    if not rows:
+        assert old == new
+        return
+    gaps = sum(row.left_out for row in rows)
+    counts = {kind: [row.kind for row in rows].count(kind) for kind in ("same", "removed", "added")}
+    assert counts["removed"] + counts["same"] + gaps == len(old_lines)
+    assert counts["added"] + counts["same"] + gaps == len(new_lines)
+    for row in rows:
+        text = "".join(text for text, _ in row.segments or [])
+        assert row.old_number is None or old_lines[row.old_number - 1] == text
+        assert row.new_number is None or new_lines[row.new_number - 1] == text
+
+
+def hostile_pair(unit_of: Any) -> tuple[str, str]:
+    draw = random.Random(3)
+    sides = []
+    for _ in range(2):
+        text = "".join(unit_of(draw) for _ in range(CONTENT_BYTES_MAX // 2))
+        sides.append(text[:CONTENT_BYTES_MAX])
+    return sides[0], sides[1]
+
+
+HOSTILE_UNITS = {
+    "lines of two kinds": lambda draw: draw.choice("ab") + "\n",
+    "empty lines and others": lambda draw: draw.choice(["\n", "\n", "x\n"]),
+    "words of two kinds": lambda draw: draw.choice("ab") + " ",
+    "long lines of words": lambda draw: draw.choice("ab") + draw.choice([" "] * 400 + ["\n"]),
+    "hidden characters": lambda draw: draw.choice("\x01\x02") + draw.choice("\x01\n"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_UNITS)
+def test_the_work_for_texts_made_to_be_slow_is_bounded(visits: Visits, kind: str):
+    old, new = hostile_pair(HOSTILE_UNITS[kind])
+    page = visits.open(COMPARE)
+    # What finds differences asks for the time once for each number of changes that it tries.
+    page.evaluate(
+        """() => {
+          const { now } = Date;
+          window.asked = 0;
+          Date.now = () => { window.asked += 1; return now.call(Date); };
+        }"""
+    )
+    found = compared(page, old, new)
+    assert 0 < len(found["rows"]) <= ROWS_MAX + 1
+    # Of lines, and of the words in each part that is replaced, until these take too long.
+    assert page.evaluate("window.asked") <= 5_000 + 2 * ROWS_MAX
+    if kind == "lines of two kinds":
+        assert not found["isAligned"]
+
+
+def fulfil(answer: dict[str, str], route: Route) -> None:
+    route.fulfill(**answer)
+
+
+def test_texts_that_are_too_different_are_shown_and_it_says_so(visits: Visits):
+    page = visits.open("/tags")
+    old, new = hostile_pair(HOSTILE_UNITS["lines of two kinds"])
+    for version, text in (("1.0.0", old), ("1.1.0", new)):
+        answer = {"body": text, "content_type": "text/plain; charset=utf-8"}
+        page.route(f"**/{version}.txt", partial(fulfil, answer))
+    page.goto(f"{visits.url}{COMPARE}?from=1.0.0&to=1.1.0")
+    expect_compared(page, "1.0.0", "1.1.0")
+    expect(page.locator("#shown")).to_contain_text("differ too much to match their lines")
+    expect(page.locator(".changes .gap").last).to_contain_text("more lines changed")
+    for version in ("1.0.0", "1.1.0"):
+        page.unroute(f"**/{version}.txt")
