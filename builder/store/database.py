@@ -40,12 +40,14 @@ def connect(path: str, *, read_only: bool) -> sqlite3.Connection:
     try:
         if read_only:
             return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
-        db = sqlite3.connect(path, **options)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = OFF")
-        # Or the triggers would not see a row that is replaced.
-        db.execute("PRAGMA recursive_triggers = ON")
-        db.create_function("checksum", -1, checksum, deterministic=True)
+        with contextlib.ExitStack() as opened:
+            db = opened.enter_context(contextlib.closing(sqlite3.connect(path, **options)))
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = OFF")
+            # Or the triggers would not see a row that is replaced.
+            db.execute("PRAGMA recursive_triggers = ON")
+            db.create_function("checksum", -1, checksum, deterministic=True)
+            opened.pop_all()
         return db
     except sqlite3.Error as error:
         if is_damaged(error):

@@ -7,6 +7,7 @@ of ours.
 import hashlib
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,14 @@ from builder.text.prompts import variable_names
 
 BASE_URL = "https://hub.example"
 
-# A folder for thousands of small files: in memory where the system offers it.
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+# A folder for thousands of small files: in memory where the system offers it, and enough of it
+# (containers often have 64 MiB).
+_MEMORY_BYTES_MIN = 1 << 30
+MEMORY = (
+    "/dev/shm"
+    if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free >= _MEMORY_BYTES_MIN
+    else None
+)
 
 
 def moment(hours: float) -> str:

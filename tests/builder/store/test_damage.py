@@ -81,7 +81,11 @@ class Sample(NamedTuple):
 
 
 def restore_tree(root: str, files: dict[str, bytes]) -> None:
-    """Put these files there and no others. What is there already stays: writing takes longest."""
+    """Put these files there and no others. What is there already stays: writing takes longest.
+
+    What differs becomes a new file: SQLite would share what it knows of an old one with a
+    connection that nothing has closed yet.
+    """
     there = read_tree(root)
     for file in there.keys() - files.keys():
         Path(root, file).unlink()
@@ -89,6 +93,7 @@ def restore_tree(root: str, files: dict[str, bytes]) -> None:
         if there.get(file) != data:
             path = Path(root, file)
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
             path.write_bytes(data)
 
 
