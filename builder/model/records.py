@@ -57,6 +57,7 @@ LabelName = Annotated[
 LabelNumber = Annotated[int, Meta(ge=1, le=names.LABEL_NUMBER_MAX)]
 LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABELS_PER_REPO_MAX)]
 Note = Annotated[str, Meta(max_length=1024)]
+MessageRole = Literal["system", "user", "assistant", "tool"]
 WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
@@ -337,6 +338,13 @@ class TrustedExchange(Struct, forbid_unknown_fields=True):
 
 
 # Public --------------------------------------------------------------------------------------
+
+
+class Message(Struct):
+    """One message of a conversation."""
+
+    role: MessageRole
+    content: str
 
 
 class RepoSummary(Struct):
