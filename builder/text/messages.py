@@ -1,0 +1,55 @@
+r"""Takes a prompt's body apart into the messages of a conversation. Pure.
+
+A *marker* is dotprompt's, on a line of its own: ``{{role "user"}}``. Its role is ``system``,
+``user``, ``assistant`` or ``tool``, in lower case, between double or single quotes. Spaces and tabs
+may stand around the marker and inside its braces, and at least one must stand before the role.
+Anything else is text: another role, a marker within a line, ``\{{role "user"}}``.
+
+The rules, for all who implement them again (`clients/vectors.json` has the cases):
+
+- A body without a marker has no messages (None, null).
+- A message is the text between a marker and the next one, or the end. Text before the first marker
+  is a message of ``system``. A byte order mark at the start of the body is no text.
+- Blank lines at both ends of a message go, and so does its last line break. The rest stays to the
+  byte: indentation, line breaks, spaces at the end of a line, variables.
+- A message of blank lines alone is left out, so a body of markers alone has an empty list.
+- A line ends with a line feed, or with the text; carriage returns before that are part of the line
+  break. A blank line has nothing but spaces, tabs and carriage returns.
+- Messages are found before variables are filled in, so no value can make one.
+
+Dotprompt gives the text before the first marker to ``user``, says ``model`` for ``assistant``, and
+keeps blank lines.
+"""
+
+import re
+
+from builder.model.records import Message
+
+_marker = re.compile(
+    r"""^[ \t]*\{\{[ \t]*role[ \t]+(?P<quote>["'])(?P<role>system|user|assistant|tool)(?P=quote)"""
+    r"""[ \t]*\}\}[ \t]*\r*$""",
+    re.MULTILINE,
+)
+# Possessive, so that no text makes them try again.
+_blank_lines = re.compile(r"(?:[ \t\r]*+\n)*+")
+_BLANK = " \t\r\n"
+
+
+def parse_messages(body: str) -> list[Message] | None:
+    """The messages of a prompt's body (see ``body_of``) in order; None where it has no marker."""
+    text = body.removeprefix("\ufeff")
+    markers = list(_marker.finditer(text))
+    if not markers:
+        return None
+    roles = ["system", *(marker["role"] for marker in markers)]
+    starts = [0, *(marker.end() for marker in markers)]
+    ends = [*(marker.start() for marker in markers), len(text)]
+    contents = [_trim(text[start:end]) for start, end in zip(starts, ends, strict=True)]
+    return [Message(*one) for one in zip(roles, contents, strict=True) if one[1]]
+
+
+def _trim(text: str) -> str:
+    """Lines of text without blank ones at both ends, and without the last line break."""
+    end = text.find("\n", len(text.rstrip(_BLANK)))
+    lines = text if end < 0 else text[:end]
+    return lines[_blank_lines.match(lines).end() :].rstrip("\r") if lines.strip(_BLANK) else ""

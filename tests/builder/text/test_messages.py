@@ -1,0 +1,86 @@
+"""A body taken apart into messages: the cases that all implementations share, and large texts."""
+
+import json
+import pathlib
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import to_builtins
+
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.text.messages import parse_messages
+from builder.text.prompts import variable_names
+
+VECTORS = pathlib.Path(__file__).parents[3] / "clients/vectors.json"
+CASES = json.loads(VECTORS.read_text())["messages"]
+PIECES = ['{{role "user"}}', "{{role 'tool'}}", "\n", "\r\n", " ", "\t", "a", "\\", "\ufeff", "\r"]
+
+
+def test_cases_have_names_of_their_own():
+    assert len({case["name"] for case in CASES}) == len(CASES) >= 40
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_shared_cases(case):
+    assert to_builtins(parse_messages(case["body"])) == case["messages"]
+
+
+def _by_lines(body: str):
+    """The rules once more, line by line."""
+    lines = re.split(r"\r*(?:\n|\Z)", body.removeprefix("\ufeff"))
+    breaks = re.findall(r"\r*(?:\n|\Z)", body.removeprefix("\ufeff"))
+    found, is_marked = [["system", []]], False
+    for line, line_break in zip(lines, breaks, strict=False):
+        marker = re.fullmatch(r"""{{role (?:"(user)"|'(tool)')}}""", line.strip(" \t"))
+        if marker:
+            is_marked = True
+            found.append([marker[1] or marker[2], []])
+        else:
+            found[-1][1].append((line, line_break))
+    told = []
+    for role, part in found:
+        kept = [at for at, (line, _) in enumerate(part) if line.strip(" \t\r")]
+        if kept:
+            *lines, (last, _) = part[kept[0] : kept[-1] + 1]
+            text = "".join(map("".join, lines)) + last
+            told.append({"role": role, "content": text})
+    return told if is_marked else None
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_any_text_is_taken_apart_by_the_rules(body):
+    assert to_builtins(parse_messages(body)) == _by_lines(body)
+
+
+@given(st.lists(st.sampled_from([*PIECES, "{{name}}"])).map("".join))
+def test_no_message_has_a_marker_left_and_no_variable_is_lost(body):
+    messages = parse_messages(body)
+    if messages is None:
+        return
+    assert all(parse_messages(one.content) is None for one in messages)
+    contents = "\n".join(one.content for one in messages)
+    assert variable_names(contents) == variable_names(body)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        '{{role "user"}}\n',
+        '{{role "user"}}\na\n',
+        "\n",
+        " \n",
+        "\r",
+        " ",
+        "{{",
+        '{{role "',
+        "\t{{role ",
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("start", ["", '{{role "user"}}\n', '{{role "user"}}\na'], ids=repr)
+def test_largest_bodies_of_one_piece(piece, start):
+    body = (start + piece * (CONTENT_BYTES_MAX // len(piece)))[:CONTENT_BYTES_MAX]
+    # What takes quadratic time never ends here.
+    assert to_builtins(parse_messages(f"{body}\nend\n")) == _by_lines(f"{body}\nend\n")
