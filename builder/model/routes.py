@@ -310,6 +310,10 @@ _ROWS = (
         "client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256",
         f"cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site",
     ),
+    # The clients for programs, each a module in one file
+    Route(
+        "python_client", "/clients/hub_prompts.py", "clients/hub_prompts.py", TEXT, "list", "site"
+    ),
 )  # fmt: skip
 
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.

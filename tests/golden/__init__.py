@@ -14,7 +14,14 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, catalogue_search, changes_script, openapi, shell_client
+from builder.render import (
+    api_page,
+    catalogue_search,
+    changes_script,
+    openapi,
+    python_client,
+    shell_client,
+)  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 
@@ -43,6 +50,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         "client": client.script,
         "client_release": client.script,
         "client_checksum": client.checksum,
+        "python_client": python_client.release(settings.base_url),
     }
     texts = {
         BY_NAME["version_raw"].file_for(

@@ -30,6 +30,7 @@ import ssl
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 import weakref
 from collections.abc import Mapping, Sequence
@@ -371,7 +372,8 @@ class _Entry:
             directives.update({"stale-while-revalidate": 0, "stale-if-error": 0})
         if re.search("no-cache|no-store", told):
             directives["max-age"] = 0
-        self.cache_control, self.error, self.is_kept = cache_control, None, "no-store" not in told
+        self.cache_control, self.is_kept = cache_control, "no-store" not in told
+        self.error, self.retry_at = None, 0.0
         checked_at = time.monotonic() - age
         self.fresh_until = checked_at + directives["max-age"]
         self.stale_until = self.fresh_until + directives["stale-while-revalidate"]
@@ -438,9 +440,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         is_upgrade = (old.scheme, new.scheme) == ("http", "https") and old.hostname == new.hostname
         if is_upgrade or (old.scheme, old.netloc) == (new.scheme, new.netloc):
             return super().redirect_request(req, fp, code, msg, headers, newurl)
-        raise Unavailable(
-            f"{req.full_url} redirects to {new.scheme}://{new.netloc}. Use that host."
-        )
+        fp.close()
+        raise Unavailable(f"{req.full_url} redirects to {newurl[:200]}. Pass that hub's address.")
 
 
 class _AnyStatus(urllib.request.HTTPDefaultErrorHandler):
@@ -696,7 +697,9 @@ class _Hub:
                     raise Unavailable(f"{url} has more than {ANSWER_BYTES_MAX:,} bytes.")
                 return _Answer(answer.status, answer.headers, body)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unavailable(f"{url}: {error}.") from error
+            if isinstance(error, urllib.error.HTTPError):  # too many redirects, or to a file:
+                error.close()
+            raise Unavailable(f"{url}: {' '.join(str(error).split())}.") from error
 
     # The copies on the disk: a line about the answer, then the answer. When the hub last confirmed
     # it is the file's time.
