@@ -20,6 +20,7 @@ from builder.render import (
     changes_script,
     openapi,
     python_client,
+    script_client,
     shell_client,
 )  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
@@ -42,6 +43,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     document = openapi.document(settings)
     api = api_page.describe(msgspec.json.decode(document), STATUS)
     client = shell_client.release(settings.base_url, search_rules())
+    script, types = script_client.release(settings.base_url)
     files = {
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
@@ -51,6 +53,8 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         "client_release": client.script,
         "client_checksum": client.checksum,
         "python_client": python_client.release(settings.base_url),
+        "script_client": script,
+        "script_client_types": types,
     }
     texts = {
         BY_NAME["version_raw"].file_for(
