@@ -10,7 +10,6 @@ import pytest
 from hub_prompts import AsyncHub, Got, Hub, InvalidName, NotFound, Unavailable, Withdrawn
 
 from tests.clients.python.fake import (
-    HUB,
     LABELLED,
     LATEST,
     OF_A_LABEL,
@@ -90,9 +89,8 @@ def test_what_is_stale_is_used_while_it_is_checked(fake: FakeHub, clock: Clock):
     assert fake.asked[1][1]["If-None-Match"] == '"1"'
 
 
-@pytest.mark.parametrize("name", ["ETag", "Last_Modified"])
-def test_a_304_makes_an_entry_fresh_again(fake: FakeHub, clock: Clock, name: str):
-    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL, **{name: '"1"'})
+def test_a_304_makes_an_entry_fresh_again(fake: FakeHub, clock: Clock):
+    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL, ETag='"1"')
     hub = Hub(fake.url)
     prompt = hub.get("ada/hello")
     fake.has(LATEST, b"", 304)
@@ -112,7 +110,9 @@ def test_after_that_a_call_waits_for_the_new_text(fake: FakeHub, clock: Clock):
     assert hub.get("ada/hello").content == "New."
 
 
-@pytest.mark.parametrize("told", ["no-store", "no-cache", "max-age=0, must-revalidate"])
+@pytest.mark.parametrize(
+    "told", ["no-store", "no-cache", "max-age=0, stale-while-revalidate=0, stale-if-error=0"]
+)
 def test_what_may_not_be_kept_is_asked_for_each_time(fake: FakeHub, told: str):
     fake.has(LATEST, answer(), Cache_Control=told)
     hub = Hub(fake.url)
@@ -135,15 +135,6 @@ def test_hosts_without_cache_control_get_the_hub_s_own(
     assert len(fake.asked) == 1
     clock.pass_by(2)
     hub.get(reference)
-    wait_until(lambda: len(fake.asked) == 2, "a check in the background")
-
-
-def test_the_time_in_shared_caches_counts(fake: FakeHub, clock: Clock):
-    fake.has(LATEST, answer(), Cache_Control="max-age=60", Age="50")
-    hub = Hub(fake.url)
-    hub.get("ada/hello")
-    clock.pass_by(11)
-    hub.get("ada/hello")
     wait_until(lambda: len(fake.asked) == 2, "a check in the background")
 
 
@@ -194,7 +185,7 @@ def test_many_prompts_at_once_have_few_threads(fake: FakeHub):
 
     def send(handler: object) -> None:
         nonlocal most
-        found = [one for one in threading.enumerate() if one.name == "hub-prompts"]
+        found = [one for one in threading.enumerate() if one.name.startswith("hub-prompts")]
         most = max(most, len(found))
         fake.send(handler)
 
@@ -259,19 +250,10 @@ def test_it_is_gone_for_those_who_do_not_wait_too(fake: FakeHub, clock: Clock):
     wait_until(is_gone, "the withdrawal")
 
 
-def test_a_404_of_any_web_server_is_an_outage_and_of_a_hub_s_files_an_answer(
-    fake: FakeHub, clock: Clock
-):
-    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
-    hub = Hub(fake.url)
-    hub.get("ada/hello")
-    fake.has(LATEST, b"<h1>Not found</h1>", 404)
-    fake.has(HUB, b"<h1>Not found</h1>", 404)
-    clock.pass_by(100)
-    assert hub.get("ada/hello").version == "1.0.0"
-    fake.has(HUB, b'{"data": {"name": "Hub"}}')
-    with pytest.raises(NotFound, match=f"{fake.url} has no such prompt, version or label"):
-        Hub(fake.url, disk=False).get("ada/hello")
+def test_hosts_of_files_say_not_found_in_their_own_words(fake: FakeHub):
+    fake.has(LATEST, b"<h1>Nothing here</h1>", 404)
+    with pytest.raises(NotFound, match=f"^No ada/hello: {fake.url}{LATEST}: status 404"):
+        Hub(fake.url).get("ada/hello")
 
 
 def test_on_get_cannot_break_a_read(fake: FakeHub, caplog: pytest.LogCaptureFixture):

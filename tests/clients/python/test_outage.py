@@ -64,35 +64,20 @@ def test_a_copy_of_a_label_ends_as_the_hub_says_and_of_a_version_never(fake: Fak
     clock.pass_by(15 + 86400 + 1)
     for one in (hub, hub, Hub(fake.url)):
         assert one.get("ada/hello@1.0.0").version == "1.0.0"
-        with pytest.raises(Unavailable, match="answered with status 500"):
+        with pytest.raises(Unavailable, match="status 500$"):
             one.get("ada/hello@production")
 
 
 def test_without_a_copy_a_failure_is_remembered(fake: FakeHub, clock: Clock):
-    fake.has(LATEST, b"", 503, Retry_After="30")
+    fake.has(LATEST, refusal("unavailable", "Try again.\x1b"), 503)
     hub = Hub(fake.url)
     for _ in range(5):
-        with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: .* status 503"):
+        with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: Try again\.$"):
             hub.get("ada/hello")
-    assert len(fake.asked) == 2  # once more at once, as there is nothing else
-    clock.pass_by(29)
-    with pytest.raises(Unavailable):
-        hub.get("ada/hello")
-    assert len(fake.asked) == 2
+    assert len(fake.asked) == 1
     fake.has(LATEST, answer())
-    clock.pass_by(2)
+    clock.pass_by(hub_prompts.RETRY_SECONDS + 1)
     assert hub.get("ada/hello").version == "1.0.0"
-
-
-def test_a_short_trouble_is_none(fake: FakeHub):
-    fake.has(LATEST, b"", 500)
-
-    def mended(handler: Any) -> None:
-        fake.send(handler)
-        fake.has(LATEST, answer())
-
-    fake.on_request = mended
-    assert Hub(fake.url).get("ada/hello").version == "1.0.0"
 
 
 def deep(body: bytes) -> bytes:
@@ -120,7 +105,7 @@ FRONT = "---\ntitle: Hello\n---\nHello.\n"
 )  # fmt: skip
 def test_a_lie_is_an_outage(fake: FakeHub, other: FakeHub, body: bytes):
     fake.has(PINNED, body)
-    with pytest.raises(Unavailable, match="is no record of ada/hello, or its SHA-256 differs"):
+    with pytest.raises(Unavailable, match="no record of ada/hello, or its SHA-256 is wrong"):
         Hub(fake.url).get("ada/hello@1.0.0")
     # Nothing of it is kept, and another address may know better.
     with pytest.raises(Unavailable):
@@ -152,10 +137,10 @@ def test_no_more_is_read_than_the_largest_record(fake: FakeHub):
             sent += handler.connection.send(b" " * 65536)
 
     fake.on_request = flood
-    with pytest.raises(Unavailable, match="has more than 8,388,608 bytes"):
+    with pytest.raises(Unavailable, match="is too large, or too slow"):
         Hub(fake.url, timeout=60).get("ada/hello")
-    # What the sockets between them hold is no more than a few megabytes, for each of two tries.
-    assert sent < 2 * (hub_prompts.ANSWER_BYTES_MAX + 16 * 1024 * 1024)
+    # What the sockets between them hold is no more than a few megabytes.
+    assert sent < hub_prompts.ANSWER_BYTES_MAX + 16 * 1024 * 1024
 
 
 def test_an_answer_that_is_cut_off_is_an_outage(fake: FakeHub):
@@ -202,20 +187,18 @@ def test_a_name_server_that_is_silent_holds_up_nobody(
         hub.get("ada/hello")
 
 
-@pytest.mark.parametrize("part", ["headers", "body"])
-def test_bytes_that_trickle_in_hold_up_no_thread(fake: FakeHub, part: str):
+def test_bytes_that_trickle_in_hold_up_no_thread(fake: FakeHub):
     """Each byte comes within the timeout, and the answer never ends."""
     left = []
 
     def trickle(handler: Any) -> None:
-        if part == "body":
-            handler.send_response(200)
-            handler.end_headers()
+        handler.send_response(200)
+        handler.end_headers()
         try:
             while not fake.let_go.wait(0.01):
-                handler.wfile.write(b"x" if part == "body" else b"HTTP/1.1 200 OK\r\nX: y\r\n"[:1])
+                handler.wfile.write(b" ")
         except OSError:
-            left.append(part)
+            left.append(handler)
 
     fake.on_request = trickle
     with pytest.raises(Unavailable):
@@ -245,41 +228,31 @@ def test_one_address_that_is_silent_leaves_time_for_the_next(fake: FakeHub, othe
     assert Hub([fake.url, other.url], timeout=6).get("ada/hello").version == "1.0.0"
 
 
-def test_not_found_needs_the_word_of_all_addresses(fake: FakeHub, other: FakeHub, clock: Clock):
+def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeHub, clock: Clock):
     other.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
-    hub = Hub([fake.url, other.url])
+    hub = Hub([other.url, fake.url])
     assert hub.get("ada/hello").version == "1.0.0"
     # The one that had it is down, and the other has not got it yet.
     other.fails()
     clock.pass_by(100)
     assert hub.get("ada/hello").version == "1.0.0"
-    other.has(LATEST, refusal("repo_not_found"), 404)
-    clock.pass_by(86_000)
     with pytest.raises(NotFound):
-        Hub([fake.url, other.url], disk=False).get("ada/hello")
-    other.has(LATEST, refusal("withdrawn"), 410)
+        Hub([other.url, fake.url], disk=False).get("ada/hello")
+    fake.has(LATEST, refusal("withdrawn"), 410)
     with pytest.raises(Withdrawn):
-        Hub([fake.url, other.url]).get("ada/hello")
-
-
-def test_redirects_within_a_host_are_followed(fake: FakeHub):
-    fake.has(LATEST, b"", 302, Location="/moved.json")
-    fake.has("/moved.json", answer())
-    assert Hub(fake.url).get("ada/hello").version == "1.0.0"
-    fake.has("/moved.json", b"", 301, Location=LATEST)
-    with pytest.raises(Unavailable):
-        Hub(fake.url, disk=False).get("ada/hello")
+        Hub([other.url, fake.url]).get("ada/hello")
 
 
 @pytest.mark.parametrize(
-    "location", ["{other}/x", "file:///etc/hosts", "ftp://{host}/x", "data:,x"]
+    "location", ["/moved.json", "{other}/x", "file:///etc/hosts", "ftp://{host}/x"]
 )
-def test_redirects_elsewhere_are_not(fake: FakeHub, other: FakeHub, location: str):
+def test_redirects_are_not_followed(fake: FakeHub, other: FakeHub, location: str):
     target = location.format(other=other.url, host=other.url.partition("//")[2])
     fake.has(LATEST, b"", 302, Location=target)
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match=f": status 302 {target}$"):
         Hub(fake.url, headers={"X-Secret": "s"}).get("ada/hello")
-    assert other.asked == [] and fake.asked[0][1]["X-Secret"] == "s"
+    assert other.asked == [] and len(fake.asked) == 1
+    assert fake.asked[0][1]["X-Secret"] == "s"
 
 
 def test_no_token_is_sent(fake: FakeHub, monkeypatch: pytest.MonkeyPatch):
@@ -331,7 +304,7 @@ def test_another_hub_has_copies_of_its_own(fake: FakeHub, other: FakeHub):
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"{}", b"[1]\n{}", b"\xff", b'["x", {}, null]\n' + answer(sha256="0" * 64)]
+    "damage", [b"", b"{}", b"[1]\n{}", b"\xff", b'["x", "", ""]\n' + answer(sha256="0" * 64)]
 )
 def test_a_damaged_copy_is_ignored(
     fake: FakeHub, tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
@@ -349,7 +322,7 @@ def test_the_folder_is_private_and_has_nothing_else(fake: FakeHub, tmp_path: Pat
     fake.has(LATEST, answer())
     Hub(fake.url).get("ada/hello")
     assert stat.S_IMODE((tmp_path / COPIES).stat().st_mode) == 0o700
-    assert [one.suffix for one in (tmp_path / COPIES).iterdir()] == [".json"]
+    assert [one.suffix for one in (tmp_path / COPIES).iterdir()] == [".hub"]
 
 
 @pytest.mark.parametrize("disk", [False, "own"])
@@ -359,13 +332,18 @@ def test_the_folder_can_be_another_one_or_none(fake: FakeHub, tmp_path: Path, di
     assert [one.name for one in tmp_path.iterdir()] == ([disk] if disk else [])
 
 
-def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_relative_cache_home_is_ignored(
+    fake: FakeHub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    fake.has(LATEST, answer())
     monkeypatch.setenv("XDG_CACHE_HOME", "cache")
-    assert hub_prompts._copies_folder(True) == ""
+    assert sources(fake.url, "ada/hello") == sources(fake.url, "ada/hello") == ["network"]
+    assert list(tmp_path.iterdir()) == []
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/ada")
-    assert hub_prompts._copies_folder(True) == "/home/ada/.cache/hub-prompts"
+    assert sources(fake.url, "ada/hello") == ["network"]
+    assert list((tmp_path / "home/.cache/hub-prompts").iterdir())
 
 
 def test_a_disk_that_takes_nothing_is_no_trouble(
@@ -378,38 +356,24 @@ def test_a_disk_that_takes_nothing_is_no_trouble(
     assert "Cannot keep a copy of ada/hello" in caplog.text
 
 
-def test_a_copy_that_cannot_replace_the_old_one_leaves_nothing(
-    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    def fail(*_: Any) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "replace", fail)
-    fake.has(LATEST, answer())
-    assert Hub(fake.url).get("ada/hello").version == "1.0.0"
-    assert list((tmp_path / COPIES).iterdir()) == []
-
-
 def test_copies_are_bounded_and_files_of_others_stay(
-    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     folder = tmp_path / COPIES
     folder.mkdir(parents=True)
     (folder / "notes.json").write_text("mine")
-    (folder / "hub-left.tmp").write_text("of a process that ended")
-    os.utime(folder / "hub-left.tmp", (0, 0))
-    monkeypatch.setattr(hub_prompts, "COPIES_MAX", 3)
+    (folder / "left.hub").write_text("of a process that ended within a write")
+    os.utime(folder / "left.hub", (0, 0))
+    monkeypatch.setattr(hub_prompts, "PROMPTS_MAX", 3)
     hub = Hub(fake.url)
 
     def fetch(number: int) -> list[str]:
-        fake.has(f"/api/v1/repos/ada/p{number}.json", answer("x" * 1000, name=f"p{number}"))
+        fake.has(f"/api/v1/repos/ada/p{number}.json", answer(name=f"p{number}"))
         hub.get(f"ada/p{number}")
         return [one.name for one in folder.iterdir() if one.name != "notes.json"]
 
     assert [len(fetch(number)) for number in range(5)] == [2, 3, 3, 3, 3]
-    assert "hub-left.tmp" not in fetch(5) and (folder / "notes.json").read_text() == "mine"
-    monkeypatch.setattr(hub_prompts, "COPIES_BYTES_MAX", 3000)
-    assert len(fetch(6)) == 1
+    assert "left.hub" not in fetch(5) and (folder / "notes.json").read_text() == "mine"
 
 
 def test_a_file_that_is_gone_is_fetched_whole_again(fake: FakeHub, tmp_path: Path, clock: Clock):

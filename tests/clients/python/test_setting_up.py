@@ -1,6 +1,7 @@
 """The address of the hub, processes that fork, the single file and the wheel."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -30,7 +31,7 @@ def test_the_address_comes_from_the_caller_the_environment_or_the_file(
     fake: FakeHub, monkeypatch: pytest.MonkeyPatch
 ):
     fake.has(LATEST, answer())
-    with pytest.raises(ValueError, match="Pass its address, or set HUB_URL"):
+    with pytest.raises(ValueError, match="or set HUB_URL"):
         Hub()
     monkeypatch.setattr(hub_prompts, "BAKED_URL", "https://baked.example")
     assert Hub().addresses == ["https://baked.example"]
@@ -43,7 +44,7 @@ def test_the_address_comes_from_the_caller_the_environment_or_the_file(
 @pytest.mark.parametrize(
     "url",
     ["hub.example", "ftp://hub.example", "file:///etc", "https://", "https://a.example?x=1",
-     "https://user:secret@a.example", "https://a.example/#x", "http://[::1",
+     "https://user:secret@a.example", "https://a.example/#x", "http://a example",
      ["https://a.example", ""]],
 )  # fmt: skip
 def test_other_addresses_are_refused(url: str | list[str]):
@@ -132,9 +133,11 @@ def test_it_reads_from_a_host_of_files(live: Server, static_url: str):
 
 
 def test_the_wheel_works_in_an_empty_environment(live: Server, tmp_path: Path):
+    # Not in its own folder, where setuptools would leave what it builds.
+    source = shutil.copytree(PACKAGE, tmp_path / "source")
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check",
-         "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", tmp_path, PACKAGE],
+         "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", tmp_path, source],
         check=True, timeout=300,
     )  # fmt: skip
     (wheel,) = tmp_path.glob("hub_prompts-*-py3-none-any.whl")
