@@ -64,7 +64,7 @@ def test_a_copy_of_a_label_ends_as_the_hub_says_and_of_a_version_never(fake: Fak
     clock.pass_by(15 + 86400 + 1)
     for one in (hub, hub, Hub(fake.url)):
         assert one.get("ada/hello@1.0.0").version == "1.0.0"
-        with pytest.raises(Unavailable, match="status 500$"):
+        with pytest.raises(Unavailable, match=r"status 500$"):
             one.get("ada/hello@production")
 
 
