@@ -24,11 +24,11 @@ import re
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Callable, NamedTuple
+from urllib import request
 
 __version__ = "1.0.0"
 # The build puts the address of its site here.
@@ -97,12 +97,11 @@ class Got(NamedTuple):
 
 # From left to right: an escaped opening is taken before it can open anything.
 _VARIABLE = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _FITS: dict[str, Callable[[Any, str], object]] = {
     "string": lambda value, text: not isinstance(value, (dict, list, tuple)),
     "integer": lambda value, text: re.fullmatch(r"-?(0|[1-9][0-9]*)(\.0+)?", text),
-    "number": lambda value, text: re.fullmatch(
-        r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", text
-    ),
+    "number": lambda value, text: _NUMBER.fullmatch(text),
     "boolean": lambda value, text: text in ("true", "false"),
     "array": lambda value, text: isinstance(value, (list, tuple, str)),
     "object": lambda value, text: isinstance(value, (dict, str)),
@@ -174,6 +173,11 @@ class Prompt:
         if len(self.body) + sum(len(texts[name]) for name in used) > FILLED_CHARS_MAX:
             raise InvalidValue(f"{self.id} gets longer than {FILLED_CHARS_MAX:,} characters.")
         return texts
+
+
+def _is_variable(one: dict[str, Any]) -> bool:
+    has_types = isinstance(one.get("enum") or [], list) and isinstance(one.get("type", ""), str)
+    return has_types and bool(_VARIABLE.fullmatch(f"{{{{{one['name']}}}}}"))
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:
@@ -265,7 +269,8 @@ class _Wanted(NamedTuple):
                 and content.endswith(body)
                 and _FRONT_MATTER.fullmatch(content[: len(content) - len(body)])
                 and isinstance(parameters, dict)
-                and all(_VARIABLE.fullmatch("{{{{{}}}}}".format(one["name"])) for one in variables)
+                and isinstance(variables, list)
+                and all(map(_is_variable, variables))
             ):
                 return Prompt(self.repo, version, sha256, content, body, variables, parameters)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -329,7 +334,7 @@ class _Entry:
         return self
 
 
-class _AnyStatus(urllib.request.HTTPDefaultErrorHandler):
+class _AnyStatus(request.HTTPDefaultErrorHandler):
     def http_error_default(self, req: Any, fp: Any, code: Any, msg: Any, hdrs: Any) -> Any:
         return fp
 
@@ -350,7 +355,7 @@ class _Hub:
         given = url or os.environ.get("HUB_URL") or BAKED_URL
         urls = given.split() if isinstance(given, str) else given
         for one in urls or [""]:
-            if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~/-]*)?", one):
+            if not re.fullmatch(r"https?://[A-Za-z0-9._~:\[\]-][A-Za-z0-9._~:\[\]/-]*", one):
                 raise ValueError(f"No hub: {one!r}. Pass https://HOST[/PATH], or set HUB_URL.")
         if not timeout > 0:
             raise ValueError(f"timeout must be more than 0 seconds, not {timeout}.")
@@ -361,15 +366,11 @@ class _Hub:
         default = os.path.join(cache, "hub-prompts") if disk and os.path.isabs(cache) else ""
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
         # None that follows redirects: headers go to no other host, and nobody else is trusted.
-        self._opener = urllib.request.OpenerDirector()
-        for handler in (
-            urllib.request.ProxyHandler,
-            urllib.request.HTTPHandler,
-            urllib.request.HTTPSHandler,
-            urllib.request.HTTPErrorProcessor,
-            _AnyStatus,
-        ):
-            self._opener.add_handler(handler())  # fmt: skip
+        self._opener = request.OpenerDirector()
+        for handler in (request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler):
+            self._opener.add_handler(handler())
+        for handler in (request.HTTPErrorProcessor, _AnyStatus):
+            self._opener.add_handler(handler())
         self._entries: dict[str, _Entry] = {}
         self._down: dict[str, float] = {}
         self._reset()
@@ -483,11 +484,16 @@ class _Hub:
         for place, address in enumerate(order):
             now = time.monotonic()
             try:
-                return self._ask(address, wanted, entry, now + (end - now) / (len(order) - place))
+                share = now + (end - now) / (len(order) - place)
+                entry = self._ask(address, wanted, entry, share)
+                self._down.pop(address, None)
+                return entry
             except NotFound as error:
-                # The others of a hub that is down may not have it yet.
-                if not place or not entry or isinstance(error, Withdrawn):
+                # While one is down, the others may not have it yet.
+                is_sure = not any(until > now for until in self._down.values())
+                if is_sure or not entry or not entry.prompt or isinstance(error, Withdrawn):
                     raise
+                failure = Unavailable(str(error))
             except Unavailable as error:
                 failure, self._down[address] = error, now + DOWN_SECONDS
         raise failure
@@ -498,8 +504,8 @@ class _Hub:
         headers = {**self._headers, "If-None-Match": etag} if etag else self._headers
         try:
             left = max(0.001, end - time.monotonic())
-            request = urllib.request.Request(url, headers=headers)
-            with self._opener.open(request, timeout=left) as response:
+            asked = request.Request(url, headers=headers)
+            with self._opener.open(asked, timeout=left) as response:
                 chunk = response.read1(65536)
                 while chunk:
                     answer += chunk
@@ -541,9 +547,8 @@ class _Hub:
                 # A time to come is no better than one as long ago.
                 age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
             address, etag, told = json.loads(about)
-            return _Entry(wanted.parse(answer), "disk", address, etag).renew(
-                wanted.version, told, age
-            )
+            entry = _Entry(wanted.parse(answer), "disk", address, etag)
+            return entry.renew(wanted.version, told, age)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, Unavailable) as error:

@@ -98,6 +98,8 @@ FRONT = "---\ntitle: Hello\n---\nHello.\n"
         answer(FRONT, body="lo.\n"), answer(FRONT, body="---\nHello.\n"),
         answer(variables=None), answer(variables=[7]), answer(variables=[{"name": 7}]),
         answer(variables=[{"name": "a b"}]), answer(variables={"name": "a"}), answer(variables=7),
+        answer(variables={}), answer(variables=[{"name": "a", "enum": 7}]),
+        answer(variables=[{"name": "a", "type": ["string"]}]),
         answer(parameters=None), answer(parameters=[]), deep(answer()),
         json.dumps({"data": record() | {"content": "\ud800"}}).encode(),
         json.dumps({"data": record() | {"content": 7}}).encode(),
@@ -234,8 +236,11 @@ def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeH
     assert hub.get("ada/hello").version == "1.0.0"
     # The one that had it is down, and the other has not got it yet.
     other.fails()
-    clock.pass_by(100)
-    assert hub.get("ada/hello").version == "1.0.0"
+    for seconds in (100, hub_prompts.RETRY_SECONDS + 1, hub_prompts.RETRY_SECONDS + 1):
+        clock.pass_by(seconds)
+        assert hub.get("ada/hello").version == "1.0.0"
+        wait_until(lambda: not hub._flights, "the check in the background")
+    assert len(other.asked) == len(fake.asked) + 1 == 4
     with pytest.raises(NotFound):
         Hub([other.url, fake.url], disk=False).get("ada/hello")
     fake.has(LATEST, refusal("withdrawn"), 410)
