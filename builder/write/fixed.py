@@ -14,6 +14,7 @@ from builder.render import (
     connect,
     crawlers,
     openapi,
+    python_client,
     script_client,
     shell_client,
 )  # fmt: skip
@@ -53,6 +54,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("client", script)
     site.write_fixed("client_release", script)
     site.write_fixed("client_checksum", checksum)
+    site.write_fixed("python_client", python_client.release(settings.base_url))
     script, types = script_client.release(settings.base_url)
     site.write_fixed("script_client", script)
     site.write_fixed("script_client_types", types)

@@ -19,6 +19,7 @@ from builder.render import (
     catalogue_search,
     changes_script,
     openapi,
+    python_client,
     script_client,
     shell_client,
 )  # fmt: skip
@@ -51,6 +52,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         "client": client.script,
         "client_release": client.script,
         "client_checksum": client.checksum,
+        "python_client": python_client.release(settings.base_url),
         "script_client": script,
         "script_client_types": types,
     }
