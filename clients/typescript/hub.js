@@ -91,7 +91,7 @@ export class Prompt {
     // A fallback may use less than the prompt that it stands for.
     if (unknown !== undefined && this.version !== null) {
       const near = [...known].slice(0, 200).find((name) => isNear(name, unknown));
-      const advice = near ? `Did you mean ${near}?` : `It has: ${told([...known])}.`;
+      const advice = near ? `Did you mean ${near}?` : `It has ${told([...known])}.`;
       throw new UnknownVariable(`${this.id} has no variable ${told([unknown])}. ${advice}`);
     }
     const texts = new Map();
@@ -103,7 +103,7 @@ export class Prompt {
       else if (!required) texts.set(name, "");
     }
     const missing = [...new Set(used)].filter((name) => !texts.has(name));
-    if (missing.length) throw new MissingVariable(`${this.id} needs a value for: ${told(missing)}.`);
+    if (missing.length) throw new MissingVariable(`${this.id} needs a value for ${told(missing)}.`);
     const chars = used.reduce((sum, name) => sum + texts.get(name).length, this.body.length);
     if (chars > FILLED_CHARS_MAX) {
       const limit = FILLED_CHARS_MAX.toLocaleString("en");
@@ -141,12 +141,12 @@ function checkedText(name, value, { type = "string", enum: choices, name: isDecl
     cause = error;
   }
   if (text === undefined) throw new InvalidValue(`${name} is neither text nor JSON.`, { cause });
-  const found = `It is ${JSON.stringify(text.slice(0, 60))}.`;
+  const found = JSON.stringify(text.slice(0, 60));
   if (choices?.length && !choices.some((one) => asText(one) === text)) {
-    throw new InvalidValue(`${name} must be one of: ${told(choices.map(asText))}. ${found}`);
+    throw new InvalidValue(`${name} must be one of ${told(choices.map(asText))}, not ${found}.`);
   }
   if (isDeclared && FITS.get(type)?.(value, text) === false) {
-    throw new InvalidValue(`${name} must be of type ${type}. ${found}`);
+    throw new InvalidValue(`${name} must be of type ${type}, not ${found}.`);
   }
   return text;
 }
@@ -334,7 +334,8 @@ export class Hub {
       if (copy.isKept) remember(this.#copies, key, copy);
       if (copy.isKept && !(copy.record.at - copy.storedAt < STORED_SECONDS * 1000)) {
         copy.storedAt = copy.record.at;
-        void this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
+        const stored = this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
+        if (IN_WORKERD) await stored; // else it ends with the request
       }
       return copy;
     } catch (error) {
@@ -348,16 +349,17 @@ export class Hub {
   }
 
   /** What the first address says that has the prompt; those that failed lately are asked last. It takes
-   * the word of all to remove a copy, but for a withdrawal. Without a copy, there is a second round. */
+   * the word of all that there is none, but for a withdrawal. Without a copy, there is a second round. */
   async #fetch(target, last) {
     const end = performance.now() + this.#options.timeout * 1000;
     const isDown = (address) => (this.#downUntil.get(address) ?? 0) > Date.now();
     let missing, failure;
-    for (let round = last ? 1 : 0; round < 2; round++) {
+    for (let round = last ? 1 : 0; round < 2 && !(failure && end <= performance.now()); round++) {
+      missing = failure = undefined;
       const order = this.addresses.toSorted((a, b) => isDown(a) - isDown(b));
       for (const [at, address] of order.entries()) {
         const left = (end - performance.now()) / (order.length - at);
-        if (left < 1 && failure) break;
+        if (left < 1 && at) break;
         try {
           return await this.#fetchFrom(address, target, last, AbortSignal.timeout(Math.max(1, Math.ceil(left))));
         } catch (error) {
@@ -370,8 +372,9 @@ export class Hub {
           }
         }
       }
-      if (missing && !(last && failure)) throw missing;
-      if (!round) await new Promise((resume) => setTimeout(resume, ROUNDS_MILLISECONDS));
+      if (!failure) throw missing;
+      const pause = Math.max(0, Math.min(ROUNDS_MILLISECONDS, end - performance.now()));
+      if (!round) await new Promise((resume) => setTimeout(resume, pause));
     }
     const { address, error } = failure;
     const because = error.cause?.message || error.cause?.code; // of "fetch failed"

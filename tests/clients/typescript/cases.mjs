@@ -486,6 +486,8 @@ test("takes the word of all addresses for what is not there", async () => {
   assert.equal((await hubOf([lagging, other]).get(`${ID}@1.2.0`)).version, "1.2.0");
   other.answer = lagging.answer;
   await assert.rejects(hubOf([lagging, other]).get(`${ID}@1.2.0`), NotFound);
+  other.answer = broken;
+  await assert.rejects(hubOf([lagging, other]).get(`${ID}@1.2.0`), Unavailable);
   other.answer = (response) => send(response, record());
   lagging.answer = (response) => refuse(response, 410, "withdrawn");
   await assert.rejects(hubOf([lagging, other]).get(`${ID}@1.2.0`), Withdrawn);
@@ -784,11 +786,11 @@ test("tells what is wrong with values", async () => {
   const host = await startHost(answering({ content: "{{language}} {{lines}} {{any}}", variables }));
   const prompt = await hubOf(host).get(ID);
   const wrong = (values, name, message) => assert.throws(() => prompt.fill(values), { name, message });
-  wrong({}, "MissingVariable", "ada/code-review needs a value for: language.");
+  wrong({}, "MissingVariable", "ada/code-review needs a value for language.");
   wrong({ langauge: "Go" }, "UnknownVariable", "ada/code-review has no variable langauge. Did you mean language?");
-  wrong({ zzz: 1 }, "UnknownVariable", "ada/code-review has no variable zzz. It has: language, lines, any.");
-  wrong({ language: "Perl" }, "InvalidValue", 'language must be one of: Go, C. It is "Perl".');
-  wrong({ language: "Go", lines: "many" }, "InvalidValue", 'lines must be of type integer. It is "many".');
+  wrong({ zzz: 1 }, "UnknownVariable", "ada/code-review has no variable zzz. It has language, lines, any.");
+  wrong({ language: "Perl" }, "InvalidValue", 'language must be one of Go, C, not "Perl".');
+  wrong({ language: "Go", lines: "many" }, "InvalidValue", 'lines must be of type integer, not "many".');
   const cycle = {};
   cycle.self = cycle;
   const none = [cycle, () => {}, Symbol("x"), NaN, Infinity, [1n], { toJSON() { throw new Error("no"); } }];
