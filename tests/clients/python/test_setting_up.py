@@ -13,7 +13,7 @@ from hub_prompts import Hub
 
 import builder
 from tests.clients.python.fake import LATEST, FakeHub, answer
-from tests.support.servers import PROJECT, Server, clean_environment
+from tests.support.servers import PROJECT, Server, clean_environment, nginx
 
 PACKAGE = PROJECT / "clients/python"
 
@@ -130,6 +130,12 @@ def test_the_file_that_a_hub_serves_knows_its_hub(live: Server, tmp_path: Path):
 
 def test_it_reads_from_a_host_of_files(live: Server, static_url: str):
     assert run(READ, static_url, PYTHONPATH=str(PACKAGE)) == expected(live)
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_it_reads_from_nginx(live: Server, tmp_path: Path):
+    with nginx(tmp_path, f"root {live.settings.out};") as (url,):
+        assert run(READ, url, PYTHONPATH=str(PACKAGE)) == expected(live)
 
 
 def test_the_wheel_works_in_an_empty_environment(live: Server, tmp_path: Path):
