@@ -295,6 +295,7 @@ export class Hub {
 
   /** The prompt, its source, and the error where this is not what the hub says now. */
   async #find(target, known, hasFallback, waitUntil) {
+    const end = performance.now() + this.#options.timeout * 1000;
     const copy = known ?? (await this.#stored(target));
     const source = known ? "memory" : "disk";
     const failure = this.#failures.get(target.key);
@@ -304,14 +305,14 @@ export class Hub {
     // A stale copy is used at once. After a failure, so is any copy, or the fallback.
     if (isOver || ((usable || (failure && hasFallback)) && (!IN_WORKERD || waitUntil))) {
       if (!isOver) {
-        const asked = this.#ask(target).catch(() => {}); // #failures has it, for the next event
+        const asked = this.#ask(target, end).catch(() => {}); // #failures has it, for the next event
         waitUntil?.(asked);
       }
       if (usable) return usable;
       throw error;
     }
     try {
-      return { ...(await this.#ask(target)), source: "network" };
+      return { ...(await this.#ask(target, end)), source: "network" };
     } catch (failed) {
       if (failed instanceof NotFound || !isBefore(copy?.outageUntil, copy)) throw failed;
       return { ...copy, source, error: failed };
@@ -319,17 +320,17 @@ export class Hub {
   }
 
   /** Asks the hub, once for all who wait. */
-  #ask(target) {
+  #ask(target, end) {
     const flight = this.#flights.get(target.key)
-      ?? this.#refresh(target).finally(() => this.#flights.delete(target.key));
+      ?? this.#refresh(target, end).finally(() => this.#flights.delete(target.key));
     if (!IN_WORKERD) this.#flights.set(target.key, flight);
     return flight;
   }
 
-  async #refresh(target) {
+  async #refresh(target, end) {
     const { key } = target;
     try {
-      const copy = await this.#fetch(target, this.#copies.get(key));
+      const copy = await this.#fetch(target, this.#copies.get(key), end);
       this.#failures.delete(key);
       if (copy.isKept) remember(this.#copies, key, copy);
       if (copy.isKept && !(copy.record.at - copy.storedAt < STORED_SECONDS * 1000)) {
@@ -350,8 +351,7 @@ export class Hub {
 
   /** What the first address says that has the prompt; those that failed lately are asked last. It takes
    * the word of all that there is none, but for a withdrawal. Without a copy, there is a second round. */
-  async #fetch(target, last) {
-    const end = performance.now() + this.#options.timeout * 1000;
+  async #fetch(target, last, end) {
     const isDown = (address) => (this.#downUntil.get(address) ?? 0) > Date.now();
     let missing, failure;
     for (let round = last ? 1 : 0; round < 2 && !(failure && end <= performance.now()); round++) {
@@ -443,10 +443,13 @@ export class Hub {
     });
   }
 
-  /** Never throws: the next event has what went wrong. */
+  /** Never throws, nor waits long: the next event has what went wrong. */
   async #useStore(act) {
+    if (!this.#store) return undefined;
     try {
-      return this.#store ? await act(this.#store) : undefined;
+      const limit = AbortSignal.timeout(Math.ceil(this.#options.timeout * 500));
+      const isLate = new Promise((_, fail) => limit.addEventListener("abort", () => fail(limit.reason)));
+      return await Promise.race([act(this.#store), isLate]);
     } catch (error) {
       this.#storeError = error;
       return undefined;

@@ -617,6 +617,14 @@ test("a store that fails stops nothing, and is told", async () => {
   await assert.rejects(hub.get(ID), NotFound);
 });
 
+test("does not wait for a store that stalls", async () => {
+  const host = await startHost(answering());
+  const never = () => new Promise(() => {});
+  const hub = hubOf(host, { timeout: 8, store: { get: never, set: never, delete: never } });
+  assert.equal((await hub.get(ID)).version, "1.2.0");
+  assert.equal(hub.told[0].error.name, "TimeoutError");
+});
+
 test("stores an unchanged prompt again with its new time, though not each time", async () => {
   const store = storeOf();
   let writes = 0;
