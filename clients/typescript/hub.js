@@ -446,13 +446,17 @@ export class Hub {
   /** Never throws, nor waits long: the next event has what went wrong. */
   async #useStore(act) {
     if (!this.#store) return undefined;
+    let timer;
+    const late = new Promise((_, fail) => {
+      timer = setTimeout(() => fail(new Error("the store took too long")), this.#options.timeout * 500);
+    });
     try {
-      const limit = AbortSignal.timeout(Math.ceil(this.#options.timeout * 500));
-      const isLate = new Promise((_, fail) => limit.addEventListener("abort", () => fail(limit.reason)));
-      return await Promise.race([act(this.#store), isLate]);
+      return await Promise.race([act(this.#store), late]);
     } catch (error) {
       this.#storeError = error;
       return undefined;
+    } finally {
+      clearTimeout(timer);
     }
   }
 }

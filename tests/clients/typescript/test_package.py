@@ -14,7 +14,7 @@ ID = "mara-okafor/sql-review"
 NPM = ("npm", "--offline", "--no-audit", "--no-fund", "--loglevel=error")
 USE = f"""
 import {{ Hub, NotFound }} from "hub-prompts";
-const hub = new Hub(process.argv[2]);
+const hub = new Hub(process.argv[2], {{ timeout: 3600 }}); // no timer may keep the process alive
 const {{ version, sha256 }} = await hub.get("{ID}");
 const gone = await hub.get("{ID}@9.9.9").catch((error) => error instanceof NotFound);
 console.log(JSON.stringify({{ version, sha256, gone }}));
