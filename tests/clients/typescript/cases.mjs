@@ -729,6 +729,20 @@ test("believes the lock file, not the hub", async () => {
   await assert.rejects(hub.get(ID), { name: "Unavailable", message: /SHA-256 of the lock file/ });
 });
 
+test("needs WebCrypto for a lock file alone, as pages without HTTPS have none", async () => {
+  const host = await startHost((response) => send(response, record()));
+  const { crypto } = globalThis;
+  const put = (value) => Object.defineProperty(globalThis, "crypto", { value, configurable: true, writable: true });
+  put({});
+  try {
+    assert.equal((await hubOf(host).get(`${ID}@1.2.0`)).version, "1.2.0");
+    const hub = hubOf(host, { lock: lockLine(record()) });
+    await assert.rejects(hub.get(ID), { name: "Unavailable", message: /needs https/ });
+  } finally {
+    put(crypto);
+  }
+});
+
 test("names the line of a lock file that cannot be used", async () => {
   const { sha256 } = record();
   const lines = [

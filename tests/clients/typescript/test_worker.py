@@ -13,7 +13,7 @@ from tests.clients.typescript.conftest import CLIENT, HERE
 from tests.clients.typescript.test_vectors import check_vectors
 from tests.clients.vectors import VECTORS
 from tests.conformance.worker import running_miniflare
-from tests.support.servers import DEADLINE_SECONDS, Server
+from tests.support.servers import DEADLINE_SECONDS, Server, wait_until
 
 ID = "mara-okafor/sql-review"
 
@@ -49,3 +49,16 @@ def test_many_requests_at_once(worker: str, live: Server):
         (known["latest_version"], known["sha256"])
     }
     assert "memory" in {one["source"] for one in answers}, json.dumps(answers)
+
+
+def test_a_refresh_goes_on_after_the_answer_where_the_worker_says_how(worker: str):
+    id = "mara-okafor/text-to-sql"
+
+    def ask(query: str = "") -> tuple[str, int]:
+        answer = requests.get(f"{worker}/get/{id}{query}", timeout=DEADLINE_SECONDS).json()
+        return answer["source"], answer["later"]
+
+    assert ask() == ("network", 0)
+    assert ask("?ahead=30&wait") == ("network", 0)
+    assert ask("?ahead=60") == ("memory", 1)
+    assert wait_until(lambda: ask("?ahead=60") == ("memory", 0), "the refresh")
