@@ -367,16 +367,16 @@ class _Hub:
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
         # None that follows redirects: headers go to no other host, and nobody else is trusted.
         self._opener = request.OpenerDirector()
-        for handler in (request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler):
-            self._opener.add_handler(handler())
-        for handler in (request.HTTPErrorProcessor, _AnyStatus):
-            self._opener.add_handler(handler())
+        web = [request.ProxyHandler(), request.HTTPHandler(), request.HTTPSHandler()]
+        for handler in [*web, request.HTTPErrorProcessor(), _AnyStatus()]:
+            self._opener.add_handler(handler)
         self._entries: dict[str, _Entry] = {}
         self._down: dict[str, float] = {}
         self._reset()
 
     def _reset(self) -> None:
-        self._lock, self._flights = threading.Lock(), dict[str, Future]()
+        self._lock = threading.Lock()
+        self._flights: dict[str, Future[_Entry]] = {}
         self._pool = ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
         self._process = os.getpid()
 
@@ -452,7 +452,7 @@ class _Hub:
             while len(self._entries) > PROMPTS_MAX:
                 del self._entries[next(iter(self._entries))]
 
-    def _refresh(self, reference: str, wanted: _Wanted, entry: Any, end: float) -> _Entry:
+    def _refresh(self, reference: str, wanted: _Wanted, entry: _Entry | None, end: float) -> _Entry:
         """Bring an entry up to date, in a thread, for all who wait for it."""
         try:
             if not entry:
@@ -464,8 +464,12 @@ class _Hub:
             try:
                 entry = self._fetch(wanted, entry, end)
             except NotFound as error:
-                with contextlib.suppress(FileNotFoundError):
+                try:
                     os.unlink(self._place(wanted))
+                except FileNotFoundError:
+                    pass
+                except OSError as trouble:
+                    _log.warning("Cannot remove the copy of %s: %s", reference, trouble)
                 entry = _Entry().fail(type(error)(f"No {reference}: {error}"))
             except Unavailable as error:
                 failure = Unavailable(f"Cannot read {reference}: {error}")
@@ -555,7 +559,7 @@ class _Hub:
             _log.warning("Ignored the copy of %s: %s", wanted.repo, error)
             return None
 
-    def _keep(self, wanted: _Wanted, about: list[str], answer: bytes) -> None:
+    def _keep(self, wanted: _Wanted, about: list[str], answer: bytearray) -> None:
         if not self._folder or "no-store" in about[-1]:
             return
         try:

@@ -391,3 +391,20 @@ def test_a_file_that_is_gone_is_fetched_whole_again(fake: FakeHub, tmp_path: Pat
         clock.pass_by(100)
         hub.get("ada/hello")
     assert len(list((tmp_path / COPIES).iterdir())) == 1
+
+
+def test_what_is_gone_is_gone_although_its_copy_cannot_be_removed(
+    fake: FakeHub, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fail(_: object) -> None:
+        raise PermissionError("not yours")
+
+    fake.has(LATEST, answer())
+    hub = Hub(fake.url)
+    hub.get("ada/hello")
+    fake.has(LATEST, refusal("withdrawn"), 410)
+    monkeypatch.setattr(os, "unlink", fail)
+    clock.pass_by(100)
+    with pytest.raises(Withdrawn):
+        hub.get("ada/hello")
+    assert "Cannot remove the copy of ada/hello: not yours" in caplog.text
