@@ -44,15 +44,19 @@ const IN_BROWSER = "location" in globalThis && !("Deno" in globalThis);
 // There, what one request awaits must not depend on another, which may be gone.
 const IN_WORKERD = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 
-export class HubError extends Error { name = "HubError"; }
-export class InvalidName extends HubError { name = "InvalidName"; }
-export class LockError extends HubError { name = "LockError"; }
-export class NotFound extends HubError { name = "NotFound"; }
-export class Withdrawn extends NotFound { name = "Withdrawn"; }
-export class Unavailable extends HubError { name = "Unavailable"; retrySeconds = RETRY_SECONDS; }
-export class MissingVariable extends HubError { name = "MissingVariable"; }
-export class UnknownVariable extends HubError { name = "UnknownVariable"; }
-export class InvalidValue extends HubError { name = "InvalidValue"; }
+export class HubError extends Error { static { this.prototype.name = "HubError"; } }
+export class InvalidName extends HubError { static { this.prototype.name = "InvalidName"; } }
+export class LockError extends HubError { static { this.prototype.name = "LockError"; } }
+export class NotFound extends HubError { static { this.prototype.name = "NotFound"; } }
+export class Withdrawn extends NotFound { static { this.prototype.name = "Withdrawn"; } }
+export class Unavailable extends HubError {
+  static { this.prototype.name = "Unavailable"; }
+
+  retrySeconds = RETRY_SECONDS;
+}
+export class MissingVariable extends HubError { static { this.prototype.name = "MissingVariable"; } }
+export class UnknownVariable extends HubError { static { this.prototype.name = "UnknownVariable"; } }
+export class InvalidValue extends HubError { static { this.prototype.name = "InvalidValue"; } }
 
 export class Prompt {
   #data;
