@@ -48,6 +48,11 @@ def parse_messages(body: str) -> list[Message] | None:
     return [Message(*one) for one in zip(roles, contents, strict=True) if one[1]]
 
 
+def without_markers(body: str) -> str:
+    """``body`` with empty lines in the place of its markers, and without a byte order mark."""
+    return _marker.sub("", body.removeprefix("\ufeff"))
+
+
 def _trim(text: str) -> str:
     """Lines of text without blank ones at both ends, and without the last line break."""
     end = text.find("\n", len(text.rstrip(_BLANK)))
