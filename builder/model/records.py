@@ -55,6 +55,10 @@ LabelName = Annotated[
 ]
 # A repo counts its changes of labels; gaps mean nothing.
 LabelNumber = Annotated[int, Meta(ge=1, le=names.LABEL_NUMBER_MAX)]
+# Versions are counted as they are published, from 1; see ``ordinals``.
+Ordinal = Annotated[
+    int, Meta(ge=1, le=names.ORDINAL_MAX, description="the number of publication, from 1")
+]
 LabelNames = Annotated[list[LabelName], Meta(min_length=1, max_length=names.LABELS_PER_REPO_MAX)]
 Note = Annotated[str, Meta(max_length=1024)]
 MessageRole = Literal["system", "user", "assistant", "tool"]
@@ -140,13 +144,15 @@ class VersionFile(Struct, forbid_unknown_fields=True):
     ``front_matter_bytes``: how many bytes of the text are front matter; 0 where it has none.
     Absent in what was published before this was recorded. ``labels``: which labels this
     publication moved to its version, as the repo's change of labels ``label_number``; both are
-    absent where it moved none.
+    absent where it moved none. ``ordinal``: absent in what was published before this was recorded,
+    and in what was made by hand.
     """
 
     publisher: Owner
     published_at: Time
     sha256: Sha256
     title: Title
+    ordinal: Ordinal | UnsetType = UNSET
     front_matter_bytes: Annotated[int, Meta(ge=0, le=FRONT_MATTER_BYTES_MAX)] | UnsetType = UNSET
     changelog: Changelog = ""
     description: Description = ""
@@ -221,6 +227,7 @@ class Remains(Struct, forbid_unknown_fields=True):
     published_at: Time
     sha256: Sha256
     size: Annotated[int, Meta(ge=1, le=CONTENT_BYTES_MAX)]
+    ordinal: Ordinal | UnsetType = UNSET
     labels: LabelNames | UnsetType = UNSET
     label_number: LabelNumber | UnsetType = UNSET
 
@@ -347,6 +354,13 @@ class Message(Struct):
     content: str
 
 
+Body = Annotated[str, Meta(description="the content after its front matter")]
+Messages = Annotated[
+    list[Message] | None,
+    Meta(description="the messages between the role markers of `body`; null if it has none"),
+]
+
+
 class RepoSummary(Struct):
     """A repo in a list."""
 
@@ -369,7 +383,8 @@ class Repo(RepoSummary):
     """
 
     content: str
-    body: Annotated[str, Meta(description="the content after its front matter")]
+    body: Body
+    messages: Messages
     variables: list[Variable]
     parameters: dict[str, Any]
     license: str | None
@@ -406,6 +421,7 @@ class VersionEntry(Struct):
     size: int
     raw_url: str
     diff_url: str | None
+    ordinal: Ordinal
 
 
 class Withdrawal(Struct):
@@ -432,7 +448,8 @@ class Version(VersionEntry):
     owner: Owner
     name: RepoName
     content: str
-    body: Annotated[str, Meta(description="the content after its front matter")]
+    body: Body
+    messages: Messages
     variables: list[Variable]
     parameters: dict[str, Any]
 

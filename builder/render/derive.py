@@ -19,6 +19,7 @@ from builder.model.records import DAY_SECONDS, OwnerFile, VersionFile
 from builder.model.routes import BY_NAME, PUBLISH_URL
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnVersion, note_of, public
+from builder.text.messages import parse_messages
 
 PULL_WEIGHT = 1
 PUBLICATION_WEIGHT = 5
@@ -61,8 +62,12 @@ class Stored(NamedTuple):
     body: str
 
 
-def version_record(stored: Stored, previous: Version | None, links: Links) -> records.Version:
-    """The version on its own; ``previous`` is the one below it in version order."""
+def version_record(
+    stored: Stored, previous: Version | None, ordinal: int, links: Links
+) -> records.Version:
+    """The version on its own; ``previous`` is the one below it in version order, ``ordinal`` its
+    number of publication.
+    """
     owner, name, version, record, content, body = stored
     return records.Version(
         version=str(version),
@@ -74,10 +79,12 @@ def version_record(stored: Stored, previous: Version | None, links: Links) -> re
         size=len(content.encode()),
         raw_url=links.file("version_raw", owner=owner, name=name, version=version),
         diff_url=links.file("diff", owner=owner, name=name, version=version) if previous else None,
+        ordinal=ordinal,
         owner=owner,
         name=name,
         content=content,
         body=body,
+        messages=parse_messages(body),
         variables=record.variables,
         parameters=record.parameters,
     )
@@ -89,9 +96,12 @@ def version_entry(version: records.Version) -> records.ListedVersion:
 
 
 def withdrawn_entry(
-    owner: str, name: str, one: WithdrawnVersion, previous: Version | None, links: Links
-) -> records.ListedVersion:
-    """A withdrawn version in its repo's list; ``previous`` as in ``version_record``."""
+    owner: str, name: str, one: WithdrawnVersion, previous: Version | None, ordinal: int,
+    links: Links,
+) -> records.ListedVersion:  # fmt: skip
+    """A withdrawn version in its repo's list; ``previous`` and ``ordinal`` as in
+    ``version_record``.
+    """
     at = {"owner": owner, "name": name, "version": str(one.version)}
     return records.ListedVersion(
         version=str(one.version),
@@ -103,6 +113,7 @@ def withdrawn_entry(
         size=one.remains.size,
         raw_url=links.file("version_raw", **at),
         diff_url=None,
+        ordinal=ordinal,
         withdrawn=public(one.withdrawal),
     )
 
@@ -215,6 +226,7 @@ def repo_record(
         url=links.page("repo_page", owner=owner, name=name),
         content=content,
         body=body,
+        messages=parse_messages(body),
         variables=record.variables,
         parameters=record.parameters,
         license=record.license,

@@ -7,6 +7,8 @@ from builder.model import names
 from builder.model.errors import ContentError, Fault
 from builder.model.labels import FOLDER as LABELS
 from builder.model.labels import Move, find_faults, move_of, moves_with
+from builder.model.ordinals import Counted, count_withdrawn
+from builder.model.ordinals import find_faults as find_faults_of_ordinals
 from builder.model.records import VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
@@ -74,6 +76,7 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         yield Fault(where, "no versions")
     before = ""
     moves: list[Move] = []
+    counted: list[Counted] = []
     for version in versions:
         try:
             record, text = read_version(root, owner, name, version)
@@ -81,6 +84,9 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
             yield from error.faults
             continue
         moves += moves_with(str(version), record)
+        counted.append(
+            Counted(record.published_at, version, record.ordinal or None, f"{version}.json")
+        )
         yield from _check_version(f"{where}/{version}", record, text, before)
         before = record.published_at
     for number in events:
@@ -96,6 +102,8 @@ def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     else:
         moves += parts.moves
         gone |= {str(one.version) for one in parts.versions}
+        counted += [count_withdrawn(one, withdrawn.versions) for one in parts.versions]
+    yield from find_faults_of_ordinals(counted, f"{where}/")
     yield from find_faults(moves, {*map(str, versions)}, f"{where}/", gone)
 
 

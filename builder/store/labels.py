@@ -4,15 +4,14 @@ from functools import lru_cache
 from itertools import chain
 
 from builder.model.errors import ContentError, Fault
-from builder.model.labels import Labels, Move, find_faults, fold, move_of, moves_with
-from builder.model.names import Version
+from builder.model.labels import Labels, Move, find_faults, fold, move_of
 from builder.store import content
+from builder.store.kept_records import read_kept
 from builder.store.label_files import read_event
 from builder.store.withdrawn_files import read_parts
 
-# Of how many files this process remembers the moves: few have any, and a move has some hundred
-# bytes.
-FILES_KEPT = 10_000
+# Of how many files this process remembers the moves, of some hundred bytes each.
+EVENTS_KEPT = 10_000
 
 
 def read_labels(root: str, owner: str, name: str) -> Labels:
@@ -43,12 +42,15 @@ def read_moves(root: str, owner: str, name: str, listing: content.RepoListing) -
 def _read_files(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Move]:
     moves: list[Move] = []
     faults: list[Fault] = []
-    versions = zip(listing.versions, listing.marks, strict=True)
-    for file, mark in chain(versions, listing.events.items()):
+    try:
+        moves += chain.from_iterable(one.moves for one in read_kept(root, owner, name, listing))
+    except ContentError as error:
+        faults += error.faults
+    for number, mark in listing.events.items():
         # Without a mark, a file may change again and look the same.
-        read = _moves_in if mark else _moves_in.__wrapped__
+        read = _read_event if mark else _read_event.__wrapped__
         try:
-            moves += read(root, owner, name, file, mark)
+            moves.append(read(root, owner, name, number, mark))
         except ContentError as error:
             faults += error.faults
     if faults:
@@ -56,9 +58,6 @@ def _read_files(root: str, owner: str, name: str, listing: content.RepoListing) 
     return moves
 
 
-@lru_cache(FILES_KEPT)
-def _moves_in(root: str, owner: str, name: str, file: Version | int, mark: str) -> tuple[Move, ...]:
-    """The moves in the record of a version, or in the file of a change with this number."""
-    if isinstance(file, int):
-        return (move_of(file, read_event(root, f"{owner}/{name}", file)),)
-    return tuple(moves_with(str(file), content.read_record(root, owner, name, file)))
+@lru_cache(EVENTS_KEPT)
+def _read_event(root: str, owner: str, name: str, number: int, mark: str) -> Move:
+    return move_of(number, read_event(root, f"{owner}/{name}", number))

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from builder.model.errors import ContentError
 from builder.model.labels import Labels, Move, fold, moves_with
 from builder.model.names import LATEST, Version
+from builder.model.ordinals import Counted, count_withdrawn, find_faults, number_versions
 from builder.model.records import LabelMove, ListedVersion
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
@@ -60,14 +62,24 @@ class Task(NamedTuple):
 
 
 class _Remembered(msgspec.Struct, array_like=True):
-    """A version whose files are on the site: its mark and its predecessor's, its entry, and the
-    labels on its page.
+    """A version whose files are on the site: its mark and its predecessor's, its entry, the labels
+    on its page, and whether its record stores its number of publication.
     """
 
     version: str
     marks: str
     entry: bytes
     shown: list[str]
+    is_counted: bool
+
+
+class _Ahead(NamedTuple):
+    """What the records of a repo come to before all of them are written: the labels and the number
+    of each version.
+    """
+
+    labelled: dict[str, list[str]]
+    numbers: dict[Version, int]
 
 
 class _Written(NamedTuple):
@@ -128,6 +140,21 @@ def _is_current(task: Task, index: int, known: dict[str, _Remembered]) -> bool:
     return bool(old and is_settled and old.marks == _marks(task, index))
 
 
+def _counted(version: Version, row: _Remembered, entry: ListedVersion) -> Counted:
+    stored = entry.ordinal if row.is_counted else None
+    return Counted(entry.published_at, version, stored, f"{version}.json")
+
+
+def _number(task: Task, written: _Written, gone: list[Counted]) -> dict[Version, int]:
+    """The number of each version of a repo. Raises ContentError where two store the same."""
+    rows = zip(task.versions, written.rows, written.entries, strict=True)
+    counted = [*gone, *(_counted(*row) for row in rows)]
+    faults = [*find_faults(counted, f"{task.owner}/{task.name}/")]
+    if faults:
+        raise ContentError(faults)
+    return number_versions(counted)
+
+
 class RepoRenderer:
     """Renders repos of one site."""
 
@@ -147,12 +174,14 @@ class RepoRenderer:
         events = read_events(self.settings.content, repo, task.events, remembered)
         before = [move for _, move in remembered]
         loose = [*(move for _, move in events), *gone.moves]
-        written = self._write_versions(task, known, before, loose)
+        counted = [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
+        written = self._write_versions(task, known, before, loose, counted)
+        numbers = _number(task, written, counted)
         moves = [*events, *(("", move) for move in (*written.moves, *gone.moves))]
         withdrawn = {str(one.version) for one in gone.versions}
         labels = labels_of(repo, moves, {row.version for row in written.rows}, withdrawn)
-        self._renew_pages(task, written, labels.by_version())
-        entries = self._with_withdrawn(task, written.entries, gone)
+        self._renew(task, written, labels.by_version(), numbers)
+        entries = self._with_withdrawn(task, written.entries, gone, numbers)
         if labels.history:
             is_same = not written.renewed and [*known] == [row.version for row in written.rows]
             is_same = is_same and remembered_withdrawn(task.old) == withdrawn
@@ -179,7 +208,11 @@ class RepoRenderer:
             remove(self.site, files_of("withdrawn", **at))
 
     def _with_withdrawn(
-        self, task: Task, entries: list[ListedVersion], gone: WithdrawnParts
+        self,
+        task: Task,
+        entries: list[ListedVersion],
+        gone: WithdrawnParts,
+        numbers: dict[Version, int],
     ) -> list[ListedVersion]:
         """All versions of the repo as they are listed, oldest first."""
         found = dict(zip(task.versions, entries, strict=True))
@@ -187,21 +220,24 @@ class RepoRenderer:
             below = bisect.bisect(task.versions, one.version)
             previous = task.versions[below - 1] if below else None
             found[one.version] = derive.withdrawn_entry(
-                task.owner, task.name, one, previous, self.links
+                task.owner, task.name, one, previous, numbers[one.version], self.links
             )
         return [found[version] for version in sorted(found)]
 
     def _write_versions(
-        self, task: Task, known: dict[str, _Remembered], moves: list[Move], events: list[Move]
-    ) -> _Written:
-        """Write what is not as ``known``; so are the ``moves`` of what is."""
+        self, task: Task, known: dict[str, _Remembered], moves: list[Move], events: list[Move],
+        gone: list[Counted],
+    ) -> _Written:  # fmt: skip
+        """Write what is not as ``known``; so are the ``moves`` of what is. ``gone``: the withdrawn
+        versions.
+        """
         written = _Written([], [], [], {}, set())
         carried: dict[str, list[Move]] = {}
         for move in moves:
             if move.is_carried:
                 carried.setdefault(move.version, []).append(move)
         current = [_is_current(task, index, known) for index in range(len(task.versions))]
-        labelled: dict[str, list[str]] | None = None
+        ahead: _Ahead | None = None
         stored = None
         for index, version in enumerate(task.versions):
             name = str(version)
@@ -215,12 +251,17 @@ class RepoRenderer:
             if stored is None and index:
                 stored = self._read(task, task.versions[index - 1])
             older, stored = stored, self._read(task, version)
-            if labelled is None and (events or carried or stored.record.labels):
-                labelled = self._labelled(task, carried, events, current)
-            shown = (labelled or {}).get(name, [])
-            entry = self._write_version(stored, older, shown)
-            marks = _marks(task, index)
-            written.rows.append(_Remembered(name, marks, envelopes.json_bytes(entry), shown))
+            record = stored.record
+            if not ahead and (events or carried or record.labels or not record.ordinal):
+                with_versions, counted = self._look_ahead(task, known, carried, current, stored)
+                labelled = fold([*events, *with_versions]).by_version()
+                ahead = _Ahead(labelled, number_versions([*counted, *gone]))
+            shown = ahead.labelled.get(name, []) if ahead else []
+            ordinal = record.ordinal or ahead.numbers[version]
+            entry = self._write_version(stored, older, shown, ordinal)
+            data = envelopes.json_bytes(entry)
+            row = _Remembered(name, _marks(task, index), data, shown, bool(record.ordinal))
+            written.rows.append(row)
             written.entries.append(entry)
             written.moves.extend(moves_with(name, stored.record))
             written.renewed.add(name)
@@ -228,36 +269,50 @@ class RepoRenderer:
                 written.texts[name] = stored
         return written
 
-    def _labelled(
-        self,
-        task: Task,
-        carried: dict[str, list[Move]],
-        events: list[Move],
-        current: list[bool],
-    ) -> dict[str, list[str]]:
-        """The labels of each version, so that no page shows others for a moment. Reads the records
-        of the versions that are not ``current``; the moves with the others are ``carried``.
+    def _look_ahead(
+        self, task: Task, known: dict[str, _Remembered], carried: dict[str, list[Move]],
+        current: list[bool], stored: Stored,
+    ) -> tuple[list[Move], list[Counted]]:  # fmt: skip
+        """What the records of all versions say of labels and of numbers, so that no file shows
+        others for a moment. Reads those of the versions that are not ``current``, but for the one
+        that is ``stored``; the moves with the others are ``carried``.
         """
-        moves = [*events]
+        moves: list[Move] = []
+        counted: list[Counted] = []
         for version, is_current in zip(task.versions, current, strict=True):
             name = str(version)
             if is_current:
                 moves += carried.get(name, ())
-            else:
+                counted.append(_counted(version, known[name], _decode_entry(known[name].entry)))
+                continue
+            record = stored.record
+            if version != stored.version:
                 record = content.read_record(self.settings.content, task.owner, task.name, version)
-                moves += moves_with(name, record)
-        return fold(moves).by_version()
+            moves += moves_with(name, record)
+            counted.append(
+                Counted(record.published_at, version, record.ordinal or None, f"{name}.json")
+            )
+        return moves, counted
 
-    def _renew_pages(self, task: Task, written: _Written, labelled: dict[str, list[str]]) -> None:
-        """Write the pages that show other labels than they have."""
+    def _renew(
+        self, task: Task, written: _Written, labelled: dict[str, list[str]],
+        numbers: dict[Version, int],
+    ) -> None:  # fmt: skip
+        """Write the versions that show other labels than they have, or another number."""
         for index, row in enumerate(written.rows):
-            shown = labelled.get(row.version, [])
-            if row.shown != shown:
-                older = self._read(task, task.versions[index - 1]) if index else None
-                stored = self._read(task, task.versions[index])
-                self._write_version(stored, older, shown)
-                written.texts[row.version] = stored
-                row.shown = shown
+            shown, version = labelled.get(row.version, []), task.versions[index]
+            is_counted_anew = written.entries[index].ordinal != numbers[version]
+            if row.shown == shown and not is_counted_anew:
+                continue
+            older = self._read(task, task.versions[index - 1]) if index else None
+            stored = self._read(task, version)
+            entry = self._write_version(stored, older, shown, numbers[version])
+            written.texts[row.version] = stored
+            row.shown = shown
+            if is_counted_anew:
+                row.entry = envelopes.json_bytes(entry)
+                written.entries[index] = entry
+                written.renewed.add(row.version)
 
     def _write_labels(
         self, task: Task, written: _Written, labels: Labels, before: Labels,
@@ -278,7 +333,8 @@ class RepoRenderer:
             index = task.versions.index(version)
             stored = written.texts.get(name) or self._read(task, version)
             previous = task.versions[index - 1] if index else None
-            record = derive.version_record(stored, previous, self.links)
+            ordinal = written.entries[index].ordinal
+            record = derive.version_record(stored, previous, ordinal, self.links)
             return Named(record, stored.content.encode())
 
         files = LabelFiles(self.site, task.owner, task.name, named)
@@ -291,10 +347,11 @@ class RepoRenderer:
         return Stored(owner, name, version, record, text, body)
 
     def _write_version(
-        self, stored: Stored, older: Stored | None, labels: list[str]
+        self, stored: Stored, older: Stored | None, labels: list[str], ordinal: int
     ) -> ListedVersion:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
-        version = derive.version_record(stored, older.version if older else None, self.links)
+        previous = older.version if older else None
+        version = derive.version_record(stored, previous, ordinal, self.links)
         self._write("version_raw", at, stored.content.encode())
         rows = []
         if older:

@@ -15,8 +15,11 @@ from builder.model import names
 from builder.model.errors import Detail, RequestError, bounded, validation_failed
 from builder.model.labels import Labels, fold
 from builder.model.names import Version
+from builder.model.ordinals import next_ordinal
 from builder.model.records import Draft, OwnerFile, VersionFile
+from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
+from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
 from publisher.write import durable, gone, labels
@@ -81,8 +84,8 @@ def publish(
     as in resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo
     that has one, but raise RequestError ``not_owner``. Raises what the key does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
-    ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where the
-    latest version is broken.
+    ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where a
+    record of the repo is broken, or the latest text.
     """
     _check_names(owner, name, publisher)
     with durable.repo_lock(content_root, owner, name):
@@ -225,6 +228,7 @@ def _plan(
             **metadata._asdict(),
             labels=draft.labels or UNSET,
             label_number=there.next_number if draft.labels else UNSET,
+            ordinal=_next_ordinal(root, owner, name, listing, withdrawn),
         )
         raw, events = _render_record(record), []
     number, written = events[-1] if events else (None, raw)
@@ -283,6 +287,22 @@ def _next_version(versions: list[Version], bump: str) -> Version:
             "another name.",
         )
     return versions[-1].bump(bump)
+
+
+def _next_ordinal(
+    root: str, owner: str, name: str, listing: content.RepoListing,
+    withdrawn: list[WithdrawnVersion],
+) -> int:  # fmt: skip
+    stored = [one.ordinal or 0 for one in read_kept(root, owner, name, listing)]
+    stored += [one.remains.ordinal or 0 for one in withdrawn]
+    ordinal = next_ordinal(len(stored), stored)
+    if ordinal > names.ORDINAL_MAX:
+        raise RequestError(
+            "version_conflict",
+            f"The prompt has the ordinal {names.ORDINAL_MAX:,}, which is the limit. Publish under "
+            "another name.",
+        )
+    return ordinal
 
 
 def _new_profile(published: Published) -> bytes:

@@ -179,6 +179,7 @@ def _remains(root: str, owner: str, name: str, version: Version) -> Remains:
         published_at=record.published_at,
         sha256=record.sha256,
         size=size,
+        ordinal=record.ordinal,
         labels=record.labels,
         label_number=record.label_number,
     )

@@ -94,7 +94,7 @@ def write_withdrawn(root: str | Path, repo: str, version: str | None = None, **f
     for one in gone:
         text, record = folder / f"{one}.md", folder / f"{one}.json"
         fields_of = json.loads(record.read_text(encoding="utf-8"))
-        kept = ("publisher", "published_at", "sha256", "labels", "label_number")
+        kept = ("publisher", "published_at", "sha256", "ordinal", "labels", "label_number")
         remains = {key: fields_of[key] for key in kept if key in fields_of}
         versions[one] = remains | {"size": text.stat().st_size}
         text.unlink()

@@ -70,6 +70,7 @@ label_lists = st.lists(labels, min_size=1, unique=True)
 tag_lists = st.lists(st.sampled_from(TAGS), unique=True)
 texts = st.sampled_from(("One.\n", "Two.\n", "Two {{a}}", "<b>\r\n", "---\ntitle: x\n---\nBody"))
 numbers = st.integers(0, 1000)
+ordinals = st.sampled_from(({}, {"ordinal": 1}, {"ordinal": 2}, {"ordinal": 7}))
 
 FIRST_DAY = 20_089  # as ``moment(0)``
 
@@ -144,6 +145,18 @@ class Builds(RuleBasedStateMachine):
                 record = json.loads(path.read_text())
                 del record["labels"], record["label_number"]
                 write_json(path, record)
+        self.remove_repeated_ordinals(self.root / owner / name)
+
+    def remove_repeated_ordinals(self, folder: Path) -> None:
+        """A number that two versions store is a fault."""
+        taken = set()
+        for path in sorted(folder.glob("withdrawn/*.json")) + sorted(folder.glob("*.json")):
+            stored = json.loads(path.read_text())
+            for one in stored.get("versions", {"": stored}).values():
+                if one.get("ordinal") in taken:
+                    del one["ordinal"]
+                    write_json(path, stored)
+                taken |= {one["ordinal"]} if "ordinal" in one else set()
 
     def label_faults(self, owner: str, name: str) -> list[Fault]:
         try:
@@ -184,11 +197,12 @@ class Builds(RuleBasedStateMachine):
                 )  # fmt: skip
         self.build(None)
 
-    @rule(owner=owners, name=names, version=versions, text=texts, tags=tag_lists, hour=hours)
-    def publish(self, owner, name, version, text, tags, hour):
+    @rule(owner=owners, name=names, version=versions, text=texts, tags=tag_lists, hour=hours,
+          ordinal=ordinals)  # fmt: skip
+    def publish(self, owner, name, version, text, tags, hour, ordinal):
         write_version(
             self.root, owner, name, version, text, tags=tags, published_at=moment(hour),
-            changelog=f"To {version}", description=text[:3],
+            changelog=f"To {version}", description=text[:3], **ordinal,
         )  # fmt: skip
         self.touch(owner, name)
 
@@ -274,6 +288,10 @@ class Builds(RuleBasedStateMachine):
     @rule(number=numbers, hour=hours)
     def edit_time(self, number, hour):
         self.edit(number, {"published_at": moment(hour)})
+
+    @rule(number=numbers, ordinal=ordinals)
+    def edit_ordinal(self, number, ordinal):
+        self.edit(number, ordinal)
 
     def edit(self, number: int, fields: dict) -> None:
         path = self.pick(self.records(), number)

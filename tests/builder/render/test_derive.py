@@ -132,15 +132,15 @@ def stored(version: str, **fields) -> derive.Stored:
 
 
 def test_a_first_version_has_no_previous_and_no_diff():
-    version = derive.version_record(stored("1.0.0"), None, LINKS)
+    version = derive.version_record(stored("1.0.0"), None, 1, LINKS)
     assert (version.previous, version.diff_url) == (None, None)
     assert version.size == len("Größe\r\n".encode())
     assert version.raw_url == ("https://hub.example/prompts/api/v1/repos/ann/n/versions/1.0.0.txt")
 
 
 def test_a_later_version_names_the_one_below():
-    version = derive.version_record(stored("1.1.0"), Version(1, 0, 0), LINKS)
-    assert version.previous == "1.0.0"
+    version = derive.version_record(stored("1.1.0"), Version(1, 0, 0), 7, LINKS)
+    assert (version.previous, version.ordinal) == ("1.0.0", 7)
     assert version.diff_url == "https://hub.example/prompts/api/v1/repos/ann/n/versions/1.1.0.diff"
     entry = derive.version_entry(version)
     shared = records.VersionEntry.__struct_fields__
@@ -148,11 +148,23 @@ def test_a_later_version_names_the_one_below():
     assert not entry.withdrawn and not entry.labels
 
 
+def test_messages_are_those_of_the_body_without_front_matter():
+    text = '---\ntitle: T\n---\n{{role "user"}}\nHello {{name}}\n'
+    chat = stored("1.0.0")._replace(content=text, body=text[17:])
+    expected = [records.Message("user", "Hello {{name}}")]
+    version = derive.version_record(chat, None, 1, LINKS)
+    repo = derive.repo_record(chat, [derive.version_entry(version)], None, LINKS)
+    assert version.messages == repo.messages == expected
+    labelled = derive.labelled_version(version, "production", moment(1))
+    assert labelled.messages == expected
+    assert derive.version_record(stored("1.0.0"), None, 1, LINKS).messages is None
+
+
 def test_a_repo_shows_its_latest_version():
     latest = stored("1.1.0", published_at=moment(5), tags=["a"], license="MIT", changelog="Why.")
     versions = [
-        derive.version_record(stored("1.0.0", published_at=moment(2)), None, LINKS),
-        derive.version_record(latest, Version(1, 0, 0), LINKS),
+        derive.version_record(stored("1.0.0", published_at=moment(2)), None, 1, LINKS),
+        derive.version_record(latest, Version(1, 0, 0), 2, LINKS),
     ]
     repo = derive.repo_record(latest, [derive.version_entry(one) for one in versions], None, LINKS)
     assert (repo.latest_version, repo.versions_count, repo.pulls) == ("1.1.0", 2, None)

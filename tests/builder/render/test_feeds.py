@@ -211,9 +211,9 @@ def make_repo(title: str, description: str) -> records.Repo:
     return records.Repo(
         owner="ann", name="x", title=title, description=description, tags=["code"],
         latest_version="1.0.0", versions_count=1, pulls=None, created_at=moment(0),
-        updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", body="x", variables=[],
-        parameters={}, license=None, sha256="0" * 64, size=1, changelog="", raw_url="",
-        versions_url="",
+        updated_at=moment(1), url=f"{BASE_URL}/ann/x", content="x", body="x", messages=None,
+        variables=[], parameters={}, license=None, sha256="0" * 64, size=1, changelog="",
+        raw_url="", versions_url="",
     )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_any_text_is_shown_as_it_is(tmp_path_factory, title, description, change
     repo = make_repo(title, description)
     version = records.VersionEntry(
         version="1.0.0", previous=None, changelog=changelog, publisher="ann",
-        published_at=moment(1), sha256="0" * 64, size=1, raw_url="", diff_url=None,
+        published_at=moment(1), sha256="0" * 64, size=1, raw_url="", diff_url=None, ordinal=1,
     )  # fmt: skip
     root = check(feeds.repo_feed(settings, repo, [version]))
     assert root.findtext(f"{ATOM}title") == (shown(title) or "x")

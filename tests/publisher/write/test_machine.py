@@ -446,6 +446,12 @@ class Publications(RuleBasedStateMachine):
             stored.append(Stored(str(version), text, *told))
         return stored
 
+    def read_ordinals(self, repo: Repo) -> list[int]:
+        """The stored numbers of a repo's versions, in order of version."""
+        root = self.settings.content
+        found = content.list_versions(root, *repo).versions
+        return [content.read_record(root, *repo, version).ordinal for version in found]
+
     @invariant()
     def everything_acknowledged_is_stored(self):
         faults = check(self.settings.content)
@@ -454,6 +460,7 @@ class Publications(RuleBasedStateMachine):
         for repo, versions in self.versions.items():
             stored = self.read_content(repo)
             assert stored == versions, f"{repo} has {stored} instead of {versions}"
+            assert self.read_ordinals(repo) == [*range(1, len(versions) + 1)]
             for label, moves in self.read_moves(repo).items():
                 told = [move for move in self.moves[repo] if move.label == label]
                 assert moves == told, f"{label} of {repo} has {moves} instead of {told}"

@@ -72,7 +72,10 @@ def test_nothing_that_was_written_in_a_version_stays(root: str):
         "at": done.at, "by": "ann", "reason": "secret", "note": "Use 1.0.2.",
         "labels": ["production"], "label_number": 2,
     }  # fmt: skip
-    assert {*stored["versions"]["1.0.1"]} == {"publisher", "published_at", "sha256", "size"}
+    assert {*stored["versions"]["1.0.1"]} == {
+        "publisher", "published_at", "sha256", "size", "ordinal",
+    }  # fmt: skip
+    assert stored["versions"]["1.0.1"]["ordinal"] == 2
     assert versions(root) == ["1.0.0", "1.0.2"]
     assert [*check(root)] == []
 

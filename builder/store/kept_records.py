@@ -1,0 +1,44 @@
+"""Remembers of versions' records what each publication needs to know of all of them."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from builder.model.errors import ContentError
+from builder.model.labels import Move, moves_with
+from builder.model.names import VERSIONS_PER_REPO_MAX, Version
+from builder.store import content
+
+# Of how many records this process remembers that, at some hundred bytes each.
+RECORDS_KEPT = 2 * VERSIONS_PER_REPO_MAX
+
+
+class Kept(NamedTuple):
+    """``ordinal``: the number of publication that the record stores; None: it stores none.
+    ``moves``: of labels, by this publication.
+    """
+
+    ordinal: int | None
+    moves: tuple[Move, ...]
+
+
+def read_kept(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Kept]:
+    """What is kept of the versions of a listing, in their order. Opens only records that have
+    changed since this process has read them. Raises ContentError, which has the faults of all.
+    """
+    kept, faults = [], []
+    for version, mark in zip(listing.versions, listing.marks, strict=True):
+        # Without a mark, a file may change again and look the same.
+        read = _read if mark else _read.__wrapped__
+        try:
+            kept.append(read(root, owner, name, version, mark))
+        except ContentError as error:
+            faults += error.faults
+    if faults:
+        raise ContentError(sorted(faults))
+    return kept
+
+
+@lru_cache(RECORDS_KEPT)
+def _read(root: str, owner: str, name: str, version: Version, mark: str) -> Kept:
+    record = content.read_record(root, owner, name, version)
+    return Kept(record.ordinal or None, tuple(moves_with(str(version), record)))

@@ -1,0 +1,123 @@
+"""The numbers of publication that are stored, and what a publication reads to find the next."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import ContentError, RequestError
+from builder.model.names import ORDINAL_MAX
+from builder.model.records import WithdrawalDraft
+from builder.store import content
+from builder.store.check import check
+from builder.store.kept_records import read_kept
+from publisher.write.drafts import make_draft
+from publisher.write.publish import publish
+from publisher.write.withdraw import withdraw
+from tests.support.catalogues import edit_record, moment, write_version
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A content folder whose files count as settled at once."""
+    monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+    return str(tmp_path)
+
+
+def put(root: str, text: str, **fields: object) -> int:
+    """Publish; the number that the record stores."""
+    draft = make_draft({"content": text} | fields)
+    done = publish(root, "ann", "x", draft, publisher="ann", sync=False)
+    return json.loads(Path(root, "ann/x", f"{done.version}.json").read_bytes())["ordinal"]
+
+
+def take_back(root: str, version: str | None) -> dict:
+    withdraw(root, "ann", "x", version, WithdrawalDraft(reason="error"), by="ann", sync=False)
+    return json.loads(Path(root, f"ann/x/withdrawn/{version or 'all'}.json").read_bytes())
+
+
+def test_publications_are_counted_from_one_and_repeated_ones_are_not(root: str):
+    assert [put(root, "One."), put(root, "Two.", bump="major"), put(root, "Two.")] == [1, 2, 2]
+    assert put(root, "Three.", labels=["production"]) == 3
+
+
+def test_a_withdrawal_keeps_the_number_which_is_not_given_again(root: str):
+    put(root, "One.")
+    put(root, "Two.")
+    assert take_back(root, "1.0.1")["versions"]["1.0.1"]["ordinal"] == 2
+    assert put(root, "Three.") == 3
+    whole = take_back(root, None)["versions"]
+    assert {version: one["ordinal"] for version, one in whole.items()} == {"1.0.0": 1, "1.0.2": 3}
+    assert [*check(root)] == []
+
+
+def test_versions_that_store_none_are_counted(root: str):
+    for version in ("1.0.0", "1.0.1", "2.0.0"):
+        write_version(root, "ann", "x", version, f"Say {version}.\n")
+    assert "ordinal" not in take_back(root, "1.0.1")["versions"]["1.0.1"]
+    assert put(root, "Four.") == 4
+
+
+def test_a_number_that_a_lower_version_stores_counts_too(root: str):
+    write_version(root, "ann", "x", "1.0.0", "One.", ordinal=40)
+    write_version(root, "ann", "x", "2.0.0", "Two.", ordinal=2)
+    assert put(root, "Three.") == 41
+    take_back(root, "1.0.0")
+    assert put(root, "Four.") == 42
+
+
+def test_the_highest_number_is_the_last(root: str):
+    write_version(root, "ann", "x", "1.0.0", "One.", ordinal=ORDINAL_MAX)
+    with pytest.raises(RequestError, match="999,999,999, which is the limit") as caught:
+        put(root, "Two.")
+    assert caught.value.code == "version_conflict"
+
+
+@pytest.mark.parametrize("ordinal", [0, -1, 1.5, "1", None, ORDINAL_MAX + 1], ids=repr)
+def test_what_is_no_number_is_a_fault(root: str, ordinal: object):
+    write_version(root, "ann", "x", "1.0.0", "One.", ordinal=ordinal)
+    (fault,) = check(root)
+    assert fault.path == "ann/x/1.0.0.json" and "ordinal" in fault.reason
+    with pytest.raises(ContentError):
+        put(root, "Two.")
+
+
+def test_a_number_that_is_stored_twice_is_a_fault(root: str):
+    put(root, "One.")
+    put(root, "Two.")
+    edit_record(Path(root, "ann/x/1.0.1.json"), ordinal=1)
+    (fault,) = check(root)
+    assert str(fault).startswith("ann/x/1.0.1.json: 1.0.1 has the ordinal 1, as 1.0.0 has")
+    assert put(root, "Three.") == 3
+    take_back(root, "1.0.1")
+    (fault,) = check(root)
+    assert fault.path == "ann/x/withdrawn/1.0.1.json"
+
+
+def test_a_publication_opens_only_records_that_this_process_has_not_read(
+    root: str, monkeypatch: pytest.MonkeyPatch
+):
+    for patch in range(20):
+        write_version(
+            root, "ann", "x", f"1.0.{patch}", f"Say {patch}.\n", published_at=moment(patch)
+        )
+    put(root, "One more.")
+    opened = []
+    read = content.read_record
+    monkeypatch.setattr(content, "read_record", lambda *at: opened.append(str(at[-1])) or read(*at))
+    assert put(root, "And one more.") == 22
+    # The latest, for what it says, and the one that has come since.
+    assert {*opened} == {"1.0.20"}
+    edit_record(Path(root, "ann/x/1.0.3.json"), ordinal=70)
+    assert put(root, "Another.") == 71
+
+
+def test_all_faults_are_named_at_once(root: str):
+    for patch in range(3):
+        path = write_version(root, "ann", "x", f"1.0.{patch}", f"Say {patch}.\n")
+        if patch != 1:
+            path.write_text("{")
+    listing = content.list_versions(root, "ann", "x")
+    with pytest.raises(ContentError) as caught:
+        read_kept(root, "ann", "x", listing)
+    assert [fault.path for fault in caught.value.faults] == ["ann/x/1.0.0.json", "ann/x/1.0.2.json"]
