@@ -23,7 +23,6 @@ from builder.render.connect import mcp_url
 from builder.render.derive import Links
 from builder.render.envelopes import json_bytes
 from builder.text.hidden_chars import Marks, visible
-from builder.text.messages import parse_messages
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
 
@@ -184,7 +183,6 @@ _FILTERS = {
     "data_block": linked_data.data_block,
     "visible": visible,
     "marked": _marked,
-    "parsed": parse_messages,
     "shown_messages": _shown_messages,
     # What a script counts.
     "utf16_length": lambda text: len(text.encode("utf-16-le")) // 2,
