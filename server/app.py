@@ -18,7 +18,15 @@ from builder.model.errors import RequestError
 from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.routes import BY_NAME, HTML, JSON, Match, match_url, write_methods
+from builder.model.routes import (
+    ASKED_TEXTS,
+    BY_NAME,
+    HTML,
+    JSON,
+    Match,
+    match_url,
+    write_methods,
+)
 from builder.model.settings import Settings
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
@@ -150,8 +158,8 @@ class ReadApp:
         if found.route.name == "repos" and path == found.route.url:
             wanted = parse_list_query(query)
             return wanted.match() or wanted
-        if found.route.name == "raw" and query and path == found.url:
-            return _raw(found, parse_parameters(query))
+        if found.route.name in ASKED_TEXTS and query and path == found.url:
+            return _asked_text(found, parse_parameters(query))
         return found
 
     async def _compute(self, wanted: ListQuery) -> Body:
@@ -228,17 +236,17 @@ class _Withdrawn(RequestError):
         self.answer = body.plain._replace(status=self.status)
 
 
-def _raw(latest: Match, query: Mapping[str, str]) -> Match:
+def _asked_text(latest: Match, query: Mapping[str, str]) -> Match:
     """The text that a query asks for instead of the latest. Raises RequestError."""
     version, label = query.get("version"), query.get("label")
     if version is not None and label is not None:
         raise RequestError("invalid_parameter", "Give `version` or `label`, not both.")
     if version is not None:
         params = {**latest.params, "version": str(Version.parse(version))}
-        return Match(BY_NAME["version_raw"], params)
+        return Match(BY_NAME[f"version_{latest.route.name}"], params)
     if label is not None:
         params = {**latest.params, "label": names.check_label(label)}
-        return Match(BY_NAME["label_raw"], params)
+        return Match(BY_NAME[f"label_{latest.route.name}"], params)
     return latest
 
 

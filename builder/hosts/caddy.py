@@ -23,6 +23,7 @@ from builder.model import answer_headers, missing, names
 from builder.model.errors import STATUS, OperatorError
 from builder.model.routes import (
     ACCOUNT_PATTERN,
+    ASKED_TEXTS,
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
@@ -165,18 +166,23 @@ def _queries(base: str) -> dict[str, object]:
         "repos_url": base + BY_NAME["repos"].url,
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
-        "raw": re.escape(base) + _pattern(BY_NAME["raw"].url),
-        "version_raw_url": base + _asked_raw("version"),
-        "label_raw_url": base + _asked_raw("label"),
+        "texts": [_asked_text(base, name) for name in ASKED_TEXTS],
     }
 
 
-def _asked_raw(parameter: str) -> str:
-    """The URL of the text that a query's parameter names."""
-    asked = {parameter: f"{{asked_{parameter}}}"}
-    return BY_NAME[f"{parameter}_raw"].url_for(
-        owner="{re.raw.owner}", name="{re.raw.name}", **asked
-    )  # fmt: skip
+def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
+    """The name and the pattern of a text that a query may ask for, and the URLs of those that it
+    gets instead, by parameter.
+    """
+    urls = {
+        parameter: base
+        + BY_NAME[f"{parameter}_{name}"].url_for(
+            owner=f"{{re.{name}.owner}}", name=f"{{re.{name}.name}}",
+            **{parameter: f"{{asked_{parameter}}}"},
+        )
+        for parameter in ("version", "label")
+    }  # fmt: skip
+    return name, re.escape(base) + _pattern(BY_NAME[name].url), urls
 
 
 def _service(base: str) -> dict[str, object]:

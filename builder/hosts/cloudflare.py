@@ -10,6 +10,7 @@ from builder.model import answer_headers, missing, names
 from builder.model.errors import STATUS, OperatorError
 from builder.model.routes import (
     ACCOUNT_URL,
+    ASKED_TEXTS,
     BY_NAME,
     CACHE_CONTROL,
     CHARS_MAX,
@@ -63,6 +64,7 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "ACCOUNT_URL": ACCOUNT_URL,
         "TRUSTED_URL": TRUSTED_URL,
         "PARAMETERS": PARAMETERS,
+        "ASKED_TEXTS": ASKED_TEXTS,
         "FIRST_SORT": SORTS[0],
         "CHARS_MAX": CHARS_MAX,
         "TAGS_MAX": names.TAGS_PER_REPO_MAX,

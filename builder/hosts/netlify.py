@@ -6,7 +6,7 @@ from itertools import combinations
 
 from builder.hosts.rules import LIST_DEFAULTS, HostedSite, header_lines
 from builder.model.answer_headers import CORS, PAGE_SAFETY, SAFETY
-from builder.model.routes import BY_NAME, CACHE_CONTROL, READ_ROUTES, Route
+from builder.model.routes import ASKED_TEXTS, BY_NAME, CACHE_CONTROL, READ_ROUTES, Route
 
 # Netlify tells these by their extension as we do.
 _KNOWN_EXTENSIONS = (".html", ".json", ".txt", ".css", ".svg")
@@ -30,8 +30,8 @@ _REDIRECTS = """\
 # Lists by query, with any of these parameters, in any order.
 {lists}
 
-# The text of one version, or of the one that a label names.
-{raw}
+# The texts of one version, or of the one that a label names.
+{texts}
 
 # URLs that are a file without its extension.
 {rest}
@@ -53,13 +53,13 @@ def files(site: HostedSite) -> dict[str, str]:
     base = site.base_path
     where = f", with the site in its {base[1:]}/" if base else ""
     place = _PLACE.format(where=where)
-    lists, raw, rest = (
+    lists, texts, rest = (
         [f"{base}{source} {base}/{target} 200" for source, target in rules]
-        for rules in (_lists(), _raw(), _rest())
+        for rules in (_lists(), _texts(), _rest())
     )
     redirects = _REDIRECTS.format(
-        base_url=site.base_url, place=place, count=len(lists + raw + rest),
-        lists="\n".join(lists), raw="\n".join(raw), rest="\n".join(rest),
+        base_url=site.base_url, place=place, count=len(lists + texts + rest),
+        lists="\n".join(lists), texts="\n".join(texts), rest="\n".join(rest),
     )  # fmt: skip
     blocks = "\n\n".join(
         "\n".join([f"{base}{path}", *(f"  {name}: {value}" for name, value in headers)])
@@ -79,10 +79,11 @@ def _lists() -> Iterator[tuple[str, str]]:
             yield f"{BY_NAME['repos'].url} {query}", route.file_for(**values)
 
 
-def _raw() -> Iterator[tuple[str, str]]:
-    url = _placeholders(BY_NAME["raw"].url)
-    yield f"{url} version=:version", _placeholders(BY_NAME["version_raw"].file)
-    yield f"{url} label=:label", _placeholders(BY_NAME["label_raw"].file)
+def _texts() -> Iterator[tuple[str, str]]:
+    for name in ASKED_TEXTS:
+        url = _placeholders(BY_NAME[name].url)
+        yield f"{url} version=:version", _placeholders(BY_NAME[f"version_{name}"].file)
+        yield f"{url} label=:label", _placeholders(BY_NAME[f"label_{name}"].file)
 
 
 def _rest() -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ from builder.model.missing import reasons, withdrawn
 from builder.model.routes import (
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
+    ASKED_TEXTS,
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
@@ -45,7 +46,7 @@ FILE = "nginx.conf"
 
 _RETRY = ("Retry-After", str(answer_headers.RETRY_SECONDS))
 
-# The extension in the pattern of a raw text.
+# The extension in the pattern of a text.
 _TEXT = r"(?:\.txt)?"
 
 _known = "|".join(PARAMETERS)
@@ -118,17 +119,17 @@ def _reads(site: HostedSite) -> dict[str, object]:
     base = site.base_path
     places = [place for rule in rules(limits=True) for place in _places(site, base, rule)]
     # Those with a query, and the one that is a folder's.
-    lists, raw, home, not_found, unavailable = [
+    lists, home, not_found, unavailable, *texts = [
         next(place for place in places if place.route.name == name)
-        for name in ("repos", "raw", "home", "not_found_page", "unavailable_page")
+        for name in ("repos", "home", "not_found_page", "unavailable_page", *ASKED_TEXTS)
     ]
-    plain = [place for place in places if place not in (lists, raw, home)]
+    plain = [place for place in places if place not in (lists, home, *texts)]
     # A file's own path has no query.
-    plain.append(raw._replace(where=raw.where.replace(_TEXT, _TEXT[:-1])))
+    plain += [text._replace(where=text.where.replace(_TEXT, _TEXT[:-1])) for text in texts]
     return {
         "home": dict.fromkeys((f"{base}/", base or "/")),
         "lists": lists,
-        "raw": raw._replace(where=raw.where.replace(_TEXT, "")),
+        "texts": [text._replace(where=text.where.replace(_TEXT, "")) for text in texts],
         "not_found_page": not_found,
         "unavailable_page": unavailable,
         # They exclude each other; what is read most is looked for first.
@@ -162,10 +163,11 @@ def _queries(site: HostedSite) -> dict[str, object]:
         "asked": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
         "list": base + _variables(BY_NAME["list"].url, "asked_"),
         "tag_list": base + _variables(BY_NAME["tag_list"].url, "asked_"),
-        **{
-            f"{asked}_raw": base
-            + _variables(BY_NAME[f"{asked}_raw"].url).replace(f"${asked}", f"$asked_{asked}")
+        "asked_texts": {
+            f"{asked}_{text}": base
+            + _variables(BY_NAME[f"{asked}_{text}"].url).replace(f"${asked}", f"$asked_{asked}")
             for asked in ("version", "label")
+            for text in ASKED_TEXTS
         },
     }
 

@@ -547,6 +547,8 @@ class Paths(Struct):
     version: str
     raw: str
     version_raw: str
+    body: str
+    version_body: str
     diff: str
     tags: str
     user: str

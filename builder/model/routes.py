@@ -22,7 +22,7 @@ PAGE_SIZE = 50
 # Of a list, for people: nobody turns more pages, one searches. Programs get them all.
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 100
-# What means something in a URL's query, of a list or a raw text; each at most once.
+# What means something in a URL's query, of a list or a text; each at most once.
 PARAMETERS = ("page", "sort", "tag", "q", "version", "label")
 PARAMETERS_MAX = 50
 
@@ -159,6 +159,16 @@ _ROWS = (
         summary="The text of one version; never changes",
     ),
     Route(
+        "body", f"{API}/repos/{{owner}}/{{name}}/body", "api/v1/repos/{owner}/{name}/body.txt",
+        TEXT, "repo", "repo", summary="The text of the latest version after its front matter",
+    ),
+    Route(
+        "version_body", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}.body.txt",
+        "api/v1/repos/{owner}/{name}/versions/{version}.body.txt", TEXT, "immutable", "version",
+        query=f"{API}/repos/{{owner}}/{{name}}/body?version={{version}}",
+        summary="The text of one version after its front matter; never changes",
+    ),
+    Route(
         "diff", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/diff",
         "api/v1/repos/{owner}/{name}/versions/{version}.diff", TEXT, "version", "version",
         summary="Unified diff from the previous version",
@@ -168,7 +178,13 @@ _ROWS = (
         "api/v1/repos/{owner}/{name}/labels.json", JSON, "repo", "label",
         summary="All labels of a repo with the version that each names",
     ),
-    # Before the next, whose label would match the extension as well.
+    # Each before the next, whose label would match the extension as well.
+    Route(
+        "label_body", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}.body.txt",
+        "api/v1/repos/{owner}/{name}/labels/{label}.body.txt", TEXT, "repo", "label",
+        query=f"{API}/repos/{{owner}}/{{name}}/body?label={{label}}",
+        summary="The text of the version that a label names, after its front matter",
+    ),
     Route(
         "label_raw", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}.txt",
         "api/v1/repos/{owner}/{name}/labels/{label}.txt", TEXT, "repo", "label",
@@ -328,6 +344,10 @@ ROUTES = _ROWS + tuple(_compressed(row) for row in _ROWS if row.name in _COMPRES
 BY_NAME = {route.name: route for route in ROUTES}
 # Those that have a URL of their own on every host.
 READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
+
+# Texts of the latest version. A query asks for those of a version or of what a label names, which
+# are the rows `version_raw`, `label_raw`, and so on.
+ASKED_TEXTS = ("raw", "body")
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = BY_NAME["versions"].url

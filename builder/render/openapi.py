@@ -7,6 +7,7 @@ import msgspec
 
 from builder.model import names, records
 from builder.model.routes import (
+    ASKED_TEXTS,
     CHARS_MAX,
     GRAMMAR,
     JSON,
@@ -66,7 +67,10 @@ _PUBLISH_HEADERS = {
         "description": "Publish only if this is still the latest version. Same as `base_version`.",
     },
 }
-_PARAMETERS = {"repos": ("page", "sort", "tag", "q"), "raw": ("version", "label")}
+_PARAMETERS = {
+    "repos": ("page", "sort", "tag", "q"),
+    **dict.fromkeys(ASKED_TEXTS, ("version", "label")),
+}
 
 
 def document(settings: Settings) -> bytes:

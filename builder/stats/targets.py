@@ -8,7 +8,10 @@ from urllib.parse import unquote
 from builder.model.routes import BY_NAME, match_url
 
 # A pull is a successful read of one of these rows.
-PULLED = ("raw", "version_raw", "label_raw", "repo", "version", "label")
+PULLED = (
+    "raw", "version_raw", "label_raw", "body", "version_body", "label_body", "repo", "version",
+    "label",
+)  # fmt: skip
 
 # Every name and version of the grammar's greatest length, percent-encoded, is shorter.
 PATH_CHARS_MAX = 2000

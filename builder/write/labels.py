@@ -69,10 +69,11 @@ def labels_of(repo: str, marked: list[Marked], versions: set[str], withdrawn: se
 
 
 class Named(NamedTuple):
-    """What a label names: the version on its own, with its text."""
+    """What a label names: the version on its own, with its text and the body in it."""
 
     version: Version
     text: bytes
+    body: bytes
 
 
 class LabelFiles:
@@ -97,13 +98,14 @@ class LabelFiles:
 
     def _write_label(self, label: str, moves: list[LabelMove]) -> None:
         history = self._file("label_history", label)
-        raw, record = self._file("label_raw", label), self._file("label", label)
+        raw, body = self._file("label_raw", label), self._file("label_body", label)
+        record = self._file("label", label)
         rows = [envelopes.json_bytes(move) for move in moves]
         self._site.write(history, envelopes.whole_list(rows))
         version, moved_at = moves[0].version, moves[0].moved_at
         if version is None:
             # At once: who has removed a label is not to find it.
-            for file in (record, raw):
+            for file in (record, raw, body):
                 if not self._site.dry:
                     self._site.remove(file)
             return
@@ -111,6 +113,7 @@ class LabelFiles:
         labelled = derive.labelled_version(named.version, label, moved_at)
         # A label that is back may have been there in this very second, which the history tells.
         self._site.write(raw, named.text, not_before=history)
+        self._site.write(body, named.body, not_before=history)
         data = envelopes.single(envelopes.json_bytes(labelled))
         self._site.write(record, data, not_before=history)
 

@@ -335,7 +335,7 @@ class RepoRenderer:
             previous = task.versions[index - 1] if index else None
             ordinal = written.entries[index].ordinal
             record = derive.version_record(stored, previous, ordinal, self.links)
-            return Named(record, stored.content.encode())
+            return Named(record, stored.content.encode(), stored.body.encode())
 
         files = LabelFiles(self.site, task.owner, task.name, named)
         files.write(labels, latest, is_current)
@@ -353,6 +353,7 @@ class RepoRenderer:
         previous = older.version if older else None
         version = derive.version_record(stored, previous, ordinal, self.links)
         self._write("version_raw", at, stored.content.encode())
+        self._write("version_body", at, stored.body.encode())
         rows = []
         if older:
             where = f"{stored.owner}/{stored.name}"
@@ -386,6 +387,7 @@ class RepoRenderer:
             ]
         newest_first, readable = entries[::-1], written.entries[::-1]
         self._write("raw", at, latest.content.encode())
+        self._write("body", at, latest.body.encode())
         self._write("versions", at, envelopes.whole_list(listed))
         self._write("repo", at, envelopes.single(repo_json))
         self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, readable, labels))

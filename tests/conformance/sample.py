@@ -41,6 +41,9 @@ def write_sample(root: Path) -> None:
         "bom": "\ufeffBegins with a mark.\n",
         "unicode": "Ünïcödé 語 🎉 \u2028 \u202e {{ thing }} \\{{literal}}\n",
         "front": "---\ntitle: In front\n---\nSay {{what}}.\n",
+        "chat": "---\ntitle: Chat\n---\nBe kind.\n"
+        '{{role "user"}}\n{{what}} é語\n{{role "assistant"}}\n',
+        "nothing-but-front": "---\ntitle: Nothing else\n---\n",
         "markup": "<script>alert('x')</script> {{7*7}} ${7*7} <%= 7 %> & </pre>\n",
         "large": ("A line of a large prompt, é語.\n" * 9000).encode()[:CONTENT_BYTES_MAX].decode(
             errors="ignore"

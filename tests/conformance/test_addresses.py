@@ -77,7 +77,7 @@ def test_headers(check: Check, client: Client, catalogue: Catalogue, route: Rout
 
 @area("raw text")
 def test_raw_text_cannot_run(check: Check, client: Client, catalogue: Catalogue) -> None:
-    for name in ("raw", "version_raw", "label_raw", "diff"):
+    for name in ("raw", "version_raw", "label_raw", "body", "version_body", "label_body", "diff"):
         for url, _ in catalogue.urls(BY_NAME[name]):
             answer = client.get(url)
             check.header(answer, "Content-Type", TEXT)
@@ -304,7 +304,7 @@ def large_ones(client: Client, catalogue: Catalogue) -> list[str]:
 @area("ranges")
 @pytest.mark.needs("ranges")
 @each_path("{repo}/raw", "{repo}/raw?version={version}", "{repo}/raw.txt",
-           "{repo}/versions/{version}.txt")  # fmt: skip
+           "{repo}/versions/{version}.txt", "{repo}/body?version={version}")  # fmt: skip
 def test_ranges(check: Check, client: Client, catalogue: Catalogue, template: str) -> None:
     path = catalogue.fill(template)
     if path is None:

@@ -120,6 +120,8 @@ def check_reads(check: Check, client: Client, labeller: Labeller, version: str) 
     for path in (
         at.url("label_raw", label=labeller.label), at.file("label_raw", label=labeller.label),
         f"{at.url('raw')}?label={labeller.label}",
+        at.url("label_body", label=labeller.label), at.file("label_body", label=labeller.label),
+        f"{at.url('body')}?label={labeller.label}",
     ):  # fmt: skip
         raw = client.ask("GET", path)
         check.that(raw, raw.body == text, f"the text of {version}, byte for byte")
@@ -190,6 +192,7 @@ def test_a_removed_label_is_gone_at_once(check: Check, client: Client, labeller:
     for path in (
         at.url("label", label=labeller.label), at.url("label_raw", label=labeller.label),
         f"{at.url('raw')}?label={labeller.label}",
+        at.url("label_body", label=labeller.label), f"{at.url('body')}?label={labeller.label}",
     ):  # fmt: skip
         check.error(client.ask("GET", path), 404, "label_not_found")
     history = client.ask("GET", at.url("label_history", label=labeller.label))

@@ -108,6 +108,13 @@ def test_a_publication_is_readable_at_once(
     ):  # fmt: skip
         raw = client.ask("GET", path)
         check.that(raw, raw.body == data, f"the text of {version}, byte for byte")
+    for path in (
+        publisher.url("body"), publisher.file("body"),
+        publisher.file("version_body", version=version),
+        f"{publisher.url('body')}?version={version}",
+    ):  # fmt: skip
+        answer = client.ask("GET", path)
+        check.that(answer, answer.body == data, f"the body of {version}, byte for byte")
     for path in (publisher.url("repo"), publisher.file("repo")):
         repo = check.single(client.ask("GET", path), records.Repo)
         if repo:

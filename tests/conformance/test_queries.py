@@ -106,7 +106,8 @@ IGNORED = [
 @area("parameters")
 @each_path(
     "/api/v1/repos", "/api/v1/repos?sort=new", "/api/v1/repos?tag={tag}", "{repo}", "{repo}/raw",
-    "{repo}/raw?version={version}", "{repo}/versions", "{repo}/versions/{version}", "/api/v1/tags",
+    "{repo}/raw?version={version}", "{repo}/body", "{repo}/body?version={version}",
+    "{repo}/versions", "{repo}/versions/{version}", "/api/v1/tags",
     "/api/v1/users/{owner}", "/api/v1/hub.json", "/", "/{owner}/{name}",
 )  # fmt: skip
 def test_unknown_parameters_are_ignored(
@@ -123,7 +124,8 @@ def test_unknown_parameters_are_ignored(
 @area("parameters")
 @each_path(
     "/api/v1/repos.json", "/api/v1/repos/_/new/1.json", "{repo}.json", "{repo}/raw.txt",
-    "{repo}/versions", "{repo}/versions.json", "{repo}/versions/{version}.txt", "/api/v1/tags",
+    "{repo}/versions", "{repo}/versions.json", "{repo}/versions/{version}.txt", "{repo}/body.txt",
+    "{repo}/versions/{version}.body.txt", "/api/v1/tags",
     "/api/v1/users/{owner}", "/api/v1/catalogue.jsonl", "/top",
 )  # fmt: skip
 def test_addresses_that_take_no_query(
@@ -227,6 +229,11 @@ ERRORS = [
     ("{repo}/raw?label=a.json", 404, "label_not_found"),
     ("{repo}/labels/{nobody}", 404, "label_not_found"),
     ("{repo}/labels/{nobody}.txt", 404, "label_not_found"),
+    ("{repo}/labels/{nobody}.body.txt", 404, "label_not_found"),
+    ("{repo}/versions/999999999.999999999.999999999.body.txt", 404, "version_not_found"),
+    ("/api/v1/repos/{nobody}/nothing/body.txt", 404, "repo_not_found"),
+    ("{repo}/versions/1.0.body.txt", 400, "invalid_version"),
+    ("{repo}/labels/A.body.txt", 400, "invalid_label"),
     ("{repo}/labels/{nobody}/history", 404, "label_not_found"),
     ("/api/v1/repos/{nobody}/nothing/labels", 404, "repo_not_found"),
     ("/api/v1/repos/{nobody}/nothing/labels/a", 404, "repo_not_found"),
@@ -250,6 +257,11 @@ ERRORS = [
     ("{repo}/raw?version=x&label=A", 400, "invalid_parameter"),
     ("{repo}/raw?version={version}&version={version}", 400, "invalid_parameter"),
     ("{repo}/raw?version=&version={version}", 400, "invalid_parameter"),
+]
+ERRORS += [
+    (template.replace("/raw", "/body"), status, code)
+    for template, status, code in ERRORS
+    if "/raw" in template
 ]
 
 

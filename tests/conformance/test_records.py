@@ -10,6 +10,7 @@ import pytest
 from builder.model import records
 from builder.model.names import LATEST, Version
 from builder.model.routes import BY_NAME, PAGE_SIZE, SORTS, list_api
+from builder.text.messages import parse_messages
 from tests.conformance import orders
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of, rows_of
 from tests.conformance.checks import Check, Rows
@@ -145,6 +146,7 @@ def test_repos(check: Check, client: Client, catalogue: Catalogue) -> None:
         raw = client.get(file_of("raw", owner=owner, name=name))
         check_raw(check, raw, repo)
         check_link(check, client, answer, "raw_url", repo.raw_url, raw)
+        check_body(check, client.get(file_of("body", owner=owner, name=name)), repo)
         versions = client.get(file_of("versions", owner=owner, name=name))
         check_link(check, client, answer, "versions_url", repo.versions_url, versions)
         page = client.get(file_of("repo_page", owner=owner, name=name))
@@ -162,6 +164,23 @@ def check_text(check: Check, answer: Answer, record: records.Repo | records.Vers
     check.that(
         answer, record.size == len(data), f"size {len(data)}, that of content",
         f"size {record.size}",
+    )  # fmt: skip
+    check.that(
+        answer, record.content.endswith(record.body), "body, the end of content",
+        f"body {record.body[:40]!r}",
+    )  # fmt: skip
+    messages = parse_messages(record.body)
+    check.that(
+        answer, record.messages == messages, f"the messages of body: {str(messages)[:80]}",
+        f"messages {str(record.messages)[:80]}",
+    )  # fmt: skip
+
+
+def check_body(check: Check, text: Answer, record: records.Repo | records.Version) -> None:
+    """Whether a text is a record's body, byte for byte."""
+    check.that(
+        text, text.status == 200 and text.body == record.body.encode(errors="surrogatepass"),
+        f"the record's body: {record.body[:40]!r}", f"{len(text.body)} bytes: {text.brief}",
     )  # fmt: skip
 
 
@@ -205,6 +224,10 @@ def test_lists_of_versions(check: Check, client: Client, catalogue: Catalogue) -
             answer, versions == sorted(set(versions), reverse=True), "newest version first",
             ", ".join(map(str, versions[:8])),
         )  # fmt: skip
+        ordinals = [entry.ordinal for entry in found.data]
+        check.that(
+            answer, len({*ordinals}) == len(ordinals), "ordinals, none twice", f"{ordinals[:8]}"
+        )
         previous = [entry.previous for entry in found.data]
         readable = [entry for entry in found.data if not entry.withdrawn]
         wanted = [
@@ -305,6 +328,8 @@ def test_labels(check: Check, client: Client, catalogue: Catalogue) -> None:
         )  # fmt: skip
         raw = client.get(file_of("version_raw", **of_version))
         check.same_body(client.get(file_of("label_raw", **at)), raw, raw.target)
+        body = client.get(file_of("version_body", **of_version))
+        check.same_body(client.get(file_of("label_body", **at)), body, body.target)
         history = client.get(file_of("label_history", **at))
         moves = check.rows(history, records.LabelMove)
         if not moves or not moves.data:
@@ -335,6 +360,7 @@ def test_raw_texts_of_versions(check: Check, client: Client, catalogue: Catalogu
             raw = client.get(file_of("version_raw", **params))
             check_raw(check, raw, version)
             check_link(check, client, answer, "raw_url", version.raw_url, raw)
+            check_body(check, client.get(file_of("version_body", **params)), version)
 
 
 @area("diffs")

@@ -110,7 +110,9 @@ def test_every_url_and_every_file_of_the_site_gives_that_file_and_its_headers(ho
         else:
             assert route.media.startswith(MEDIA[Path(file).suffix]), url
         # A host that joins the values of all rules, and does not take the last, is wrong only here.
-        if route.name not in ("version_raw", "not_found_page", "unavailable_page"):
+        if route.name not in (
+            "version_raw", "version_body", "not_found_page", "unavailable_page",
+        ):  # fmt: skip
             assert len(set(headers["Cache-Control"])) == 1, url
 
 
@@ -132,12 +134,13 @@ def test_parameters_that_mean_nothing_do_not_matter(host: Netlify):
     assert host.ask("/api/v1/repos?utm=1")[0][0] == "api/v1/repos.json"
 
 
-def test_a_version_of_a_raw_text(host: Netlify):
-    url = "/api/v1/repos/ann/review/raw"
+@pytest.mark.parametrize(("name", "extension"), [("raw", "txt"), ("body", "body.txt")])
+def test_a_version_of_a_text(host: Netlify, name: str, extension: str):
+    url = f"/api/v1/repos/ann/review/{name}"
     latest, old, labelled = host.ask(url, f"{url}?version=1.0.0", f"{url}?label=production")
-    assert latest[0] == "api/v1/repos/ann/review/raw.txt"
-    assert old[0] == "api/v1/repos/ann/review/versions/1.0.0.txt"
-    assert labelled[0] == "api/v1/repos/ann/review/labels/production.txt"
+    assert latest[0] == f"api/v1/repos/ann/review/{name}.txt"
+    assert old[0] == f"api/v1/repos/ann/review/versions/1.0.0.{extension}"
+    assert labelled[0] == f"api/v1/repos/ann/review/labels/production.{extension}"
 
 
 def test_what_names_no_page_gives_no_file(host: Netlify):

@@ -37,6 +37,8 @@ def test_what_counts_is_the_text_the_record_and_versions() -> None:
         f"{REPO}/raw?version=1.0.0",
         f"{REPO}/raw?version=nonsense",
         f"{REPO}/raw?label=production",
+        f"{REPO}/body?version=1.0.0",
+        f"{REPO}/labels/production.body.txt",
         f"{REPO}/raw?x=/../..",
         f"{REPO}?",
         f"{REPO}/raw#part",

@@ -133,7 +133,9 @@ def test_a_new_version_writes_few_files(small):
     build_files(small, changed=[("ann", "story")])
     changed = {file for file, data in read_tree(small.out).items() if before.get(file) != data}
     assert changed == {
-        "api/v1/repos/ann/story/versions/1.0.1.txt", "api/v1/repos/ann/story/versions/1.0.1.json",
+        "api/v1/repos/ann/story/versions/1.0.1.txt",
+        "api/v1/repos/ann/story/versions/1.0.1.body.txt", "api/v1/repos/ann/story/body.txt",
+        "api/v1/repos/ann/story/versions/1.0.1.json",
         "api/v1/repos/ann/story/versions/1.0.1.diff", "ann/story/1.0.1.html", "ann/story.html",
         "ann/story/versions.html", "ann/story/compare.html",
         "api/v1/repos/ann/story.json", "api/v1/repos/ann/story/versions.json",
@@ -935,3 +937,30 @@ def test_no_content_folder_is_an_error_that_says_what_to_do(small):
 
 def test_the_base_url_of_the_tests_has_no_path():
     assert urlsplit(BASE_URL).path == ""
+
+
+def test_bodies_are_texts_without_front_matter_and_go_with_their_versions(empty):
+    front = "---\ntitle: Chät\n---\n"
+    text = front + '{{role "user"}}\r\nHello {{name}} 語\n'
+    write_version(empty.content, "ann", "x", "1.0.0", text, front_matter_bytes=len(front) + 1)
+    write_version(empty.content, "ann", "x", "1.1.0", text)
+    write_version(empty.content, "ann", "x", "1.2.0", "---\ntitle: All\n---\n")
+    write_label(empty.content, "ann/x", 1, "live", "1.0.0")
+    site = build_files(empty)
+    base = "api/v1/repos/ann/x"
+    expected = text.removeprefix(front).encode()
+    for file in ("versions/1.0.0", "versions/1.1.0", "labels/live"):
+        assert site[f"{base}/{file}.body.txt"] == expected
+        record = json.loads(site[f"{base}/{file}.json"])["data"]
+        assert record["body"].encode() == expected
+        assert record["messages"] == [{"role": "user", "content": "Hello {{name}} 語"}]
+    assert site[f"{base}/body.txt"] == site[f"{base}/labels/latest.body.txt"] == b""
+    assert json.loads(site[f"{base}.json"])["data"]["messages"] is None
+
+    write_withdrawn(empty.content, "ann/x", "1.1.0")
+    Path(empty.content, "ann/x/1.2.0.json").unlink()
+    Path(empty.content, "ann/x/1.2.0.md").unlink()
+    site = build_files(empty)
+    assert f"{base}/versions/1.1.0.body.txt" not in site
+    assert site[f"{base}/body.txt"] == expected
+    assert f"{base}/versions/1.2.0.body.txt" not in build_files(empty)

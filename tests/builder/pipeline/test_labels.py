@@ -71,6 +71,7 @@ def test_what_there_is_to_read(labelled):
     assert one == data(site, "/versions/1.0.0")
     assert "labels" not in one
     assert site[f"{API}/labels/production.txt"] == b"Review {{code}}.\n"
+    assert site[f"{API}/labels/production.body.txt"] == b"Review {{code}}.\n"
     assert data(site, "/labels/production/history") == [
         {"label": "production", "version": "1.0.0", "previous": None, "moved_at": moment(10_001),
          "moved_by": "ann", "note": "First."}
@@ -101,7 +102,8 @@ def test_a_move_writes_few_files(labelled):
     assert changed == {
         f"{API}.json", f"{API}/versions.json", f"{API}/labels.json", f"{REPO}.html",
         f"{API}/labels/production.json", f"{API}/labels/production.txt",
-        f"{API}/labels/production/history.json", f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
+        f"{API}/labels/production.body.txt", f"{API}/labels/production/history.json",
+        f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
         f"{REPO}/feed.xml", f"{REPO}/versions.html",
     }  # fmt: skip
     assert before.keys() == after.keys()
@@ -115,6 +117,7 @@ def test_a_removed_label_is_gone_at_once_and_its_history_stays(labelled):
     site = built(labelled)
     assert f"{API}/labels/production.json" not in site
     assert f"{API}/labels/production.txt" not in site
+    assert f"{API}/labels/production.body.txt" not in site
     assert [row["version"] for row in data(site, "/labels/production/history")] == [None, "1.0.0"]
     assert data(site, "/labels") == []
     assert data(site, "")["labels"] == {}

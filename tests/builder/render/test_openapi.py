@@ -7,7 +7,15 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from builder.model.errors import STATUS
-from builder.model.routes import GZIP, LABEL_URL, PUBLISH_URL, READ_ROUTES, ROUTES, TRUSTED_URL
+from builder.model.routes import (
+    ASKED_TEXTS,
+    GZIP,
+    LABEL_URL,
+    PUBLISH_URL,
+    READ_ROUTES,
+    ROUTES,
+    TRUSTED_URL,
+)
 from builder.model.settings import Settings
 from builder.render import openapi
 from tests.support.depth import some_of
@@ -19,6 +27,7 @@ SPEC_PATHS = {
     "/api/v1/repos/{owner}/{name}/versions",
     "/api/v1/repos/{owner}/{name}/versions/{version}",
     "/api/v1/repos/{owner}/{name}/raw",
+    "/api/v1/repos/{owner}/{name}/body",
     "/api/v1/tags",
     "/api/v1/users/{owner}",
 }
@@ -27,6 +36,10 @@ SPEC_PATHS = {
 CONFIG = """
 [[operations]]
 include-name = "GET /api/v1/repos/{owner}/{name}/raw"
+checks.positive_data_acceptance.enabled = false
+
+[[operations]]
+include-name = "GET /api/v1/repos/{owner}/{name}/body"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
@@ -84,10 +97,11 @@ def test_parameters_of_the_spec(document: dict) -> None:
     assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
     assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == 100
-    raw = parameters["/api/v1/repos/{owner}/{name}/raw"]
-    assert set(raw) == {"owner", "name", "version", "label"}
-    assert raw["version"]["in"] == raw["label"]["in"] == "query"
-    assert not (raw["version"]["required"] or raw["label"]["required"])
+    for name in ASKED_TEXTS:
+        text = parameters[f"/api/v1/repos/{{owner}}/{{name}}/{name}"]
+        assert set(text) == {"owner", "name", "version", "label"}
+        assert text["version"]["in"] == text["label"]["in"] == "query"
+        assert not (text["version"]["required"] or text["label"]["required"])
     assert all(
         parameter["required"] == (parameter["in"] == "path")
         for one in parameters.values()
