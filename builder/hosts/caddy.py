@@ -143,7 +143,8 @@ def _reads(base: str) -> dict[str, object]:
                 missing.withdrawn(route),
                 missing.reasons(route),
             )
-            for route in READ_ROUTES
+            # `1.0.0.body.txt` is no text of a version `1.0.0.body`: long extensions first.
+            for route in sorted(READ_ROUTES, key=lambda route: -route.file.count("."))
             if route.is_api and "{" in route.file
         ],
         "withdrawn_pages": [

@@ -214,7 +214,10 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         site = Site(settings.out, dry=True)
         request = Request(settings, changed=None, full=True, index=False, progress=progress)
         _run(Context(request, state, pulls, site))
-        orphaned = set(state.orphans.files())
+        # A build also notes files that something without an object may have had.
+        orphaned = {
+            file for file in state.orphans.files() if os.path.lexists(f"{settings.out}/{file}")
+        }
     path = State.path_in(settings.state)
     if orphaned and os.path.exists(path):
         try:

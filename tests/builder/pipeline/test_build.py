@@ -964,3 +964,13 @@ def test_bodies_are_texts_without_front_matter_and_go_with_their_versions(empty)
     assert f"{base}/versions/1.1.0.body.txt" not in site
     assert site[f"{base}/body.txt"] == expected
     assert f"{base}/versions/1.2.0.body.txt" not in build_files(empty)
+
+
+def test_what_an_owner_without_prompts_might_have_had_is_no_difference(empty):
+    write_version(empty.content, "ann", "x", "1.0.0", "Say x.\n")
+    write_version(empty.content, "bob", "y", "1.0.0", "Say y.\n")
+    build_files(empty)
+    write_withdrawn(empty.content, "ann/x")
+    for _ in range(3):
+        build(empty, full=True, index=False)
+        assert compare(empty) == ([], [], [])
