@@ -21,8 +21,11 @@ from servers import hub
 TEXT_BYTES = 200_000
 AIM_MS = 50
 PASSWORD = "seven quiet herons over Bergen"
+_LINE = "A line of a *long* prompt for {{reader}}, with `code` and more.\n"
 TEXTS = {
-    "lines": "A line of a *long* prompt for {{reader}}, with `code` and more.\n",
+    "paragraphs": f"{_LINE * 5}\n",
+    # One paragraph, which Markdown reads as a whole.
+    "lines": _LINE,
     "one line": "Words of **one** line for {{reader}}. ",
 }
 FIELDS = {"plain": "textarea#content", "marked": "#content .cm-content"}

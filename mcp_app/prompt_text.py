@@ -190,9 +190,9 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
         return Filled(prompt.body, prompt.messages, used)
     declared = {variable.name: variable for variable in prompt.variables}
     known = dict.fromkeys([*declared, *used])
+    if not arguments.keys() <= known.keys():
+        raise unknown_argument("prompt", arguments, known)
     given = {name: value for name, value in arguments.items() if value is not None}
-    if not given.keys() <= known.keys():
-        raise unknown_argument("prompt", given, known)
     values = {}
     for name in known:
         variable = declared.get(name)

@@ -36,7 +36,13 @@ from tests.conformance.hosts import Host
 from tests.conformance.sample import CANARY
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.depth import some
-from tests.support.servers import PROJECT, clean_environment, free_port, wait_until
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    PROJECT,
+    clean_environment,
+    free_port,
+    wait_until,
+)
 
 SUITE = str(PROJECT / "tests" / "conformance")
 SOUND = "sound"
@@ -534,7 +540,8 @@ def test_the_report(urls: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", SUITE, *QUIET, "--base-url", url, "--level", "files",
          "-k", "not hostile"],
-        capture_output=True, text=True, cwd=PROJECT, timeout=60, env=clean_environment(),
+        capture_output=True, text=True, cwd=PROJECT, timeout=DEADLINE_SECONDS,
+        env=clean_environment(),
     )  # fmt: skip
     text = done.stdout
     assert done.returncode == 1 and not done.stderr

@@ -34,11 +34,11 @@ BUMPS = ("major", "minor", "patch")
 # would hide a page of the site, or be hidden by it. A test holds this list against the routes.
 RESERVED_OWNERS = frozenset(
     """
-    404 500 503 about account accounts admin api assets atom blog catalogue cli connect contact diff
-    docs favicon feed feeds healthz help home hub index llms log login logout mcp me metrics new
-    openapi owner owners page pages policy pricing privacy prompt prompts publish raw register
-    repo repos robots search security server settings signin signout signup site sitemap static
-    status support tag tags terms token tokens top trending user users version versions
+    404 500 503 about account accounts admin api assets atom blog catalogue cli clients connect
+    contact diff docs favicon feed feeds healthz help home hub index llms log login logout mcp me
+    metrics new openapi owner owners page pages policy pricing privacy prompt prompts publish raw
+    register repo repos robots search security server settings signin signout signup site sitemap
+    static status support tag tags terms token tokens top trending user users version versions
     well-known www
     """.split()
 )

@@ -326,6 +326,13 @@ _ROWS = (
         "client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256",
         f"cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site",
     ),
+    # The clients for programs, each a module in one file
+    Route(
+        "python_client", "/clients/hub_prompts.py", "clients/hub_prompts.py", TEXT, "list", "site"
+    ),
+    # The TypeScript client: also browsers can import it from here
+    Route("script_client", "/clients/hub.js", "clients/hub.js", SCRIPT, "list", "site"),
+    Route("script_client_types", "/clients/hub.d.ts", "clients/hub.d.ts", TEXT, "list", "site"),
 )  # fmt: skip
 
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.

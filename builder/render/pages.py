@@ -5,7 +5,7 @@ Knows the templates; not where bytes go, nor what they were before.
 
 import os
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +18,7 @@ from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
+from builder.render.code_snippets import python_snippet, script_snippet
 from builder.render.compiled import CompiledTemplates
 from builder.render.connect import mcp_url
 from builder.render.derive import Links
@@ -97,6 +98,8 @@ class Pages:
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,
+            python_snippet=partial(python_snippet, settings.base_url),
+            script_snippet=partial(script_snippet, settings.base_url),
             because=BECAUSE,
         )
         self._environment.filters |= _FILTERS

@@ -14,6 +14,8 @@ from builder.render import (
     connect,
     crawlers,
     openapi,
+    python_client,
+    script_client,
     shell_client,
 )  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
@@ -29,7 +31,7 @@ _ASSET_ROUTES = (
 
 
 def write_fixed_files(settings: Settings, site: Site) -> None:
-    """Write the API's document, pages without prompts, assets, and the shell client."""
+    """Write the API's document, pages without prompts, assets, and the clients."""
     pages = pages_of(settings)
     document = openapi.document(settings)
     site.write_fixed("openapi", document)
@@ -52,3 +54,7 @@ def write_fixed_files(settings: Settings, site: Site) -> None:
     site.write_fixed("client", script)
     site.write_fixed("client_release", script)
     site.write_fixed("client_checksum", checksum)
+    site.write_fixed("python_client", python_client.release(settings.base_url))
+    script, types = script_client.release(settings.base_url)
+    site.write_fixed("script_client", script)
+    site.write_fixed("script_client_types", types)

@@ -113,8 +113,12 @@ class Client:
 
     def run(self, *arguments: str, stdin: bytes = b"", options: tuple[str, ...] = ()) -> Done:
         """``options`` are the shell's. Checks that no temporary file is left."""
-        process = self.start(*arguments, options=options)
-        out, err = process.communicate(stdin, timeout=DEADLINE_SECONDS)
+        with self.start(*arguments, options=options) as process:
+            try:
+                out, err = process.communicate(stdin, timeout=DEADLINE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         assert not list(self.tmp.iterdir()), "temporary files are left"
         return Done(process.returncode, out, err.decode(errors="replace").replace("hub: ", ""))
 

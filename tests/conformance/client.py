@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 from tests.conformance.deployment import Deployment
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 120
 KEPT_BYTES_MAX = 128 * 1024 * 1024
 # A minute is the window of the contract's limit; who asks for more patience asks for too much.
 WAIT_SECONDS_MAX = 120

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.level("full")
 
 token_needed = pytest.mark.needs("token")
 
-LISTED_SECONDS = 60
+LISTED_SECONDS = 300
 
 
 # Who may

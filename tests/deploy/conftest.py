@@ -27,7 +27,7 @@ from tests.support.catalogues import (
     write_small_catalogue,
     write_version,
 )
-from tests.support.servers import Process, clean_environment, free_port
+from tests.support.servers import DEADLINE_SECONDS, Process, clean_environment, free_port
 
 PAGE_KEYS = 40
 PREFIX = "site/"
@@ -107,7 +107,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
         iam.put_user_policy(UserName="deployer", PolicyName="s3", PolicyDocument=ALL_OF_S3)
         iam.close()
         # From now on, each request is checked.
-        requests.post(f"{url}/moto-api/reset-auth", data=b"0", timeout=10).raise_for_status()
+        requests.post(
+            f"{url}/moto-api/reset-auth", data=b"0", timeout=DEADLINE_SECONDS
+        ).raise_for_status()
         keys = {
             "aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]
         }  # fmt: skip

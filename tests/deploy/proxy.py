@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
+from tests.support.servers import DEADLINE_SECONDS
+
 SLOW_DOWN = (
     b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 )
@@ -93,7 +95,7 @@ class Proxy:
             do_GET = do_HEAD = do_PUT = do_DELETE = do
 
             def forward(self, body: bytes, changed: dict[str, str]) -> None:
-                upstream = http.client.HTTPConnection(proxy.upstream, timeout=20)
+                upstream = http.client.HTTPConnection(proxy.upstream, timeout=DEADLINE_SECONDS)
                 try:
                     upstream.putrequest(
                         self.command, self.path, skip_host=True, skip_accept_encoding=True

@@ -9,13 +9,13 @@ from builder.pipeline.build import build
 from tests.deploy.conftest import Sites
 from tests.support.catalogues import read_tree, settings_in
 from tests.support.progress import without_progress
-from tests.support.servers import HUBCTL, clean_environment
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, clean_environment
 
 
 def run(settings: Settings, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [HUBCTL, "deploy", *options, "--out", settings.out], capture_output=True, text=True,
-        timeout=60, env=clean_environment(HUB_STATE=f"{settings.state}-deploys"),
+        timeout=DEADLINE_SECONDS, env=clean_environment(HUB_STATE=f"{settings.state}-deploys"),
     )  # fmt: skip
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -23,7 +23,7 @@ from builder.store.locks import build_lock
 from builder.store.site import ONE_SECOND_NS
 from tests.deploy.conftest import Sites, deploy_to
 from tests.support.catalogues import edit_record, read_tree, write_version
-from tests.support.servers import HUBCTL, Process, clean_environment
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment
 
 FILE = "api/v1/repos.json"
 
@@ -302,7 +302,7 @@ def test_a_full_disk_is_said_and_what_fits_stays(small: Settings, tmp_path: Path
 
     def run(**options) -> subprocess.CompletedProcess:
         return subprocess.run(
-            command(small, root, state), capture_output=True, text=True, timeout=60,
+            command(small, root, state), capture_output=True, text=True, timeout=DEADLINE_SECONDS,
             env=clean_environment(), **options,
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from builder.model.errors import OperatorError
 from tests.deploy.conftest import PREFIX, S3, Look, Sites, deploy_to, expected
 from tests.deploy.links import broken, by_key
 from tests.deploy.proxy import Proxy, Seen
-from tests.support.servers import HUBCTL, Process, clean_environment
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Process, clean_environment
 
 
 def run(bucket: str, sites: Sites, state: Path, *options: str, **changes: str):
@@ -20,7 +20,7 @@ def run(bucket: str, sites: Sites, state: Path, *options: str, **changes: str):
     return subprocess.run(
         [HUBCTL, "deploy", f"s3://{bucket}", "--out", sites.new.out, "--state", str(state),
          *options],
-        capture_output=True, text=True, timeout=60, env=clean_environment(**changes),
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=clean_environment(**changes),
     )  # fmt: skip
 
 

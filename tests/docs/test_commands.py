@@ -28,6 +28,7 @@ DOCUMENTS = (
     "docs/use/labels.md",
     "docs/use/mcp.md",
     "docs/use/publish-api.md",
+    "docs/use/python.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
     "docs/use/withdraw.md",

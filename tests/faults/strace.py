@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.servers import DEADLINE_SECONDS
+
 KILL = "signal=KILL"
 EIO = "error=EIO"
 ENOSPC = "error=ENOSPC"
@@ -19,7 +21,6 @@ ENOSPC = "error=ENOSPC"
 # publication.
 MEMORY_CALLS = ("brk", "madvise", "mmap", "mremap", "munmap")
 
-_ANSWER_SECONDS = 60
 _CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+|\?).*")
 # The child's, not the publication's: the wait for its start, and its end.
 _AROUND = ("recvfrom", "restart_syscall", "exit_group")
@@ -68,7 +69,7 @@ class Writers:
         log = Path(f"{root}.strace")
         options = ["-e", f"inject={call.name}:{fault}:when={call.number}"] if call else ["-y"]
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-            connection.settimeout(_ANSWER_SECONDS)
+            connection.settimeout(DEADLINE_SECONDS)
             connection.connect(self._address)
             connection.send(json.dumps({"writer": writer, "root": root, "text": text}).encode())
             pid = connection.recv(64).decode()

@@ -14,7 +14,15 @@ import msgspec
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
-from builder.render import api_page, catalogue_search, changes_script, openapi, shell_client
+from builder.render import (
+    api_page,
+    catalogue_search,
+    changes_script,
+    openapi,
+    python_client,
+    script_client,
+    shell_client,
+)  # fmt: skip
 from builder.render.pages import ASSETS, pages_of
 from builder.search.rules import search_rules
 
@@ -35,6 +43,7 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
     document = openapi.document(settings)
     api = api_page.describe(msgspec.json.decode(document), STATUS)
     client = shell_client.release(settings.base_url, search_rules())
+    script, types = script_client.release(settings.base_url)
     files = {
         "openapi": document,
         "api_page": pages_of(settings).render("docs.html", api=api),
@@ -43,6 +52,9 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         "client": client.script,
         "client_release": client.script,
         "client_checksum": client.checksum,
+        "python_client": python_client.release(settings.base_url),
+        "script_client": script,
+        "script_client_types": types,
     }
     texts = {
         BY_NAME["version_raw"].file_for(

@@ -16,7 +16,7 @@ from playwright.sync_api import (
 )  # fmt: skip
 
 # Long enough for a machine with much else to do: a test that passes never waits so long.
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 120_000
 
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 900}

@@ -9,12 +9,13 @@ import pytest
 
 from builder.render.pages import ASSETS
 from tests.node import NODE, PACKAGES, PROGRAMS
+from tests.support.servers import DEADLINE_SECONDS
 
 
 def test_the_committed_bundles_are_what_npm_gives(installed_tools: None, tmp_path: Path):
     done = subprocess.run(
         [PROGRAMS / "node", NODE / "bundle.mjs", tmp_path],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     made = sorted(tmp_path.iterdir())

@@ -87,7 +87,7 @@ def test_nothing_is_inline(hosts: StaticHosts):
 
 
 def test_scripts_are_small(hosts: StaticHosts):
-    scripts = sorted(Path(hosts.settings.out).rglob("*.js"))
+    scripts = sorted(Path(hosts.settings.out, "assets").glob("*.js"))
     assert scripts
     sizes = {one.name: len(gzip.compress(one.read_bytes())) for one in scripts}
     searching = sum(sizes.pop(name) for name in SEARCHING)

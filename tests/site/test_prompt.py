@@ -1,6 +1,8 @@
 """The page of a prompt: filling its variables in, and taking the text home, exact to the byte."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -203,21 +205,31 @@ def test_snippets_are_copied(visits: Visits, hub: Server):
 
 
 @pytest.mark.parametrize("version", ["", "/1.0.0"])
-def test_a_prompt_is_loaded_in_each_language(visits: Visits, hub: Server, version: str):
+def test_a_prompt_is_loaded_in_each_language(
+    visits: Visits, hub: Server, version: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     page = visits.open(f"/{SQL_REVIEW}{version}")
     query = f"?version={version[1:]}" if version else ""
     text = hub.get(f"/api/v1/repos/{SQL_REVIEW}/raw{query}").content.decode()
 
-    def snippet(language: str) -> str:
+    def snippets(language: str) -> list[str]:
         page.get_by_role("radio", name=language).check()
-        return page.locator(".choice-of:visible pre").last.text_content().removesuffix("Copy")
+        found = page.locator(".choice-of:visible pre").all()
+        return [one.text_content().removesuffix("Copy").strip() for one in found]
 
-    loaded: dict[str, str] = {}
-    exec(snippet("Python"), loaded)  # what a reader would run
-    assert loaded["prompt"] == text
-    script = snippet("JavaScript")
-    assert page.evaluate(f"async () => {{ {script}\nreturn prompt; }}") == text
-    assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippet("MCP")
+    # What a reader would run.
+    fetch, code = snippets("Python")
+    assert "BAKED_URL" in hub.session.get(fetch.split()[-1]).text
+    loaded: dict[str, Any] = {}
+    exec(code, loaded)
+    assert loaded["prompt"].content == text
+    fetch, code = snippets("TypeScript")
+    imported = code.replace('from "./hub.js"', f"= await import('{fetch.split()[-1]}')")
+    script = imported.replace("import {", "const {")
+    content, filled = page.evaluate(f"async () => {{ {script}\nreturn [prompt.content, text]; }}")
+    assert (content, filled) == (text, loaded["text"])
+    assert f'"id":"{SQL_REVIEW}{version.replace("/", "@")}"' in snippets("MCP")[-1]
     assert "hub pull" in page.locator(".choice-of").first.text_content()
 
 

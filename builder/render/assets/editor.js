@@ -52,6 +52,9 @@ function start() {
     session?.setItem(SENT, key);
   });
   addEventListener("pagehide", keep.now);
+  addEventListener("storage", (event) => {
+    if (event.key === key && event.newValue) tellOfOther();
+  });
 }
 
 // What is kept in this browser
@@ -71,6 +74,12 @@ function keepFields(key) {
   } catch {
     tell("This browser cannot keep your text while you type. Press Save draft from time to time.");
   }
+}
+
+/** The browser has one copy of a prompt that is written, and another tab has just kept its own. */
+function tellOfOther() {
+  tell("You write this in another tab, too, and this browser keeps what you typed last in either. "
+    + "Press Save draft in both to keep both texts.");
 }
 
 /** After a publication: what was sent needs to be kept no longer. */

@@ -1,13 +1,17 @@
 // A text field that marks variables and Markdown while one types. The textarea stays the field of the
-// form: whatever is typed here is written to it, which then has the event "input", and whatever a
-// script writes there, with that event, is shown here.
+// form: what is typed here is written to it once no key has come for a moment, and before the form is
+// read, and it then has the event "input". Whatever a script writes there, with that event, is shown
+// here.
 
 import {
   Decoration, EditorState, EditorView, HighlightStyle, Language, MatchDecorator, StateEffect,
   ViewPlugin, defineLanguageFacet, highlightSpecialChars, history, historyKeymap, insertNewline,
   keymap, parser, standardKeymap, syntaxHighlighting, tags,
 } from "./codemirror.js";
-import { VARIABLE, frontMatterOf } from "./prompt_text.js";
+import { FRONT_MATTER_CHARS_MAX, VARIABLE, frontMatterOf } from "./prompt_text.js";
+
+// A browser takes longer to write a long text to a textarea than a key may take.
+const WRITE_MS = 100;
 
 const markdown = new Language(defineLanguageFacet(), parser, [], "markdown");
 const unknownChanged = StateEffect.define();
@@ -53,6 +57,7 @@ export function markText(textarea) {
   // the Content-Security-Policy of pages forbids.
   const root = host.attachShadow({ mode: "open", delegatesFocus: true });
   let isWriting = false;
+  let timer = 0;
   const view = new EditorView({
     root,
     parent: root,
@@ -71,17 +76,33 @@ export function markText(textarea) {
       highlighting,
       theme,
       marks,
-      EditorView.updateListener.of(({ docChanged, state }) => {
+      EditorView.updateListener.of(({ docChanged }) => {
         if (!docChanged || isWriting) return;
-        isWriting = true;
-        textarea.value = state.doc.toString();
-        textarea.dispatchEvent(new Event("input", { bubbles: true }));
-        isWriting = false;
+        clearTimeout(timer);
+        timer = setTimeout(write, WRITE_MS);
       }),
     ],
   });
+  const write = () => {
+    if (!timer) return;
+    forget();
+    isWriting = true;
+    textarea.value = view.state.doc.toString();
+    textarea.dispatchEvent(new Event("input", { bubbles: true }));
+    isWriting = false;
+  };
+  const forget = () => {
+    clearTimeout(timer);
+    timer = 0;
+  };
+  const complete = ({ formData }) => {
+    write();
+    formData.set(textarea.name, textarea.value);
+  };
   const read = () => {
-    if (isWriting || textarea.value === view.state.doc.toString()) return;
+    if (isWriting) return;
+    forget();
+    if (textarea.value === view.state.doc.toString()) return;
     isWriting = true;
     view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: textarea.value } });
     isWriting = false;
@@ -90,6 +111,9 @@ export function markText(textarea) {
   const focus = () => view.focus();
   const hadFocus = document.activeElement === textarea;
   textarea.addEventListener("input", read);
+  textarea.form.addEventListener("formdata", complete);
+  // Before others keep what the form holds.
+  addEventListener("pagehide", write, { capture: true });
   // What a browser puts back into a form when one returns to the page.
   addEventListener("pageshow", read);
   label?.addEventListener("click", focus);
@@ -106,8 +130,11 @@ export function markText(textarea) {
       view.dispatch({ effects: unknownChanged.of(names) });
     },
     remove() {
+      write();
       const { anchor, head } = view.state.selection.main;
       removeEventListener("pageshow", read);
+      removeEventListener("pagehide", write, { capture: true });
+      textarea.form.removeEventListener("formdata", complete);
       textarea.removeEventListener("input", read);
       label?.removeEventListener("click", focus);
       view.destroy();
@@ -170,7 +197,7 @@ class Marks {
 
   mark(view) {
     const { doc } = view.state;
-    this.start = frontMatterOf(doc.toString()).length;
+    this.start = frontMatterOf(doc.sliceString(0, FRONT_MATTER_CHARS_MAX)).length;
     this.variables = this.matcher.createDeco(view);
     const lines = [];
     for (let at = view.viewport.from; at <= view.viewport.to;) {

@@ -2,10 +2,12 @@
 
 // As the server has it: \{{ is a literal {{.
 export const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
+// For the hub, a larger block is a part of the text.
+export const FRONT_MATTER_CHARS_MAX = 16_384;
 const FRONT_MATTER = /^---[ \t]*\n(?:[^]*?\n)?---[ \t]*(?:\n|$)/;
 
 export function frontMatterOf(text) {
-  return text.match(FRONT_MATTER)?.[0] ?? "";
+  return text.slice(0, FRONT_MATTER_CHARS_MAX).match(FRONT_MATTER)?.[0] ?? "";
 }
 
 export function bodyOf(text) {

@@ -15,7 +15,7 @@ from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe
 from tests.support.catalogues import build_files
-from tests.support.servers import Server
+from tests.support.servers import DEADLINE_SECONDS, Server
 
 DOCUMENT = json.loads(openapi.document(Settings(base_url="https://hub.example/prompts")))
 
@@ -171,7 +171,7 @@ def test_examples_work(live: Server, page: ApiPage) -> None:
         url = url.replace("ada/code-review", "sam-ferreira/diff-review")
         url = url.replace("users/ada", "users/sam-ferreira")
         if operation.method == "GET":
-            assert requests.get(url, timeout=10).status_code == 200, url
+            assert requests.get(url, timeout=DEADLINE_SECONDS).status_code == 200, url
             continue
         assert (f"-X {operation.method}" in operation.example) == (operation.method != "POST")
         assert ("Authorization: Bearer $HUB_TOKEN" in command) == operation.needs_token

@@ -29,6 +29,7 @@ from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.keys import KeyRing
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import KEYS, MISSING, Key, TestIssuer, claims_of, issuer, make_key
+from tests.support.servers import DEADLINE_SECONDS
 
 AT = 1_769_851_815
 HOST = "HOST"  # in the place of the issuer's host, where a test does not know it yet
@@ -245,10 +246,12 @@ def test_what_the_runner_of_github_gives(live: TestIssuer):
     live.job = {"environment": "prod"}
     env = live.env()
     url = f"{env['ACTIONS_ID_TOKEN_REQUEST_URL']}&audience={quote(BASE_URL, safe='')}"
-    answer = requests.get(url, timeout=20)
+    answer = requests.get(url, timeout=DEADLINE_SECONDS)
     assert answer.status_code == 401
     secret = env["ACTIONS_ID_TOKEN_REQUEST_TOKEN"]
-    answer = requests.get(url, headers={"Authorization": f"bearer {secret}"}, timeout=20)
+    answer = requests.get(
+        url, headers={"Authorization": f"bearer {secret}"}, timeout=DEADLINE_SECONDS
+    )
     job = verify(answer.json()["value"], there, KeyRing(there), BASE_URL)
     assert (job.project, job.environment) == ("octo/prompts", "prod")
 

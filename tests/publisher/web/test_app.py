@@ -43,7 +43,13 @@ from server.throttle import Throttle
 from tests.server.test_throttle import Clock
 from tests.support.catalogues import BASE_URL
 from tests.support.issuer import KEYS, TestIssuer, issuer
-from tests.support.servers import Process, clean_environment, free_port, wait_until
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Process,
+    clean_environment,
+    free_port,
+    wait_until,
+)
 
 URL = "/api/v1/repos/ann/story/versions"
 SECRET_TEXT = "Whisper MARMALADE to nobody."
@@ -1228,7 +1234,7 @@ def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path)
 
     def health() -> dict[str, Any] | None:
         try:
-            return requests.get(f"{base_url}/healthz", timeout=5).json()
+            return requests.get(f"{base_url}/healthz", timeout=DEADLINE_SECONDS).json()
         except requests.ConnectionError:
             return None
 
@@ -1238,7 +1244,7 @@ def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path)
         "X-Forwarded-For": "203.0.113.9, 198.51.100.7",
     }  # fmt: skip
     chunks = (part for part in (b'{"content": ', b'"One."}'))
-    created = requests.post(base_url + URL, data=chunks, headers=headers, timeout=20)
+    created = requests.post(base_url + URL, data=chunks, headers=headers, timeout=DEADLINE_SECONDS)
     assert created.status_code == 201
     assert created.headers["Location"] == f"{base_url}{URL}/1.0.0"
     assert created.json()["data"]["serial"] == 1
@@ -1250,8 +1256,9 @@ def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path)
     assert (line["status"], line["address"]) == (201, "198.51.100.7")
     # A proxy may have taken the path of the base URL off.
     stripped = base_url.removesuffix("/prompts") + URL
-    assert requests.post(stripped, b"{}", headers=headers, timeout=20).status_code == 422
-    limited = requests.post(base_url + URL, b"{}", headers=headers, timeout=20)
+    without_path = requests.post(stripped, b"{}", headers=headers, timeout=DEADLINE_SECONDS)
+    assert without_path.status_code == 422
+    limited = requests.post(base_url + URL, b"{}", headers=headers, timeout=DEADLINE_SECONDS)
     assert limited.status_code == 429 and int(limited.headers["Retry-After"]) > 0
     assert process.stop() == 0
     assert token not in process.text

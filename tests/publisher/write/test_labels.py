@@ -28,6 +28,7 @@ from publisher.write.quotas import QuotaKeeper, Quotas
 from tests.publisher.write.test_durable import at, watched
 from tests.support.catalogues import write_label
 from tests.support.depth import some_of
+from tests.support.servers import DEADLINE_SECONDS
 
 REPO = ("ann", "story")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -551,12 +552,11 @@ def test_a_number_that_another_process_took(root: str, monkeypatch: pytest.Monke
 
 CLIENTS = 8
 MOVES = some_of(16)
-START_SECONDS = 60
 
 
 def move_some(root: str, client: int, start: Barrier, told: Connection) -> None:
     """Move the label to the next version again and again; tell each move that succeeded."""
-    start.wait(START_SECONDS)
+    start.wait(DEADLINE_SECONDS)
     done = []
     while len(done) < MOVES:
         now = read_labels(root, *REPO).versions().get("production")

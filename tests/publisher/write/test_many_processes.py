@@ -13,16 +13,16 @@ from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from tests.support.depth import some_of
+from tests.support.servers import DEADLINE_SECONDS
 
 PROCESSES = 16
 PUBLICATIONS = some_of(48)
 REPO = ("ann", "story")
-START_SECONDS = 60
 
 
 def publish_some(root: str, process: int, start: Barrier, told: Connection) -> None:
     """Publish texts that nobody else does; tell for each the version it was acknowledged as."""
-    start.wait(START_SECONDS)
+    start.wait(DEADLINE_SECONDS)
     acknowledged = {}
     for number in range(PUBLICATIONS):
         text = f"Text {number} of process {process}."

@@ -129,10 +129,12 @@ class Visitor:
 class People:
     """A running hub with sign-up, and those who come to it, each from an address of their own.
 
-    ``github`` and ``gitlab`` are the issuers whose jobs it may trust.
+    ``github`` and ``gitlab`` are the issuers whose jobs it may trust, if it trusts any.
     """
 
-    def __init__(self, server: Server, github: TestIssuer, gitlab: TestIssuer) -> None:
+    def __init__(
+        self, server: Server, github: TestIssuer | None = None, gitlab: TestIssuer | None = None
+    ) -> None:
         self.server = server
         self.github = github
         self.gitlab = gitlab

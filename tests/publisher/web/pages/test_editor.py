@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -18,7 +19,8 @@ from publisher.accounts.saved_drafts import SavedDrafts
 from publisher.web.pages.frame import CHANGE_LIMIT
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from tests.publisher.web.pages.conftest import Page, People, Visitor
-from tests.support.servers import DEADLINE_SECONDS
+from tests.support.catalogues import settings_in
+from tests.support.servers import DEADLINE_SECONDS, serving
 
 MINE = "/account/prompts"
 NEW = f"{MINE}/new"
@@ -203,6 +205,18 @@ def test_what_is_wrong_stands_at_its_field(
     assert page.status == status and told in page.words, page.words
     sent = dict(fields_of(owner))
     assert sent["content"] == given["content"], "the text is still there"
+
+
+def test_a_publication_too_many_keeps_its_text(tmp_path: Path) -> None:
+    with serving(settings_in(tmp_path), "--open-signup", "--publish-limit", "1") as server:
+        owner = People(server).guest()
+        for name in ("first", "second"):
+            owner.get(NEW)
+            send(owner, "preview", name=name, content=f"The {name}.")
+            page = send(owner, "publish")
+    assert page.status == 429 and 0 < int(page.response.headers["Retry-After"]) <= 60
+    assert f"Too many publications of {owner.handle}. Nothing is lost" in page.words
+    assert ("content", "The second.") in fields_of(owner)
 
 
 def test_values_of_variables_have_their_type(people: People, owner: Visitor) -> None:

@@ -44,7 +44,7 @@ def context_of(
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_write_publish_release_and_correct(
+def test_write_publish_correct_release_and_roll_back(
     browser: Browser, people: People, faults: list[str], scripts: bool
 ) -> None:
     guest = people.guest()
@@ -58,6 +58,7 @@ def test_write_publish_release_and_correct(
     page.get_by_label("Example").fill("Ada")
     preview(page)
     expect(page.get_by_role("group", name="Preview", exact=True)).to_have_text("Tell Ada a story.")
+    page.get_by_label("Labels to move to this version").fill("production")
     page.get_by_role("button", name="Publish 1.0.0").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("story 1.0.0")
     page.get_by_role("link", name="See version 1.0.0").click()
@@ -68,11 +69,15 @@ def test_write_publish_release_and_correct(
     preview(page)
     expect(page.get_by_role("main")).to_contain_text("friend is a new required variable.")
     page.get_by_label("What changes").fill("A friend.")
-    page.get_by_label("Labels to move to this version").fill("production")
+    page.get_by_label("production", exact=True).check()
     page.get_by_role("button", name="Publish 2.0.0").click()
     expect(page.locator(".told")).to_contain_text("2.0.0 is published")
     page.get_by_role("link", name="My prompts", exact=True).first.click()
-    expect(page.get_by_role("row").filter(has_text="story")).to_contain_text("production 2.0.0")
+    story = page.get_by_role("row").filter(has_text="story")
+    expect(story).to_contain_text("production 2.0.0")
+    story.get_by_role("link", name="Labels").click()
+    page.get_by_role("button", name="Roll back to 1.0.0: production").click()
+    expect(page.locator("#label-production")).to_contain_text("1.0.0")
     context.close()
 
 
@@ -160,6 +165,47 @@ def test_what_was_typed_survives_a_crash_and_a_sign_out(
     expect(page.locator("#unsaved")).to_be_hidden()
     assert page.evaluate("localStorage.length") == 0
     again.close()
+    context.close()
+
+
+def test_what_was_typed_last_is_sent_and_kept(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults)
+    page = context.new_page()
+    page.goto(people.url + NEW)
+    page.get_by_label("Name", exact=True).fill("last")
+    # In one step, so that no time passes between the last key and what reads the form.
+    type_and = """async (it, act) => {
+      document.execCommand("insertText", false, "Last words.");
+      await null;
+      if (act === "leave") location.href = "/account/prompts";
+      else document.querySelector("[value=preview]").click();
+    }"""
+    text_of(page).focus()
+    text_of(page).evaluate(type_and, "leave")
+    expect(page.get_by_role("heading", level=1)).to_have_text("My prompts")
+    page.goto(people.url + NEW)
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator(FIELD)).to_have_value("Last words.")
+    text_of(page).press("Control+End")
+    text_of(page).evaluate(type_and, "send")
+    expect(page.locator(FIELD)).to_have_value("Last words.Last words.")
+    context.close()
+
+
+def test_two_tabs_with_one_prompt_are_told_of_each_other(
+    browser: Browser, people: People, faults: list[str]
+) -> None:
+    guest = people.guest()
+    context = context_of(browser, people, guest, faults)
+    first, second = context.new_page(), context.new_page()
+    for page in (first, second):
+        page.goto(people.url + NEW)
+        text_of(page).fill("Mine.")
+    expect_kept(second, "Mine.")
+    expect(first.locator("#unsaved")).to_contain_text("in another tab")
     context.close()
 
 

@@ -34,7 +34,14 @@ from tests.publisher.web.pages.openid_provider import (
 from tests.publisher.web.pages.test_sign_in import cookie_with
 from tests.site.browser import TIMEOUT_MS, chromium
 from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.servers import Server, free_port, running, serve_command, wait_until
+from tests.support.servers import (
+    DEADLINE_SECONDS,
+    Server,
+    free_port,
+    running,
+    serve_command,
+    wait_until,
+)
 
 START = f"{ACCOUNT_URL}/openid"
 BACK = ACCOUNT_URL + CALLBACK
@@ -47,7 +54,7 @@ class Traveller(Visitor):
     """A browser that goes to other sites, too, and follows what a page says by itself."""
 
     def go(self, url: str, **options: bool) -> Shown:
-        return self._show(self.session.get(url, timeout=20, **options))
+        return self._show(self.session.get(url, timeout=DEADLINE_SECONDS, **options))
 
     def send(self, path: str, **fields: str) -> Shown:
         """Send a form of the page with one of its other buttons, and follow what comes then."""
@@ -65,10 +72,15 @@ class Traveller(Visitor):
     def answer_of(self, name: str) -> str:
         """Sign in at the provider; the URL to come back with, where nobody has been yet."""
         asked = self.session.post(
-            self.page.response.url, data={"user": name}, timeout=20, allow_redirects=False
+            self.page.response.url,
+            data={"user": name},
+            timeout=DEADLINE_SECONDS,
+            allow_redirects=False,
         )
         while not asked.headers["Location"].startswith(self.url + BACK):
-            asked = self.session.get(asked.headers["Location"], timeout=20, allow_redirects=False)
+            asked = self.session.get(
+                asked.headers["Location"], timeout=DEADLINE_SECONDS, allow_redirects=False
+            )
         return asked.headers["Location"]
 
     def forget_provider(self) -> None:
@@ -77,7 +89,7 @@ class Traveller(Visitor):
     @property
     def owner(self) -> str | None:
         """Who is signed in."""
-        page = self.session.get(f"{self.url}{ACCOUNT_URL}/security", timeout=20)
+        page = self.session.get(f"{self.url}{ACCOUNT_URL}/security", timeout=DEADLINE_SECONDS)
         found = re.search(r"<strong>(.*)</strong>", page.text)
         return found and found[1]
 
@@ -370,7 +382,9 @@ def test_a_refusal_at_the_provider_is_told(hub: Server) -> None:
 def test_what_the_provider_says_is_text(hub: Server) -> None:
     visitor = come(hub)
     for error in ("access_denied", "<b>bold</b>"):
-        asked = visitor.session.get(hub.url + START, allow_redirects=False, timeout=20)
+        asked = visitor.session.get(
+            hub.url + START, allow_redirects=False, timeout=DEADLINE_SECONDS
+        )
         (state,) = parse_qs(urlsplit(asked.headers["Location"]).query)["state"]
         said = {"error": error, "error_description": "<script>alert(1)</script>"}
         page = visitor.get(f"{BACK}?{urlencode(said | {'state': state})}")
@@ -445,7 +459,7 @@ def test_connecting_needs_an_account_until_the_end(hub: Server) -> None:
 
 def begin_at(fake: FakeProvider, hub: Server, visitor: Traveller) -> tuple[str, str]:
     """State and nonce of a sign-in that the visitor begins."""
-    asked = visitor.session.get(hub.url + START, allow_redirects=False, timeout=20)
+    asked = visitor.session.get(hub.url + START, allow_redirects=False, timeout=DEADLINE_SECONDS)
     assert asked.headers["Location"].startswith(f"{fake.url}/auth?"), asked.text
     query = parse_qs(urlsplit(asked.headers["Location"]).query)
     return query["state"][0], query["nonce"][0]
@@ -528,7 +542,7 @@ def test_a_made_up_cookie_leads_nowhere_else(fake: FakeProvider, closed_hub: Ser
     visitor = forge(closed_hub, {"begun": begun, "to": "login", "given": "/logout"})
     fake.say("a-nonce", sub="carla")
     back = f"{closed_hub.url}{BACK}?state=a-state&code=a-code"
-    answer = visitor.session.get(back, allow_redirects=False, timeout=20)
+    answer = visitor.session.get(back, allow_redirects=False, timeout=DEADLINE_SECONDS)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/account/prompts")
 
 

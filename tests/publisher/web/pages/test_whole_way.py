@@ -17,7 +17,7 @@ from tests.publisher.web.pages.conftest import People
 from tests.site.browser import chromium
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import RUNTIME_SECRET, issuer
-from tests.support.servers import HUBCTL, Server, clean_environment, serving
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, Server, clean_environment, serving
 
 PASSWORD = "seven quiet herons over Bergen"
 NEW_PASSWORD = "nine brisk otters beyond Tromsø"
@@ -231,7 +231,9 @@ def minted(hub: Server, ci: Any) -> list[str]:
     """An ID token, and the hub's token for it."""
     id_token = ci.token(aud=hub.url)
     url = f"{hub.url}/api/v1/trusted-publishing/token"
-    answer = requests.post(url, json={"token": id_token, "repo": "ada/review"}, timeout=20)
+    answer = requests.post(
+        url, json={"token": id_token, "repo": "ada/review"}, timeout=DEADLINE_SECONDS
+    )
     return [id_token, answer.json()["data"]["token"]]
 
 

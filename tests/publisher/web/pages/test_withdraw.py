@@ -12,6 +12,7 @@ from publisher.accounts.events import Events
 from publisher.write.drafts import make_label_draft
 from publisher.write.labels import change_label
 from tests.publisher.web.pages.conftest import Page, People, Visitor
+from tests.support.servers import DEADLINE_SECONDS
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_a_version_is_withdrawn_in_two_steps(people: People, owner: Visitor) -> 
     listing = content.list_versions(people.settings.content, owner.handle, "story").withdrawn
     parts = read_parts(people.settings.content, f"{owner.handle}/story", listing)
     assert parts.versions[0].withdrawal.note == "Use <1.0.0>.\nRevoked."
-    answer = requests.get(f"{owner.url}/{owner.handle}/story/1.0.1", timeout=30)
+    answer = requests.get(f"{owner.url}/{owner.handle}/story/1.0.1", timeout=DEADLINE_SECONDS)
     assert answer.status_code == 410 and "Use &lt;1.0.0&gt;." in answer.text
     with Database(people.settings.state) as database:
         events = [(one.kind, one.note) for one in Events(database).latest(owner.handle, 10)]
@@ -72,7 +73,8 @@ def test_a_whole_prompt_is_withdrawn(people: People, owner: Visitor) -> None:
     done = owner.submit("/confirm")
     assert f"{owner.handle}/story is withdrawn." in done.words
     assert "all of it is withdrawn" in done.words and alive(people, owner) == []
-    assert requests.get(f"{owner.url}/{owner.handle}/story", timeout=30).status_code == 410
+    answer = requests.get(f"{owner.url}/{owner.handle}/story", timeout=DEADLINE_SECONDS)
+    assert answer.status_code == 410
 
 
 @pytest.mark.parametrize(

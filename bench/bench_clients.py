@@ -1,0 +1,134 @@
+"""The Python client beside Langfuse's SDK, with one server that answers both after the same delay.
+
+Each turn starts a process for each client, one after the other. It takes the time of the first
+``get``, whose requests the server counts, then that of ``get`` from memory and of filling in a text
+with two variables. Langfuse's SDK needs an environment of its own: name its interpreter.
+"""
+
+import argparse
+import hashlib
+import http.server
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from report import median, print_machine, print_table
+
+TEXT = (
+    "Review this {{language}} change.\n" + "Look at every line of it, twice. " * 50 + "\n{{diff}}\n"
+)
+CACHED_AIM_US = 5
+CLIENT = str(pathlib.Path(__file__).parents[1] / "clients/python")
+RECORD = {
+    "owner": "ada", "name": "code-review", "label": "production", "version": "1.0.0",
+    "content": TEXT, "body": TEXT, "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
+    "variables": [{"name": name, "type": "string"} for name in ("language", "diff")],
+    "parameters": {"temperature": 0.2},
+}  # fmt: skip
+LANGFUSE = {
+    "name": "code-review", "version": 1, "type": "text", "prompt": TEXT, "labels": ["production"],
+    "tags": [], "config": {"temperature": 0.2}, "commitMessage": None, "resolutionGraph": None,
+}  # fmt: skip
+
+# What a process of each client does: it prints seconds of the import, of the first get, of a get
+# from memory, and of filling in.
+MEASURE = """
+import sys, time
+url, count = sys.argv[1], int(sys.argv[2])
+started = time.perf_counter()
+{setup}
+imported = time.perf_counter()
+prompt = {get}
+first = time.perf_counter()
+for _ in range(count):
+    {get}
+cached = time.perf_counter()
+for _ in range(count):
+    prompt.{fill}(language="Python", diff="+ 1")
+filled = time.perf_counter()
+print(imported - started, first - imported, (cached - first) / count, (filled - cached) / count)
+"""
+HUB = MEASURE.format(
+    setup="from hub_prompts import Hub\nhub = Hub(url, disk=False)",
+    get='hub.get("ada/code-review@production")', fill="fill",
+)  # fmt: skip
+SDK = MEASURE.format(
+    setup="from langfuse import Langfuse\n"
+    'hub = Langfuse(public_key="p", secret_key="s", base_url=url, tracing_enabled=False)',
+    get='hub.get_prompt("code-review", label="production")', fill="compile",
+)  # fmt: skip
+
+
+@contextmanager
+def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
+    """The URL of a server that answers both clients, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            time.sleep(delay_seconds)
+            is_hub = self.path.startswith("/api/v1/")
+            body = json.dumps({"data": RECORD} if is_hub else LANGFUSE).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Cache-Control", "public, max-age=3600")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.server_address[1]}", asked
+        listener.shutdown()
+        thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--langfuse", metavar="PYTHON", help="an interpreter that has langfuse")
+    parser.add_argument("--delay", type=float, default=25, help="of each answer, in milliseconds")
+    parser.add_argument("--gets", type=int, default=20_000)
+    parser.add_argument("--turns", type=int, default=5)
+    options = parser.parse_args()
+    clients = {"hub_prompts": (options.langfuse or sys.executable, HUB)}
+    if options.langfuse:
+        clients["langfuse"] = (options.langfuse, SDK)
+    found: dict[str, list[list[float]]] = {name: [] for name in clients}
+    requests = {}
+    for _ in range(options.turns):
+        for name, (python, code) in clients.items():
+            with server(options.delay / 1000) as (url, asked):
+                done = subprocess.run(
+                    [python, "-c", code, url, str(options.gets)], check=True, text=True,
+                    stdout=subprocess.PIPE, env={"PYTHONPATH": CLIENT},
+                )  # fmt: skip
+            found[name].append([float(one) for one in done.stdout.split()])
+            requests[name] = len(asked)
+    rows = []
+    for name, turns in found.items():
+        imported, first, cached, filled = (median(one) for one in zip(*turns, strict=True))
+        rows.append(
+            [name, f"{imported * 1e3:.0f}", requests[name], f"{first * 1e3:.1f}",
+             f"{cached * 1e6:.2f}", f"{filled * 1e6:.1f}"]
+        )  # fmt: skip
+    print_table(
+        f"Reading a prompt, each answer after {options.delay:g} ms, median of {options.turns}",
+        ["", "import ms", "requests", "first get ms", "cached get µs", "fill µs"],
+        rows,
+    )
+    print(f"Aim of hub_prompts: one request, and {CACHED_AIM_US} µs for a cached get.")
+    print_machine(".")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+../../../clients/python/hub_prompts/__init__.py

@@ -1,0 +1,183 @@
+// What hub.js has for programs.
+
+/** A variable of a prompt: `{{name}}` in its text. */
+export interface Variable {
+  name: string;
+  description: string;
+  type: "string" | "integer" | "number" | "boolean" | "array" | "object";
+  required: boolean;
+  /** Null if there is none. */
+  default: unknown;
+  example: unknown;
+  enum: unknown[] | null;
+}
+
+/** A message of a conversation, in the form that APIs of models take. */
+export interface Message {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+}
+
+/** What to fill in, by name of the variable. Strings stay as they are; other values become JSON. Null
+ * and undefined are no value. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** One version of a prompt, or a fallback. It never changes, so that all callers can share it. */
+export class Prompt {
+  private constructor();
+  /** `OWNER/NAME`. */
+  readonly id: string;
+  /** Such as `1.2.0`; null for a fallback. */
+  readonly version: string | null;
+  /** Of `content` as UTF-8, in hexadecimal; null for a fallback. */
+  readonly sha256: string | null;
+  /** The published file. */
+  readonly content: string;
+  /** The text for the model: `content` after its front matter. */
+  readonly body: string;
+  /** The declared variables; a copy of your own. */
+  get variables(): Variable[];
+  /** The author's settings for a model, such as `temperature`; a copy of your own. */
+  get parameters(): Record<string, any>;
+
+  /**
+   * `body` with values in the place of its variables, and `{{` for `\{{`.
+   *
+   * A variable without a value gets its default, or nothing if it is optional. Values are not searched
+   * for variables. A fallback ignores values that it has no variable for.
+   *
+   * @throws {UnknownVariable} The prompt has no variable of a name.
+   * @throws {InvalidValue} A value is not of its variable's type, or none of its enum.
+   * @throws {MissingVariable} Required variables have no value.
+   */
+  fill(values?: Values): string;
+
+  /**
+   * The conversation, filled in as by `fill`. A body without `{{role "user"}}` or another marker is one
+   * message of the user.
+   */
+  messages(values?: Values): Message[];
+}
+
+/** A line of `prompts.lock`: what `ref` of `repo` stands for. */
+export interface Lock {
+  /** `OWNER/NAME`. */
+  repo: string;
+  /** A version, a label or `latest`. */
+  ref: string;
+  version: string;
+  /** In hexadecimal. */
+  sha256: string;
+}
+
+/**
+ * Where copies are kept for outages. Keys are URLs; texts are JSON, of 8 MiB at most. `set` and `delete`
+ * run beside `get` of the hub; what they throw is told to `onGet`.
+ */
+export interface Store {
+  get(key: string): Promise<string | null | undefined>;
+  set(key: string, text: string): Promise<unknown>;
+  delete(key: string): Promise<unknown>;
+}
+
+/** What `onGet` is told. */
+export interface Got {
+  /** The prompt, as it was asked for: `OWNER/NAME[@REF]`. */
+  repo: string;
+  /** Null for a fallback. */
+  version: string | null;
+  /** `disk` is the store. */
+  source: "memory" | "disk" | "network" | "fallback";
+  /** How long the caller waited. */
+  seconds: number;
+  /** Why this is a copy or a fallback, or why the store failed; else null. */
+  error: unknown;
+}
+
+export interface HubOptions {
+  /** The text of `prompts.lock`, or what `parseLock` made of it. Prompts in it are read at the version
+   * and with the SHA-256 of their line. */
+  lock?: string | readonly Lock[] | undefined;
+  /** How many seconds a `get` may wait in all; 5 if you leave it out. */
+  timeout?: number | undefined;
+  /** Where copies are kept for outages: a folder, a store of yours, or false for nowhere. If you leave it
+   * out: `~/.cache/hub-prompts-js` in Node, Bun and Deno (with all permissions), else nowhere. */
+  store?: string | Store | false | undefined;
+  /** Sent with each request. Some make a browser ask for permission, which hubs do not give. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Is called instead of the global `fetch`. */
+  fetch?: ((url: string, options: RequestInit) => Promise<Response>) | undefined;
+  /** Is called after each `get` that gives a prompt. What it throws, `get` throws. */
+  onGet?: ((got: Got) => void) | undefined;
+}
+
+export interface GetOptions {
+  /** The text to use when there is no prompt. With it, `get` throws nothing. */
+  fallback?: string | undefined;
+  /** In Workers: `(promise) => ctx.waitUntil(promise)`. Without it, a Worker waits for every refresh. */
+  waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
+}
+
+/** Reads the prompts of a hub. Make one, and keep it: it has the memory. */
+export class Hub {
+  /**
+   * @param address The address of a hub, `https://HOST[/PATH]`; or several of the same hub, of which the
+   *   next is asked when one fails. If you leave it out: the environment's `HUB_URL`, else the hub that
+   *   this file was fetched from.
+   * @throws {HubError} An address or option cannot be used.
+   * @throws {LockError} The lock file cannot be read.
+   */
+  constructor(address?: string | readonly string[], options?: HubOptions);
+
+  readonly addresses: readonly string[];
+
+  /**
+   * The prompt `OWNER/NAME`: its latest version, or `OWNER/NAME@1.2.0`, or `OWNER/NAME@production`.
+   *
+   * A prompt in memory is used for as long as the hub allows (`Cache-Control`), and is refreshed in the
+   * background. While the hub fails, the last copy is used: of a version without limit, of a label or the
+   * latest version for as long as the hub allows, which is a day. What is not found or withdrawn fails at
+   * once, and its copy is deleted: a text that was withdrawn must not be used any more.
+   *
+   * @throws {InvalidName} `id` is not `OWNER/NAME` or `OWNER/NAME@REF`.
+   * @throws {LockError} The lock file has the prompt, but not this version or label.
+   * @throws {NotFound} The hub has no such prompt, version or label.
+   * @throws {Withdrawn} The prompt or version was withdrawn.
+   * @throws {Unavailable} No address gave a valid answer in time, and there is no copy.
+   */
+  get(id: string, options?: GetOptions): Promise<Prompt>;
+}
+
+/**
+ * The lines of `prompts.lock`.
+ * @throws {LockError} A line is not locked.
+ */
+export function parseLock(text: string): Lock[];
+
+/**
+ * Role and text of each message of a prompt's body, variables in place; null if there is no marker. The
+ * text before the first marker is the system's.
+ */
+export function messagesOf(body: string): Message[] | null;
+
+/** Any failure of this module. `name` is that of the class, also in minified code. */
+export class HubError extends Error {}
+/** The name is not `OWNER/NAME` or `OWNER/NAME@REF`. */
+export class InvalidName extends HubError {}
+/** The lock file cannot be used, or has another version than the one that you ask for. */
+export class LockError extends HubError {}
+/** The hub has no such prompt, version or label. */
+export class NotFound extends HubError {}
+/** The prompt or version was withdrawn. */
+export class Withdrawn extends NotFound {}
+/** No address gave a valid answer in time, and there is no copy. */
+export class Unavailable extends HubError {
+  /** How long the hub is not asked again for this prompt. */
+  retrySeconds: number;
+}
+/** Required variables have no value. */
+export class MissingVariable extends HubError {}
+/** The prompt has no variable of this name. */
+export class UnknownVariable extends HubError {}
+/** A value is not of its variable's type, or none of its enum. */
+export class InvalidValue extends HubError {}

@@ -1,0 +1,91 @@
+"""``lock=``: prompts that are read at exactly the version and hash of a lock file."""
+
+from pathlib import Path
+
+import pytest
+from hub_prompts import Hub, LockError, Unavailable
+
+from tests.clients.python.fake import LATEST, PINNED, FakeHub, answer, record
+
+SHA256 = record()["sha256"]
+
+
+def lock(folder: Path, *lines: str) -> Path:
+    path = folder / "prompts.lock"
+    path.write_bytes("\n".join(["# A comment", "", *lines, ""]).encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "reference"),
+    [
+        (f"ada/hello production 1.0.0 {SHA256} prompts/hello.md", "ada/hello@production"),
+        (f"ada/hello latest 1.0.0 {SHA256} prompts/hello.md\r", "ada/hello"),
+        (f"  ada/hello   latest  1.0.0 {SHA256}", "ada/hello@latest"),
+        (f"ada/hello 1.0.0 1.0.0 {SHA256} with spaces.md", "ada/hello@1.0.0"),
+        # The one version that there is.
+        (f"ada/hello production 1.0.0 {SHA256} x.md", "ada/hello"),
+        (f"ada/hello production 1.0.0 {SHA256} x.md", "ada/hello@1.0.0"),
+    ],
+)
+def test_a_locked_prompt_is_read_at_its_version(
+    fake: FakeHub, tmp_path: Path, line: str, reference: str
+):
+    fake.has(PINNED, answer())
+    prompt = Hub(fake.url, lock=lock(tmp_path, line)).get(reference)
+    assert (prompt.version, prompt.sha256, fake.paths) == ("1.0.0", SHA256, [PINNED])
+
+
+def test_another_text_is_refused_wherever_it_comes_from(fake: FakeHub, tmp_path: Path):
+    fake.has(PINNED, answer("Obey.\n"))
+    Hub(fake.url).get("ada/hello@1.0.0")  # which keeps a copy
+    path = lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} x.md")
+    with pytest.raises(Unavailable, match="or is not that of the lock file"):
+        Hub(fake.url, lock=path).get("ada/hello")
+
+
+def test_prompts_that_are_not_in_the_file_are_read_as_ever(fake: FakeHub, tmp_path: Path):
+    fake.has(LATEST, answer())
+    path = lock(tmp_path, f"ada/other latest 1.0.0 {SHA256} x.md")
+    assert Hub(fake.url, lock=path).get("ada/hello").version == "1.0.0"
+
+
+@pytest.mark.parametrize("reference", ["ada/hello@staging", "ada/hello@1.1.0", "ada/hello"])
+def test_a_ref_that_is_not_in_the_file_is_refused(fake: FakeHub, tmp_path: Path, reference: str):
+    path = lock(
+        tmp_path,
+        f"ada/hello production 1.0.0 {SHA256} a.md",
+        f"ada/hello canary 1.2.0 {SHA256} b.md",
+        f"ada/hello canary 1.2.0 {SHA256} c.md",
+    )
+    hub = Hub(fake.url, lock=path)
+    with pytest.raises(LockError, match=f"not have {reference}. Run `hub lock {reference}`"):
+        hub.get(reference)
+    assert fake.asked == [] and hub.get(reference, fallback="x").content == "x"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("ada/hello latest x.md", "line 3 is not locked"),
+        ("ada/hello", "line 3 is not locked"),
+        ("ada/hello latest 1.0.0 x.md", "line 3 is not locked"),
+        (f"ada/hello latest 1.0.0 {SHA256[:-1]} x.md", "line 3 is not locked"),
+        (f"ada/hello\tlatest\t1.0.0\t{SHA256}\tx.md", "line 3 is not locked"),
+        (f"Ada/hello latest 1.0.0 {SHA256} x.md", "line 3 is not locked"),
+        (f"ada/hello 1.1.0 1.0.0 {SHA256} x.md", "line 3 is not locked"),
+        (f"ada/hello a 1.0.0 {SHA256} x\nada/hello a 1.0.1 {SHA256} y", "line 4 is not locked"),
+        ("# " * 600_000 + "\nx", "is too large"),
+        ("\0" * 10, "line 3 is not locked"),
+    ],
+)
+def test_a_file_that_cannot_be_followed_is_refused(tmp_path: Path, line: str, told: str):
+    with pytest.raises(LockError, match=told):
+        Hub("http://127.0.0.1:1", lock=lock(tmp_path, line))
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for name in ("none", "binary", "."):
+        with pytest.raises(LockError, match="Cannot read"):
+            Hub("http://127.0.0.1:1", lock=tmp_path / name)

@@ -1,0 +1,410 @@
+"""Hubs that are down, slow, broken or lying; copies on disk; several addresses."""
+
+import asyncio
+import json
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import hub_prompts
+import pytest
+from hub_prompts import AsyncHub, Got, Hub, NotFound, Unavailable, Withdrawn
+
+from tests.clients.python.fake import (
+    LABELLED,
+    LATEST,
+    OF_A_LABEL,
+    PINNED,
+    Clock,
+    FakeHub,
+    answer,
+    record,
+    refusal,
+)  # fmt: skip
+from tests.support.servers import free_port, wait_until
+
+COPIES = "cache/hub-prompts"
+
+
+def sources(url: str | list[str], reference: str, **options: Any) -> list[str]:
+    """Where a new Hub gets a prompt from."""
+    told: list[Got] = []
+    Hub(url, on_get=told.append, **options).get(reference)
+    return [one.source for one in told]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 403, 304])
+def test_in_an_outage_the_copy_is_used_and_one_call_waits(fake: FakeHub, clock: Clock, status: int):
+    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
+    hub = Hub(fake.url)
+    hub.get("ada/hello")
+    fake.fails(status)
+    clock.pass_by(15 + 60 + 1)
+    assert [hub.get("ada/hello").version for _ in range(20)] == ["1.0.0"] * 20
+    assert len(fake.asked) == 2
+    # From now on the hub is asked in the background.
+    fake.on_request = fake.stall
+    clock.pass_by(hub_prompts.RETRY_SECONDS + 1)
+    assert [hub.get("ada/hello").version for _ in range(20)] == ["1.0.0"] * 20
+    fake.has(LATEST, answer("New."), Cache_Control=OF_A_LABEL)
+    fake.let_go.set()
+    wait_until(lambda: hub.get("ada/hello").content == "New.", "the end of the outage")
+    assert len(fake.asked) == 3
+
+
+def test_a_copy_of_a_label_ends_as_the_hub_says_and_of_a_version_never(fake: FakeHub, clock: Clock):
+    fake.has(LABELLED, answer(label="production"), Cache_Control=OF_A_LABEL)
+    fake.has(PINNED, answer(), Cache_Control=OF_A_LABEL)
+    hub = Hub(fake.url)
+    for reference in ("ada/hello@production", "ada/hello@1.0.0"):
+        hub.get(reference)
+    fake.fails()
+    clock.pass_by(15 + 86400 + 1)
+    for one in (hub, hub, Hub(fake.url)):
+        assert one.get("ada/hello@1.0.0").version == "1.0.0"
+        with pytest.raises(Unavailable, match=r"status 500$"):
+            one.get("ada/hello@production")
+
+
+def test_without_a_copy_a_failure_is_remembered(fake: FakeHub, clock: Clock):
+    fake.has(LATEST, refusal("unavailable", "Try again.\x1b"), 503)
+    hub = Hub(fake.url)
+    for _ in range(5):
+        with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: Try again\.$"):
+            hub.get("ada/hello")
+    assert len(fake.asked) == 1
+    fake.has(LATEST, answer())
+    clock.pass_by(hub_prompts.RETRY_SECONDS + 1)
+    assert hub.get("ada/hello").version == "1.0.0"
+
+
+def deep(body: bytes) -> bytes:
+    return body.replace(b'"parameters": {"temperature": 0.5}', b'"parameters": ' + b"[" * 200_000)
+
+
+FRONT = "---\ntitle: Hello\n---\nHello.\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{}", b"null", b"[]", b"<html>", b"\xff\xfe", b'{"data": null}', answer()[:-20],
+        answer(sha256="0" * 64), answer(content="Other.") .replace(b"Other.", b"Others"),
+        answer(owner="eve"), answer(name="other"), answer(version="1.0.1"), answer(version="x"),
+        answer(version=None), answer(label="production"), answer(body=7),
+        answer(body="Hello"), answer(body="}.\n"), answer(body=""), answer(body="Obey."),
+        answer(FRONT, body="lo.\n"), answer(FRONT, body="---\nHello.\n"),
+        answer(variables=None), answer(variables=[7]), answer(variables=[{"name": 7}]),
+        answer(variables=[{"name": "a b"}]), answer(variables={"name": "a"}), answer(variables=7),
+        answer(variables={}), answer(variables=[{"name": "a", "enum": 7}]),
+        answer(variables=[{"name": "a", "type": ["string"]}]),
+        answer(parameters=None), answer(parameters=[]), deep(answer()),
+        json.dumps({"data": record() | {"content": "\ud800"}}).encode(),
+        json.dumps({"data": record() | {"content": 7}}).encode(),
+    ],
+)  # fmt: skip
+def test_a_lie_is_an_outage(fake: FakeHub, other: FakeHub, body: bytes):
+    fake.has(PINNED, body)
+    with pytest.raises(Unavailable, match="no record of ada/hello, or its SHA-256 is wrong"):
+        Hub(fake.url).get("ada/hello@1.0.0")
+    # Nothing of it is kept, and another address may know better.
+    with pytest.raises(Unavailable):
+        Hub(f"http://127.0.0.1:{free_port()}").get("ada/hello@1.0.0")
+    other.has(PINNED, answer())
+    assert Hub([fake.url, other.url]).get("ada/hello@1.0.0").version == "1.0.0"
+
+
+def test_the_body_is_what_follows_the_front_matter(fake: FakeHub):
+    fake.has(LATEST, answer(FRONT, body="Hello.\n"))
+    assert Hub(fake.url).get("ada/hello").fill() == "Hello.\n"
+
+
+def test_older_hubs_have_no_body(fake: FakeHub):
+    body = record("Hello.\n")
+    del body["body"]
+    fake.has(LATEST, json.dumps({"data": body}).encode())
+    assert Hub(fake.url).get("ada/hello").fill() == "Hello.\n"
+
+
+def test_no_more_is_read_than_the_largest_record(fake: FakeHub):
+    sent = 0
+
+    def flood(handler: Any) -> None:
+        nonlocal sent
+        handler.send_response(200)
+        handler.end_headers()
+        while True:
+            sent += handler.connection.send(b" " * 65536)
+
+    fake.on_request = flood
+    with pytest.raises(Unavailable, match="is too large, or too slow"):
+        Hub(fake.url, timeout=60).get("ada/hello")
+    # What the sockets between them hold is no more than a few megabytes.
+    assert sent < hub_prompts.ANSWER_BYTES_MAX + 16 * 1024 * 1024
+
+
+def test_an_answer_that_is_cut_off_is_an_outage(fake: FakeHub):
+    def cut(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(answer())))
+        handler.end_headers()
+        handler.wfile.write(answer()[:100])
+
+    fake.on_request = cut
+    with pytest.raises(Unavailable):
+        Hub(fake.url).get("ada/hello")
+
+
+def test_who_waits_for_a_silent_hub_gets_the_copy(fake: FakeHub, clock: Clock):
+    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
+    hub = Hub(fake.url)
+    hub.get("ada/hello")
+    fake.on_request = fake.stall  # to the end of the test
+    clock.pass_by(100)
+    hub.timeout = 0.2
+    assert [hub.get("ada/hello").version for _ in range(3)] == ["1.0.0"] * 3
+    with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: "):
+        Hub(fake.url, timeout=0.2, disk=False).get("ada/hello")
+    # Of another process, from disk, which must be read in this time.
+    assert sources(fake.url, "ada/hello", timeout=3) == ["disk"]
+
+    async def main() -> str:
+        return (await AsyncHub(fake.url, timeout=3).get("ada/hello")).version
+
+    assert asyncio.run(main()) == "1.0.0"
+
+
+def test_a_name_server_that_is_silent_holds_up_nobody(
+    fake: FakeHub, monkeypatch: pytest.MonkeyPatch
+):
+    def resolve(*_: Any, **__: Any) -> Any:
+        fake.let_go.wait()
+        raise OSError("no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    hub = Hub("http://hub.example", timeout=0.2)
+    with pytest.raises(Unavailable, match=r"no answer within 0\.2 seconds"):
+        hub.get("ada/hello")
+
+
+def test_bytes_that_trickle_in_hold_up_no_thread(fake: FakeHub):
+    """Each byte comes within the timeout, and the answer never ends."""
+    left = []
+
+    def trickle(handler: Any) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while not fake.let_go.wait(0.01):
+                handler.wfile.write(b" ")
+        except OSError:
+            left.append(handler)
+
+    fake.on_request = trickle
+    with pytest.raises(Unavailable):
+        Hub(fake.url, timeout=0.5).get("ada/hello")
+    wait_until(lambda: left, "the end of the connection")
+
+
+def test_the_next_address_is_asked_when_one_fails(fake: FakeHub, other: FakeHub, clock: Clock):
+    for number in range(4):
+        path, body = f"/api/v1/repos/ada/p{number}.json", answer(name=f"p{number}")
+        fake.has(path, b"", 500)
+        other.has(path, body)
+    hub = Hub([fake.url, other.url + "/"])
+    for number in range(3):
+        assert hub.get(f"ada/p{number}").version == "1.0.0"
+    # The one that works is asked first, for some time.
+    assert (len(fake.asked), len(other.asked)) == (1, 3)
+    clock.pass_by(hub_prompts.DOWN_SECONDS + 1)
+    fake.has(path, body)
+    assert hub.get("ada/p3").version == "1.0.0"
+    assert (len(fake.asked), len(other.asked)) == (2, 3)
+
+
+def test_one_address_that_is_silent_leaves_time_for_the_next(fake: FakeHub, other: FakeHub):
+    fake.on_request = fake.stall
+    other.has(LATEST, answer())
+    assert Hub([fake.url, other.url], timeout=6).get("ada/hello").version == "1.0.0"
+
+
+def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeHub, clock: Clock):
+    other.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
+    hub = Hub([other.url, fake.url])
+    assert hub.get("ada/hello").version == "1.0.0"
+    # The one that had it is down, and the other has not got it yet.
+    other.fails()
+    for seconds in (100, hub_prompts.RETRY_SECONDS + 1, hub_prompts.RETRY_SECONDS + 1):
+        clock.pass_by(seconds)
+        assert hub.get("ada/hello").version == "1.0.0"
+        wait_until(lambda: not hub._flights, "the check in the background")
+    assert len(other.asked) == len(fake.asked) + 1 == 4
+    with pytest.raises(NotFound):
+        Hub([other.url, fake.url], disk=False).get("ada/hello")
+    fake.has(LATEST, refusal("withdrawn"), 410)
+    with pytest.raises(Withdrawn):
+        Hub([other.url, fake.url]).get("ada/hello")
+
+
+@pytest.mark.parametrize(
+    "location", ["/moved.json", "{other}/x", "file:///etc/hosts", "ftp://{host}/x"]
+)
+def test_redirects_are_not_followed(fake: FakeHub, other: FakeHub, location: str):
+    target = location.format(other=other.url, host=other.url.partition("//")[2])
+    fake.has(LATEST, b"", 302, Location=target)
+    with pytest.raises(Unavailable, match=f": status 302 {target}$"):
+        Hub(fake.url, headers={"X-Secret": "s"}).get("ada/hello")
+    assert other.asked == [] and len(fake.asked) == 1
+    assert fake.asked[0][1]["X-Secret"] == "s"
+
+
+def test_no_token_is_sent(fake: FakeHub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HUB_TOKEN", "hub_secret")
+    fake.has(LATEST, answer())
+    Hub(fake.url).get("ada/hello")
+    ((_, headers),) = fake.asked
+    assert "hub_secret" not in str(headers) and headers["User-Agent"] == "hub-prompts/1.0.0"
+
+
+def test_a_proxy_of_the_environment_is_used(fake: FakeHub, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("http_proxy", fake.url)
+    fake.has(f"http://hub.example{LATEST}", answer())
+    assert Hub("http://hub.example").get("ada/hello").version == "1.0.0"
+
+
+# Copies on disk
+
+
+def test_a_copy_is_used_by_other_processes_as_long_as_it_is_fresh(fake: FakeHub, clock: Clock):
+    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL, ETag='"1"')
+    assert sources(fake.url, "ada/hello") == ["network"]
+    clock.pass_by(10)
+    assert sources(fake.url, "ada/hello") == ["disk"]
+    assert len(fake.asked) == 1
+    clock.pass_by(100)
+    assert sources(fake.url, "ada/hello") == ["network"]
+    assert fake.asked[-1][1]["If-None-Match"] == '"1"'
+    clock.pass_by(-100)  # a 304 made it fresh from then on
+    assert sources(fake.url, "ada/hello") == ["disk"]
+
+
+def test_a_stale_copy_is_used_at_once_and_checked(fake: FakeHub, clock: Clock):
+    fake.has(LATEST, answer("Old."), Cache_Control=OF_A_LABEL)
+    Hub(fake.url).get("ada/hello")
+    fake.has(LATEST, answer("New."), Cache_Control=OF_A_LABEL)
+    fake.on_request = fake.stall
+    clock.pass_by(20)
+    hub = Hub(fake.url)
+    assert hub.get("ada/hello").content == "Old."
+    fake.let_go.set()
+    wait_until(lambda: hub.get("ada/hello").content == "New.", "the new text")
+
+
+def test_another_hub_has_copies_of_its_own(fake: FakeHub, other: FakeHub):
+    fake.has(LATEST, answer("One."))
+    other.has(LATEST, answer("Two."))
+    assert [Hub(one.url).get("ada/hello").content for one in (fake, other)] == ["One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{}", b"[1]\n{}", b"\xff", b'["x", "", ""]\n' + answer(sha256="0" * 64)]
+)
+def test_a_damaged_copy_is_ignored(
+    fake: FakeHub, tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+):
+    fake.has(LATEST, answer())
+    Hub(fake.url).get("ada/hello")
+    (copy,) = (tmp_path / COPIES).iterdir()
+    copy.write_bytes(damage)
+    assert sources(fake.url, "ada/hello") == ["network"]
+    assert "Ignored the copy" in caplog.text
+    assert sources(fake.url, "ada/hello") == ["disk"]
+
+
+def test_the_folder_is_private_and_has_nothing_else(fake: FakeHub, tmp_path: Path):
+    fake.has(LATEST, answer())
+    Hub(fake.url).get("ada/hello")
+    assert stat.S_IMODE((tmp_path / COPIES).stat().st_mode) == 0o700
+    assert [one.suffix for one in (tmp_path / COPIES).iterdir()] == [".hub"]
+
+
+@pytest.mark.parametrize("disk", [False, "own"])
+def test_the_folder_can_be_another_one_or_none(fake: FakeHub, tmp_path: Path, disk: str | bool):
+    fake.has(LATEST, answer())
+    Hub(fake.url, disk=disk and tmp_path / disk).get("ada/hello")
+    assert [one.name for one in tmp_path.iterdir()] == ([disk] if disk else [])
+
+
+def test_a_relative_cache_home_is_ignored(
+    fake: FakeHub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    fake.has(LATEST, answer())
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert sources(fake.url, "ada/hello") == sources(fake.url, "ada/hello") == ["network"]
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert sources(fake.url, "ada/hello") == ["network"]
+    assert list((tmp_path / "home/.cache/hub-prompts").iterdir())
+
+
+def test_a_disk_that_takes_nothing_is_no_trouble(
+    fake: FakeHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "file").touch()
+    fake.has(LATEST, answer())
+    hub = Hub(fake.url, disk=tmp_path / "file" / "folder")
+    assert hub.get("ada/hello").version == "1.0.0"
+    assert "Cannot keep a copy of ada/hello" in caplog.text
+
+
+def test_copies_are_bounded_and_files_of_others_stay(
+    fake: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = tmp_path / COPIES
+    folder.mkdir(parents=True)
+    (folder / "notes.json").write_text("mine")
+    (folder / "left.hub").write_text("of a process that ended within a write")
+    os.utime(folder / "left.hub", (0, 0))
+    monkeypatch.setattr(hub_prompts, "PROMPTS_MAX", 3)
+    hub = Hub(fake.url)
+
+    def fetch(number: int) -> list[str]:
+        fake.has(f"/api/v1/repos/ada/p{number}.json", answer(name=f"p{number}"))
+        hub.get(f"ada/p{number}")
+        return [one.name for one in folder.iterdir() if one.name != "notes.json"]
+
+    assert [len(fetch(number)) for number in range(5)] == [2, 3, 3, 3, 3]
+    assert "left.hub" not in fetch(5) and (folder / "notes.json").read_text() == "mine"
+
+
+def test_a_file_that_is_gone_is_fetched_whole_again(fake: FakeHub, tmp_path: Path, clock: Clock):
+    fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL, ETag='"1"')
+    hub = Hub(fake.url)
+    hub.get("ada/hello")
+    for one in (tmp_path / COPIES).iterdir():
+        one.unlink()
+    for _ in range(2):
+        clock.pass_by(100)
+        hub.get("ada/hello")
+    assert len(list((tmp_path / COPIES).iterdir())) == 1
+
+
+def test_what_is_gone_is_gone_although_its_copy_cannot_be_removed(
+    fake: FakeHub, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    def fail(_: object) -> None:
+        raise PermissionError("not yours")
+
+    fake.has(LATEST, answer())
+    hub = Hub(fake.url)
+    hub.get("ada/hello")
+    fake.has(LATEST, refusal("withdrawn"), 410)
+    monkeypatch.setattr(os, "unlink", fail)
+    clock.pass_by(100)
+    with pytest.raises(Withdrawn):
+        hub.get("ada/hello")
+    assert "Cannot remove the copy of ada/hello: not yours" in caplog.text
