@@ -1,8 +1,10 @@
-"""The Python client beside Langfuse's SDK, with one server that answers both after the same delay.
+"""The Python and TypeScript clients beside Langfuse's SDKs, with one server that answers all after
+the same delay.
 
 Each turn starts a process for each client, one after the other. It takes the time of the first
 ``get``, whose requests the server counts, then that of ``get`` from memory and of filling in a text
-with two variables. Langfuse's SDK needs an environment of its own: name its interpreter.
+with two variables. Langfuse's SDKs need places of their own: name an interpreter that has the one,
+and a folder with the other in its ``node_modules``.
 """
 
 import argparse
@@ -23,7 +25,8 @@ TEXT = (
     "Review this {{language}} change.\n" + "Look at every line of it, twice. " * 50 + "\n{{diff}}\n"
 )
 CACHED_AIM_US = 5
-CLIENT = str(pathlib.Path(__file__).parents[1] / "clients/python")
+CLIENTS = pathlib.Path(__file__).parents[1] / "clients"
+NODE = CLIENTS.parent / "tests/node/node_modules/.bin/node"
 RECORD = {
     "owner": "ada", "name": "code-review", "label": "production", "version": "1.0.0",
     "content": TEXT, "body": TEXT, "sha256": hashlib.sha256(TEXT.encode()).hexdigest(),
@@ -63,6 +66,33 @@ SDK = MEASURE.format(
     get='hub.get_prompt("code-review", label="production")', fill="compile",
 )  # fmt: skip
 
+# The same in JavaScript. What is measured stands in the program: an import needs no name then.
+MEASURE_JS = """
+const [url, count] = [process.argv[1], Number(process.argv[2])];
+const started = performance.now();
+{setup}
+const imported = performance.now();
+const prompt = {get};
+const first = performance.now();
+for (let at = 0; at < count; at++) {get};
+const cached = performance.now();
+for (let at = 0; at < count; at++) prompt.{fill}({{ language: "Python", diff: "+ 1" }});
+const filled = performance.now();
+const times = [imported - started, first - imported];
+times.push((cached - first) / count, (filled - cached) / count);
+console.log(times.map((one) => one / 1000).join(" "));
+"""
+HUB_JS = MEASURE_JS.format(
+    setup=f"const {{ Hub }} = await import('{(CLIENTS / 'typescript/hub.js').as_uri()}');\n"
+    "const hub = new Hub(url, { store: false });",
+    get='await hub.get("ada/code-review@production")', fill="fill",
+)  # fmt: skip
+SDK_JS = MEASURE_JS.format(
+    setup='const { LangfuseClient } = await import("@langfuse/client");\n'
+    'const hub = new LangfuseClient({ publicKey: "p", secretKey: "s", baseUrl: url });',
+    get='await hub.prompt.get("code-review", { label: "production" })', fill="compile",
+)  # fmt: skip
+
 
 @contextmanager
 def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
@@ -96,21 +126,28 @@ def server(delay_seconds: float) -> Iterator[tuple[str, list[str]]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--langfuse", metavar="PYTHON", help="an interpreter that has langfuse")
+    parser.add_argument(
+        "--langfuse-js", metavar="FOLDER", help="a folder with @langfuse/client in node_modules"
+    )
     parser.add_argument("--delay", type=float, default=25, help="of each answer, in milliseconds")
     parser.add_argument("--gets", type=int, default=20_000)
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    clients = {"hub_prompts": (options.langfuse or sys.executable, HUB)}
+    python = options.langfuse or sys.executable
+    script = [NODE, "--input-type=module", "--eval"]
+    clients = {"hub_prompts": ([python, "-c", HUB], "."), "hub.js": ([*script, HUB_JS], ".")}
     if options.langfuse:
-        clients["langfuse"] = (options.langfuse, SDK)
+        clients["langfuse"] = ([python, "-c", SDK], ".")
+    if options.langfuse_js:
+        clients["@langfuse/client"] = ([*script, SDK_JS], options.langfuse_js)
     found: dict[str, list[list[float]]] = {name: [] for name in clients}
     requests = {}
     for _ in range(options.turns):
-        for name, (python, code) in clients.items():
+        for name, (command, folder) in clients.items():
             with server(options.delay / 1000) as (url, asked):
                 done = subprocess.run(
-                    [python, "-c", code, url, str(options.gets)], check=True, text=True,
-                    stdout=subprocess.PIPE, env={"PYTHONPATH": CLIENT},
+                    [*command, url, str(options.gets)], check=True, text=True, cwd=folder,
+                    stdout=subprocess.PIPE, env={"PYTHONPATH": str(CLIENTS / "python")},
                 )  # fmt: skip
             found[name].append([float(one) for one in done.stdout.split()])
             requests[name] = len(asked)
@@ -126,7 +163,7 @@ def main() -> None:
         ["", "import ms", "requests", "first get ms", "cached get µs", "fill µs"],
         rows,
     )
-    print(f"Aim of hub_prompts: one request, and {CACHED_AIM_US} µs for a cached get.")
+    print(f"Aim of ours: one request, and {CACHED_AIM_US} µs for a cached get.")
     print_machine(".")
 
 

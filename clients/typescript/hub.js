@@ -18,6 +18,7 @@ const FOLDER_WRITES = 50; // from one look at its size to the next
 const RETRY_SECONDS = 5;
 const RETRY_SECONDS_MAX = 300;
 const DOWN_SECONDS = 30; // other addresses come first
+const ROUNDS_MILLISECONDS = 200;
 const STORED_SECONDS = 600; // after which an unchanged prompt is stored again, with its new time
 // Of hosts that send no Cache-Control.
 const CACHE_CONTROL = "max-age=15, stale-while-revalidate=60, stale-if-error=86400";
@@ -43,15 +44,19 @@ const IN_BROWSER = "location" in globalThis && !("Deno" in globalThis);
 // There, what one request awaits must not depend on another, which may be gone.
 const IN_WORKERD = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 
-export class HubError extends Error { name = "HubError"; }
-export class InvalidName extends HubError { name = "InvalidName"; }
-export class LockError extends HubError { name = "LockError"; }
-export class NotFound extends HubError { name = "NotFound"; }
-export class Withdrawn extends NotFound { name = "Withdrawn"; }
-export class Unavailable extends HubError { name = "Unavailable"; retrySeconds = RETRY_SECONDS; }
-export class MissingVariable extends HubError { name = "MissingVariable"; }
-export class UnknownVariable extends HubError { name = "UnknownVariable"; }
-export class InvalidValue extends HubError { name = "InvalidValue"; }
+export class HubError extends Error { static { this.prototype.name = "HubError"; } }
+export class InvalidName extends HubError { static { this.prototype.name = "InvalidName"; } }
+export class LockError extends HubError { static { this.prototype.name = "LockError"; } }
+export class NotFound extends HubError { static { this.prototype.name = "NotFound"; } }
+export class Withdrawn extends NotFound { static { this.prototype.name = "Withdrawn"; } }
+export class Unavailable extends HubError {
+  static { this.prototype.name = "Unavailable"; }
+
+  retrySeconds = RETRY_SECONDS;
+}
+export class MissingVariable extends HubError { static { this.prototype.name = "MissingVariable"; } }
+export class UnknownVariable extends HubError { static { this.prototype.name = "UnknownVariable"; } }
+export class InvalidValue extends HubError { static { this.prototype.name = "InvalidValue"; } }
 
 export class Prompt {
   #data;
@@ -90,7 +95,7 @@ export class Prompt {
     // A fallback may use less than the prompt that it stands for.
     if (unknown !== undefined && this.version !== null) {
       const near = [...known].slice(0, 200).find((name) => isNear(name, unknown));
-      const advice = near ? `Did you mean ${near}?` : `It has: ${told([...known])}.`;
+      const advice = near ? `Did you mean ${near}?` : `It has ${told([...known])}.`;
       throw new UnknownVariable(`${this.id} has no variable ${told([unknown])}. ${advice}`);
     }
     const texts = new Map();
@@ -102,7 +107,7 @@ export class Prompt {
       else if (!required) texts.set(name, "");
     }
     const missing = [...new Set(used)].filter((name) => !texts.has(name));
-    if (missing.length) throw new MissingVariable(`${this.id} needs a value for: ${told(missing)}.`);
+    if (missing.length) throw new MissingVariable(`${this.id} needs a value for ${told(missing)}.`);
     const chars = used.reduce((sum, name) => sum + texts.get(name).length, this.body.length);
     if (chars > FILLED_CHARS_MAX) {
       const limit = FILLED_CHARS_MAX.toLocaleString("en");
@@ -140,12 +145,12 @@ function checkedText(name, value, { type = "string", enum: choices, name: isDecl
     cause = error;
   }
   if (text === undefined) throw new InvalidValue(`${name} is neither text nor JSON.`, { cause });
-  const found = `It is ${JSON.stringify(text.slice(0, 60))}.`;
+  const found = JSON.stringify(text.slice(0, 60));
   if (choices?.length && !choices.some((one) => asText(one) === text)) {
-    throw new InvalidValue(`${name} must be one of: ${told(choices.map(asText))}. ${found}`);
+    throw new InvalidValue(`${name} must be one of ${told(choices.map(asText))}, not ${found}.`);
   }
   if (isDeclared && FITS.get(type)?.(value, text) === false) {
-    throw new InvalidValue(`${name} must be of type ${type}. ${found}`);
+    throw new InvalidValue(`${name} must be of type ${type}, not ${found}.`);
   }
   return text;
 }
@@ -244,8 +249,7 @@ export class Hub {
     try {
       const target = this.#targets.get(id) ?? this.#target(id);
       const copy = this.#copies.get(target.key);
-      const now = Date.now();
-      got = copy && copy.record.at <= now && now < copy.freshUntil
+      got = isBefore(copy?.freshUntil, copy)
         ? copy : await this.#find(target, copy, fallback !== undefined, waitUntil);
     } catch (error) {
       if (fallback === undefined) throw error;
@@ -253,14 +257,19 @@ export class Hub {
       const prompt = new Prompt(String(id).split("@")[0], null, record);
       got = { prompt, source: "fallback", error };
     }
-    const { prompt, source, error = null } = got;
-    if (this.#options.onGet) {
-      const seconds = (performance.now() - started) / 1000;
-      const event = { repo: id, version: prompt.version, source, seconds, error: error ?? this.#storeError };
-      this.#storeError = null;
-      this.#options.onGet(event);
+    if (this.#options.onGet) this.#tell(id, got, started);
+    return got.prompt;
+  }
+
+  #tell(id, { prompt, source, error }, started) {
+    const seconds = (performance.now() - started) / 1000;
+    const told = { repo: id, version: prompt.version, source, seconds, error: error ?? this.#storeError };
+    this.#storeError = null;
+    try {
+      this.#options.onGet(told);
+    } catch (failed) { // what watches must not stop what works
+      console.error("onGet failed:", failed);
     }
-    return prompt;
   }
 
   /** What an id stands for: where its record is, and what must be in it. */
@@ -283,56 +292,55 @@ export class Hub {
     const path = `/api/v1/repos/${repo}${below}.json`;
     // What is kept of a version that is locked has the hash of the lock file.
     const key = this.addresses[0] + path + (line ? `#${line.sha256}` : "");
-    const target = { repo, ref, isVersion, sha256: line?.sha256, path, key };
+    const target = { id, repo, ref, isVersion, sha256: line?.sha256, path, key };
     remember(this.#targets, id, target);
     return target;
   }
 
   /** The prompt, its source, and the error where this is not what the hub says now. */
-  async #find(target, copy, hasFallback, waitUntil) {
-    const now = Date.now();
+  async #find(target, known, hasFallback, waitUntil) {
+    const end = performance.now() + this.#options.timeout * 1000;
+    const copy = known ?? (await this.#stored(target));
+    const source = known ? "memory" : "disk";
     const failure = this.#failures.get(target.key);
     const error = failure?.error ?? null;
-    const until = failure ? copy?.outageUntil : copy?.staleUntil;
-    const usable = copy && copy.record.at <= now && now < until ? { ...copy, error } : undefined;
-    if (failure && now < failure.retryAt) {
-      if (usable) return usable;
-      throw error;
-    }
+    const usable = isBefore(failure ? copy?.outageUntil : copy?.staleUntil, copy) && { ...copy, source, error };
+    const isOver = isBefore(copy?.freshUntil, copy) || (failure && Date.now() < failure.retryAt);
     // A stale copy is used at once. After a failure, so is any copy, or the fallback.
-    if ((usable || (failure && hasFallback)) && (!IN_WORKERD || waitUntil)) {
-      const asked = this.#ask(target).catch(() => {}); // #failures has it, for the next event
-      waitUntil?.(asked);
+    if (isOver || ((usable || (failure && hasFallback)) && (!IN_WORKERD || waitUntil))) {
+      if (!isOver) {
+        const asked = this.#ask(target, end).catch(() => {}); // #failures has it, for the next event
+        waitUntil?.(asked);
+      }
       if (usable) return usable;
       throw error;
     }
     try {
-      return { ...(await this.#ask(target)), source: "network" };
+      return { ...(await this.#ask(target, end)), source: "network" };
     } catch (failed) {
-      if (!(failed instanceof Unavailable)) throw failed;
-      const kept = copy ?? (await this.#stored(target));
-      if (!kept || kept.outageUntil <= Date.now()) throw failed;
-      return { ...kept, source: copy ? "memory" : "disk", error: failed };
+      if (failed instanceof NotFound || !isBefore(copy?.outageUntil, copy)) throw failed;
+      return { ...copy, source, error: failed };
     }
   }
 
   /** Asks the hub, once for all who wait. */
-  #ask(target) {
+  #ask(target, end) {
     const flight = this.#flights.get(target.key)
-      ?? this.#refresh(target).finally(() => this.#flights.delete(target.key));
+      ?? this.#refresh(target, end).finally(() => this.#flights.delete(target.key));
     if (!IN_WORKERD) this.#flights.set(target.key, flight);
     return flight;
   }
 
-  async #refresh(target) {
+  async #refresh(target, end) {
     const { key } = target;
     try {
-      const copy = await this.#fetch(target, this.#copies.get(key));
+      const copy = await this.#fetch(target, this.#copies.get(key), end);
       this.#failures.delete(key);
       if (copy.isKept) remember(this.#copies, key, copy);
       if (copy.isKept && !(copy.record.at - copy.storedAt < STORED_SECONDS * 1000)) {
         copy.storedAt = copy.record.at;
-        void this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
+        const stored = this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
+        if (IN_WORKERD) await stored; // else it ends with the request
       }
       return copy;
     } catch (error) {
@@ -345,55 +353,88 @@ export class Hub {
     }
   }
 
-  /** What the first address says that answers, those that failed lately last. */
-  async #fetch(target, last) {
+  /** What the first address says that has the prompt; those that failed lately are asked last. It takes
+   * the word of all that there is none, but for a withdrawal. Without a copy, there is a second round. */
+  async #fetch(target, last, end) {
     const isDown = (address) => (this.#downUntil.get(address) ?? 0) > Date.now();
-    const order = this.addresses.toSorted((a, b) => isDown(a) - isDown(b));
-    const end = performance.now() + this.#options.timeout * 1000;
-    let failure;
-    for (const [at, address] of order.entries()) {
-      const milliseconds = Math.max(1, Math.round((end - performance.now()) / (order.length - at)));
-      try {
-        return await this.#fetchFrom(address, target, last, AbortSignal.timeout(milliseconds));
-      } catch (error) {
-        if (error instanceof NotFound) throw error;
-        this.#downUntil.set(address, Date.now() + DOWN_SECONDS * 1000);
-        failure = error instanceof Unavailable
-          ? error : new Unavailable(`${address}: ${error.message}`, { cause: error });
+    let missing, failure;
+    for (let round = last ? 1 : 0; round < 2 && !(failure && end <= performance.now()); round++) {
+      missing = failure = undefined;
+      const order = this.addresses.toSorted((a, b) => isDown(a) - isDown(b));
+      for (const [at, address] of order.entries()) {
+        const left = (end - performance.now()) / (order.length - at);
+        if (left < 1 && at) break;
+        try {
+          return await this.#fetchFrom(address, target, last, AbortSignal.timeout(Math.max(1, Math.ceil(left))));
+        } catch (error) {
+          if (error instanceof Withdrawn) throw error;
+          if (error instanceof NotFound) {
+            missing = error;
+          } else {
+            this.#downUntil.set(address, Date.now() + DOWN_SECONDS * 1000);
+            failure = { address, error };
+          }
+        }
       }
+      if (!failure) throw missing;
+      const pause = Math.max(0, Math.min(ROUNDS_MILLISECONDS, end - performance.now()));
+      if (!round) await new Promise((resume) => setTimeout(resume, pause));
     }
-    throw failure;
+    const { address, error } = failure;
+    const because = error.cause?.message || error.cause?.code; // of "fetch failed"
+    const told = `${error.message}${because ? ` (${because})` : ""}`.replace(/\.?$/, ".");
+    const unavailable = new Unavailable(`Cannot read ${target.id} from ${address}: ${told}`, { cause: error });
+    const seconds = error.retrySeconds ?? 0;
+    unavailable.retrySeconds = Math.min(Math.max(seconds, RETRY_SECONDS), RETRY_SECONDS_MAX);
+    throw unavailable;
   }
 
   async #fetchFrom(address, target, last, signal) {
-    const url = address + target.path;
+    const known = last?.record.address === address ? last.record : {};
+    const answer = await this.#request(address + target.path, signal, known.validator, last);
+    const field = (name) => answer.headers.get(name);
+    const at = Date.now() - 1000 * (Number(field("age")) || 0);
+    if (answer.status === 304 && known.validator) {
+      const cacheControl = field("cache-control") ?? known.cacheControl;
+      return copyOf(target, last.prompt, { ...known, cacheControl, at }, last.storedAt);
+    }
+    if (answer.status === 200) {
+      const { data } = JSON.parse(await read(answer, ANSWER_BYTES_MAX));
+      const etag = field("etag");
+      const changed = field("last-modified");
+      const validator = etag ? { "If-None-Match": etag } : changed ? { "If-Modified-Since": changed } : null;
+      const record = { data, address, validator, cacheControl: field("cache-control"), at };
+      return copyOf(target, await checkedPrompt(data, target), record);
+    }
+    const { code = "", message = "" } = await errorIn(answer);
+    const isTold = code === "withdrawn" || code.endsWith("not_found");
+    // A host that is no hub, or only half of one, says the same of everything.
+    if ([404, 410].includes(answer.status) && (isTold || (await this.#isHub(address, signal)))) {
+      const Missing = answer.status === 410 ? Withdrawn : NotFound;
+      throw new Missing(message || `${address} has no ${target.id}.`);
+    }
+    const place = field("location");
+    const advice = place ? `It redirects to ${plain(place, 200)}: use that address.` : message;
+    const failure = new Error(`status ${answer.status}. ${advice}`.trimEnd());
+    failure.retrySeconds = Number(field("retry-after")) || 0;
+    throw failure;
+  }
+
+  async #request(url, signal, validator, last) {
     const headers = { ...this.#options.headers };
-    const etag = last?.record.address === address && last.record.etag;
-    if (!IN_BROWSER) headers["User-Agent"] ??= `hub-prompts-js/${VERSION}`;
-    if (!IN_BROWSER && etag) headers["If-None-Match"] = etag;
+    if (!IN_BROWSER) Object.assign(headers, { "User-Agent": `hub-prompts-js/${VERSION}`, ...headers, ...validator });
     // Neither trust nor headers go to another host.
     const mode = IN_BROWSER ? { cache: last ? "no-cache" : "default" } : { redirect: "manual" };
     const answer = await (this.#options.fetch ?? fetch)(url, { headers, signal, ...mode });
-    const { status } = answer;
-    const field = (name) => answer.headers.get(name);
-    const at = Date.now() - 1000 * (Number(field("age")) || 0);
-    if (status === 304 && etag) {
-      const cacheControl = field("cache-control") ?? last.record.cacheControl;
-      return copyOf(target, last.prompt, { ...last.record, cacheControl, at }, last.storedAt);
+    if (new URL(answer.url || url).host !== new URL(url).host) {
+      throw new Error(`it redirects to ${answer.url}: use that address`);
     }
-    if (status === 200 && new URL(answer.url || url).host === new URL(url).host) {
-      const { data } = JSON.parse(await read(answer, ANSWER_BYTES_MAX));
-      const record = { data, address, etag: field("etag"), cacheControl: field("cache-control"), at };
-      return copyOf(target, await checkedPrompt(data, target), record);
-    }
-    const message = `${url} answered ${status}. ${await errorIn(answer)}`.trimEnd();
-    if (status === 404) throw new NotFound(message);
-    if (status === 410) throw new Withdrawn(message);
-    const place = field("location");
-    const failure = new Unavailable(place ? `${url} redirects to ${plain(place, 200)}. Use its address.` : message);
-    const seconds = Number(field("retry-after")) || RETRY_SECONDS;
-    failure.retrySeconds = Math.min(Math.max(seconds, RETRY_SECONDS), RETRY_SECONDS_MAX);
-    throw failure;
+    return answer;
+  }
+
+  async #isHub(address, signal) {
+    const answer = await this.#request(`${address}/api/v1/hub.json`, signal);
+    return answer.status === 200 && isObject(JSON.parse(await read(answer, ANSWER_BYTES_MAX)).data);
   }
 
   async #stored(target) {
@@ -406,15 +447,29 @@ export class Hub {
     });
   }
 
-  /** Never throws: the next event has what went wrong. */
+  /** Never throws, nor waits long: the next event has what went wrong. */
   async #useStore(act) {
+    if (!this.#store) return undefined;
+    let timer;
+    const late = new Promise((_, fail) => {
+      timer = setTimeout(() => fail(new Error("the store took too long")), this.#options.timeout * 500);
+    });
     try {
-      return this.#store ? await act(this.#store) : undefined;
+      return await Promise.race([act(this.#store), late]);
     } catch (error) {
       this.#storeError = error;
       return undefined;
+    } finally {
+      clearTimeout(timer);
     }
   }
+}
+
+/** Whether it is not that time yet, for a copy from before now: clocks can be set back. */
+function isBefore(time, copy) {
+  if (!copy) return false;
+  const now = Date.now();
+  return time === Infinity || (copy.record.at <= now && now < time);
 }
 
 /** Puts a value last into a map, which does not grow without end. */
@@ -477,6 +532,7 @@ async function sha256Of(text) {
 }
 
 async function read(answer, bytesMax) {
+  if (!answer.body) return "";
   const reader = answer.body.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
@@ -492,12 +548,13 @@ async function read(answer, bytesMax) {
   }
 }
 
-/** The message of the API's error; empty where the answer is none. */
+/** The API's error; empty where the answer is none. */
 async function errorIn(answer) {
   try {
-    return plain(JSON.parse(await read(answer, ERROR_BYTES_MAX)).error.message, 500);
+    const { code, message } = JSON.parse(await read(answer, ERROR_BYTES_MAX)).error;
+    return { code: String(code), message: plain(String(message), 500) };
   } catch {
-    return ""; // the status says enough
+    return {}; // the status must do
   }
 }
 

@@ -31,6 +31,7 @@ DOCUMENTS = (
     "docs/use/python.md",
     "docs/use/read-api.md",
     "docs/use/recipes.md",
+    "docs/use/typescript.md",
     "docs/use/withdraw.md",
     "docs/use/write.md",
     "docs/reference/content-format.md",
