@@ -361,9 +361,7 @@ class RepoRenderer:
             text = changes.unified(f"{where}/{older.version}.md", f"{where}/{stored.version}.md")
             self._write("diff", at, text.encode())
             rows = hunks(changes)
-        page = self.pages.render(
-            "version.html", version=version, title=stored.record.title, labels=labels, hunks=rows
-        )
+        page = self.pages.render("version.html", version=version, labels=labels, hunks=rows)
         self._write("version_page", at, page)
         # Last: it says where the others are.
         self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
