@@ -65,8 +65,8 @@ class Findable(NamedTuple):
 
 
 def refs_of(versions: list[Findable]) -> list[list[str]]:
-    """The refs of each version of a repo, with NO_REF; ``versions`` are those that can be read,
-    oldest first, at least one.
+    """The refs of each version of a repo, with NO_REF; the version and its number come first.
+    ``versions`` are those that can be read, oldest first, at least one.
     """
     labelled = [one for one in versions if DEFAULT_LABEL in one.labels]
     default = labelled[0] if labelled else versions[-1]

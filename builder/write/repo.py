@@ -213,7 +213,8 @@ class RepoRenderer:
             if str(one.version) not in known:
                 files.write_version(one)
                 old = remembered.get(str(one.version))
-                refs = old.refs if old else ()
+                # Its version and its number; the other refs are written again, or removed then.
+                refs = old.refs[:2] if old else ()
                 remove(self.site, [langfuse.file_of(task.owner, task.name, ref) for ref in refs])
         at = {"owner": task.owner, "name": task.name}
         if gone.versions[0].version < task.versions[0]:
