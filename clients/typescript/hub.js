@@ -19,10 +19,10 @@ const CACHE_CONTROL = "max-age=15, stale-while-revalidate=60, stale-if-error=864
 
 const NAME = "[a-z0-9]+(?:-[a-z0-9]+)*";
 const REF = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?";
-const VERSIONS = "(?:0|[1-9][0-9]*)(?:\\.(?:0|[1-9][0-9]*)){2}";
+const X_Y_Z = "(?:0|[1-9][0-9]*)(?:\\.(?:0|[1-9][0-9]*)){2}";
 const ID = new RegExp(`^(?=.{1,150}$)(${NAME}/${NAME})(?:@(${REF}))?$`);
-const IS_VERSION = new RegExp(`^${VERSIONS}$`);
-const LOCKED = new RegExp(`^ *(${NAME}/${NAME}) +(${REF}) +(${VERSIONS}) +([0-9a-f]{64})(?:[ \\r][^]*)?$`);
+const IS_VERSION = new RegExp(`^${X_Y_Z}$`);
+const LOCKED = new RegExp(`^ *(${NAME}/${NAME}) +(${REF}) +(${X_Y_Z}) +([0-9a-f]{64})(?:[ \\r][^]*)?$`);
 const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 // Lines end with a line feed alone, which ^ and $ would not mean here.
@@ -84,7 +84,8 @@ export class Prompt {
     const unknown = Object.keys(values).filter((name) => !known.has(name));
     // A fallback may use less than the prompt that it stands for.
     if (unknown.length && this.version !== null) {
-      throw new UnknownVariable(`${this.id} has no variable ${told(unknown)}, only ${told([...known]) || "text"}.`);
+      const names = told([...known]) || "none";
+      throw new UnknownVariable(`${this.id} has no variable ${told(unknown)}. It has ${names}.`);
     }
     const texts = new Map();
     for (const name of known) {
@@ -177,7 +178,7 @@ export class Hub {
   #options;
   #locks;
   #store;
-  // By the key of a target.
+  // By what was asked for.
   #copies = new Map();
   #failures = new Map();
   #flights = new Map();
@@ -199,11 +200,15 @@ export class Hub {
 
   async get(id, { fallback, waitUntil } = {}) {
     const started = performance.now();
-    const got = await this.#find(id, started, fallback !== undefined, waitUntil).catch((error) => {
-      if (fallback === undefined) throw error;
-      const record = { sha256: null, content: fallback, body: fallback, variables: [], parameters: {} };
-      return { prompt: new Prompt(String(id).split("@")[0], null, record), source: "fallback", error };
-    });
+    const known = this.#copies.get(id);
+    let got = { prompt: known?.prompt, source: "memory" };
+    if (!(Date.now() < known?.freshUntil)) {
+      got = await this.#find(id, known, started, fallback !== undefined, waitUntil).catch((error) => {
+        if (fallback === undefined) throw error;
+        const record = { sha256: null, content: fallback, body: fallback, variables: [], parameters: {} };
+        return { prompt: new Prompt(String(id).split("@")[0], null, record), source: "fallback", error };
+      });
+    }
     const { prompt, source, error = null } = got;
     const seconds = (performance.now() - started) / 1000;
     try {
@@ -214,7 +219,7 @@ export class Hub {
     return prompt;
   }
 
-  /** What an id stands for: where its record is, and what must be in it. */
+  /** What an id stands for: where its record is, what must be in it, and the key of its copy in the store. */
   #target(id) {
     const [, repo, asked] = (typeof id === "string" && ID.exec(id)) || [];
     if (!repo) throw new InvalidName(`"${told([id])}" is not OWNER/NAME or OWNER/NAME@REF, as in ada/x@1.2.0.`);
@@ -235,19 +240,17 @@ export class Hub {
   }
 
   /** The prompt, its source, and the error where this is not what the hub says now. */
-  async #find(id, started, hasFallback, waitUntil) {
+  async #find(id, known, started, hasFallback, waitUntil) {
     const target = this.#target(id);
-    const known = this.#copies.get(target.key);
-    if (Date.now() < known?.freshUntil) return { prompt: known.prompt, source: "memory" };
-    const { error, retryAt = 0 } = this.#failures.get(target.key) ?? {};
+    const { error, retryAt = 0 } = this.#failures.get(id) ?? {};
     // A copy of what is gone may be in the store for a while.
     const copy = known ?? (error instanceof NotFound ? undefined : await this.#stored(target));
     const kept = { prompt: copy?.prompt, source: known ? "memory" : "disk", error };
     const now = Date.now();
     const isUsable = now < (error ? copy?.outageUntil : copy?.staleUntil);
     if (!(now < copy?.freshUntil || now < retryAt)) {
-      const asked = this.#flights.get(target.key) ?? this.#refresh(target, started + this.#options.timeout * 1000);
-      if (!IN_WORKERD) this.#flights.set(target.key, asked); // one for all who wait
+      const asked = this.#flights.get(id) ?? this.#refresh(target, started + this.#options.timeout * 1000);
+      if (!IN_WORKERD) this.#flights.set(id, asked); // one for all who wait
       const got = asked.then(({ prompt }) => ({ prompt, source: "network" }), (failed) => {
         if (failed instanceof NotFound || !(Date.now() < copy?.outageUntil)) throw failed;
         return { ...kept, error: failed };
@@ -263,11 +266,11 @@ export class Hub {
 
   /** Asks the hub, and keeps what it says. */
   async #refresh(target, end) {
-    const { key } = target;
+    const { id, key } = target;
     try {
-      const copy = await this.#fetch(target, this.#copies.get(key), end);
-      this.#failures.delete(key);
-      if (copy.isKept) remember(this.#copies, key, copy);
+      const copy = await this.#fetch(target, this.#copies.get(id), end);
+      this.#failures.delete(id);
+      if (copy.isKept) remember(this.#copies, id, copy);
       if (copy.isKept && !(copy.record.at - copy.record.storedAt < STORED_SECONDS * 1000)) {
         copy.record.storedAt = copy.record.at;
         const stored = this.#useStore((store) => store.set(key, JSON.stringify(copy.record)));
@@ -275,14 +278,14 @@ export class Hub {
       }
       return copy;
     } catch (error) {
-      remember(this.#failures, key, { error, retryAt: Date.now() + RETRY_SECONDS * 1000 });
+      remember(this.#failures, id, { error, retryAt: Date.now() + RETRY_SECONDS * 1000 });
       if (error instanceof NotFound) {
-        this.#copies.delete(key);
+        this.#copies.delete(id);
         void this.#useStore((store) => store.delete(key));
       }
       throw error;
     } finally {
-      this.#flights.delete(key);
+      this.#flights.delete(id);
     }
   }
 
@@ -319,9 +322,7 @@ export class Hub {
     const field = (name) => answer.headers.get(name);
     const at = Date.now() - 1000 * (Number(field("age")) || 0);
     const cacheControl = field("cache-control") ?? (answer.status === 304 ? known.cacheControl : null);
-    if (answer.status === 304 && known.etag) {
-      return copyOf(target, last.prompt, { ...known, cacheControl, at });
-    }
+    if (answer.status === 304 && known.etag) return copyOf(target, last.prompt, { ...known, cacheControl, at });
     if (answer.status === 200) {
       const { data } = JSON.parse(await read(answer));
       const record = { data, address, etag: field("etag"), cacheControl, at };
@@ -341,7 +342,7 @@ export class Hub {
       const record = JSON.parse((await store.get(target.key)) ?? "null");
       if (!record) return undefined;
       const copy = copyOf(target, await checkedPrompt(record.data, target), record);
-      remember(this.#copies, target.key, copy);
+      remember(this.#copies, target.id, copy);
       return copy;
     });
   }
