@@ -72,7 +72,7 @@ export interface Lock {
 
 /**
  * Where copies are kept for outages. Keys are URLs; texts are JSON, of 8 MiB at most. `set` and `delete`
- * run beside `get` of the hub; what they throw is told to `onGet`.
+ * run beside `get` of the hub. What these throw is logged.
  */
 export interface Store {
   get(key: string): Promise<string | null | undefined>;
@@ -90,7 +90,7 @@ export interface Got {
   source: "memory" | "disk" | "network" | "fallback";
   /** How long the caller waited. */
   seconds: number;
-  /** Why this is a copy or a fallback, or why the store failed; else null. */
+  /** Why this is a copy or a fallback; else null. */
   error: unknown;
 }
 
@@ -107,7 +107,7 @@ export interface HubOptions {
   headers?: Readonly<Record<string, string>> | undefined;
   /** Is called instead of the global `fetch`. */
   fetch?: ((url: string, options: RequestInit) => Promise<Response>) | undefined;
-  /** Is called after each `get` that gives a prompt. What it throws, `get` throws. */
+  /** Is called after each `get` that gives a prompt. What it throws is logged. */
   onGet?: ((got: Got) => void) | undefined;
 }
 
@@ -171,10 +171,7 @@ export class NotFound extends HubError {}
 /** The prompt or version was withdrawn. */
 export class Withdrawn extends NotFound {}
 /** No address gave a valid answer in time, and there is no copy. */
-export class Unavailable extends HubError {
-  /** How long the hub is not asked again for this prompt. */
-  retrySeconds: number;
-}
+export class Unavailable extends HubError {}
 /** Required variables have no value. */
 export class MissingVariable extends HubError {}
 /** The prompt has no variable of this name. */

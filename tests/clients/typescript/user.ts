@@ -31,7 +31,7 @@ export async function review(diff: string): Promise<Message[]> {
 }
 
 export function isGone(error: unknown): boolean {
-  if (error instanceof Unavailable) return error.retrySeconds < 0;
+  if (error instanceof Unavailable) return false;
   return error instanceof Withdrawn || error instanceof NotFound || error instanceof MissingVariable || error instanceof HubError;
 }
 
