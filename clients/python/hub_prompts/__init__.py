@@ -143,11 +143,11 @@ class Prompt:
         that is no conversation is one message of the user.
         """
         texts = self._texts(values)
-        _, *found = parts = _MARKER.split(self.body.removeprefix("\ufeff"))
-        if not found:
+        parts = _MARKER.split(self.body.removeprefix("\ufeff"))  # text, then quote, role, text, ...
+        if len(parts) == 1:
             return [{"role": "user", "content": _filled(self.body, texts)}]
-        told = zip(["system", *found[1::3]], map(_trimmed, parts[::3]))
-        return [{"role": role, "content": _filled(text, texts)} for role, text in told if text]
+        found = zip(["system", *parts[2::3]], map(_trimmed, parts[::3]))
+        return [{"role": role, "content": _filled(text, texts)} for role, text in found if text]
 
     def _texts(self, values: Mapping[str, Any]) -> dict[str, str]:
         """What stands in the place of each variable."""
@@ -212,8 +212,9 @@ _LABEL = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?"
 _REFERENCE = re.compile(f"({_NAME}/{_NAME})(?:@(?:({_VERSION})|({_LABEL})))?")
 _LOCKED = re.compile(f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})(?: .*)?")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
-_MISFITS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
+# What reading an answer raises if it is not the JSON that was expected.
+_MISFITS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class _Wanted(NamedTuple):
@@ -233,7 +234,6 @@ class _Wanted(NamedTuple):
 
     def parse(self, answer: bytes | bytearray) -> Prompt:
         """The prompt of a record. Raises Unavailable if it is another one, or none."""
-        # Whatever the answer has instead, it is no record.
         with contextlib.suppress(*_MISFITS):
             record = json.loads(answer)["data"]
             content, variables, parameters = map(record.get, ("content", "variables", "parameters"))
@@ -241,8 +241,8 @@ class _Wanted(NamedTuple):
             version = version or record["latest_version"]
             sha256 = hashlib.sha256(content.encode()).hexdigest()
             if (
-                [f"{record['owner']}/{record['name']}", record.get("label")]
-                == [self.repo, self.label]
+                f"{record['owner']}/{record['name']}" == self.repo
+                and record.get("label") == self.label
                 and version == (self.version or version)
                 and re.fullmatch(_VERSION, version)
                 and record["sha256"] == sha256 == (self.sha256 or sha256)
@@ -269,8 +269,8 @@ def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
             repo, ref, version, sha256 = found.groups() if found else [""] * 4
             pin, by_ref = _Wanted(repo, version, None, sha256), pins.setdefault(repo, {})
             is_edited = re.fullmatch(_VERSION, ref) and ref != version
-            is_new = by_ref.setdefault(ref, pin) == by_ref.setdefault(version, pin) == pin
-            if not found or is_edited or not is_new:
+            agrees = by_ref.setdefault(ref, pin) == by_ref.setdefault(version, pin) == pin
+            if not found or is_edited or not agrees:
                 raise LockError(f"{path}, line {number} is not locked. Run `hub lock`.")
     return pins
 
@@ -354,10 +354,10 @@ class _Hub:
 
     def _start_threads(self) -> None:
         """Also in each forked process, to which no thread goes along."""
-        self._process, self._lock = os.getpid(), threading.Lock()
-        self._pool = ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
-        for entry in self._entries.values():
+        self._lock, self._pool = threading.Lock(), ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
+        for entry in list(self._entries.values()):
             entry.flight = None
+        self._process = os.getpid()
 
     def _wanted(self, reference: str) -> _Wanted:
         found = _REFERENCE.fullmatch(reference if isinstance(reference, str) else "")
@@ -399,14 +399,12 @@ class _Hub:
             entry.fail(Unavailable(f"Cannot read {reference}: {told}"))
         now, error, prompt = time.monotonic(), entry.error, entry.prompt
         if not prompt or (error and now >= entry.usable_until):
-            error = error or entry.error  # a thread sets it before it takes the prompt away
+            error = error or entry.error  # which is set before the prompt is taken away
             raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
         return self._tell(prompt, Got(reference, prompt.version, source, now - started, None))
 
-    def _fall_back(self, reference: str, text: Any, error: Exception, started: float) -> Prompt:
-        if text is None:
-            raise error
+    def _fall_back(self, reference: str, text: str, error: Exception, started: float) -> Prompt:
         _log.warning("Using the fallback: %s", error)
         sha256 = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         prompt = Prompt(str(reference).partition("@")[0], None, sha256, text, text, [], {})
@@ -440,8 +438,7 @@ class _Hub:
     def _fetch(self, entry: _Entry, end: float) -> None:
         """Ask the addresses in turn, each for its share of the time."""
         errors: list[HubError] = []
-        now = time.monotonic()
-        order = sorted(self.addresses, key=lambda one: self._down.get(one, 0) > now)
+        order = sorted(self.addresses, key=lambda one: self._down.get(one, 0) > time.monotonic())
         for place, address in enumerate(order):
             now = time.monotonic()
             try:
@@ -492,13 +489,12 @@ class _Hub:
         return os.path.join(self._folder, f"{key}.hub") if self._folder else ""
 
     def _load(self, entry: _Entry) -> None:
-        wanted = entry.wanted
-        with _disk_trouble(wanted.repo), open(self._place(wanted), "rb") as file:
+        with _disk_trouble(entry.wanted.repo), open(self._place(entry.wanted), "rb") as file:
             about, _, answer = file.read(ANSWER_BYTES_MAX + 10_000).partition(b"\n")
             # A time to come is no better than one as long ago.
             age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
             etag, told = map(str, json.loads(about))
-            entry.prompt, entry.etag = wanted.parse(answer), etag
+            entry.prompt, entry.etag = entry.wanted.parse(answer), etag
             entry.renew("disk", told, age)
 
     def _keep(self, entry: _Entry, told: str, answer: bytearray) -> None:
@@ -539,6 +535,8 @@ class Hub(_Hub):
                 wait([flight], self.timeout)
             return self._end(reference, entry, flight, started)
         except Exception as error:
+            if fallback is None:
+                raise
             return self._fall_back(reference, fallback, error, started)
 
 
@@ -554,4 +552,6 @@ class AsyncHub(_Hub):
                 await asyncio.wait([asyncio.wrap_future(flight)], timeout=self.timeout)
             return self._end(reference, entry, flight, started)
         except Exception as error:
+            if fallback is None:
+                raise
             return self._fall_back(reference, fallback, error, started)

@@ -179,10 +179,12 @@ def test_many_prompts_at_once_have_few_threads(fake: FakeHub):
     for name in names:
         fake.has(f"/api/v1/repos/ada/{name}.json", answer(name=name))
     most = 0
+    before = set(threading.enumerate())
 
     def send(handler: object) -> None:
         nonlocal most
-        found = [one for one in threading.enumerate() if one.name.startswith("hub-prompts")]
+        new = set(threading.enumerate()) - before
+        found = [one for one in new if one.name.startswith("hub-prompts")]
         most = max(most, len(found))
         fake.send(handler)
 

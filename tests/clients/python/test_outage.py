@@ -239,6 +239,8 @@ def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeH
         assert hub.get("ada/hello").version == "1.0.0"
         wait_until(lambda: hub._entries["ada/hello"].flight.done(), "the check in the background")
     assert len(other.asked) == len(fake.asked) + 1 == 4
+    with pytest.raises(Unavailable):
+        Hub([other.url, fake.url], disk=False).get("ada/hello")
     other.has(LATEST, refusal("repo_not_found"), 404)
     with pytest.raises(NotFound):
         Hub([other.url, fake.url]).get("ada/hello")
