@@ -66,6 +66,9 @@ lock: $(VENV)/.serve
 	echo uv | $(COMPILE) - --output-file installer.lock
 	$(COMPILE) pyproject.toml build/backend.txt --output-file requirements.lock
 	$(COMPILE) pyproject.toml --extra test --constraint requirements.lock --output-file tests/requirements.lock
+	for version in 2 3 4 5; do \
+		echo "langfuse~=$$version.0" | $(COMPILE) - --output-file tests/langfuse/requirements-$$version.txt || exit 1; \
+	done
 	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
 bench: $(VENV)/.serve build/mlflow

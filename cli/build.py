@@ -6,7 +6,13 @@ from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
 from builder.pipeline.build import Difference, Report, compare
 from builder.pipeline.build import build as build_site
-from cli.options import base_url_option, folder_options, name_option, search_option
+from cli.options import (
+    base_url_option,
+    folder_options,
+    langfuse_option,
+    name_option,
+    search_option,
+)
 from cli.progress import Progress
 
 SHOWN_FILES = 20
@@ -23,6 +29,7 @@ SHOWN_FILES = 20
     "it forwards them to `hubctl serve`. Plain file hosts cannot.",
 )  # fmt: skip
 @search_option
+@langfuse_option
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."
 )
@@ -33,7 +40,7 @@ SHOWN_FILES = 20
 )  # fmt: skip
 def build(
     content: str, out: str, state: str, base_url: str | None, site_name: str, queries: bool,
-    search: str, index: bool, full: bool, is_check: bool,
+    search: str, langfuse: bool, index: bool, full: bool, is_check: bool,
 ) -> None:  # fmt: skip
     """Build the site from the content.
 
@@ -43,7 +50,7 @@ def build(
       hubctl build --base-url https://prompts.example.org
     """
     settings = Settings(
-        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search
+        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse
     )
     with Progress() as progress:
         if is_check:

@@ -19,7 +19,7 @@ _hub() {
         case $operand:${COMP_WORDS[1]} in
         0:*) words="$commands --version --help" ;;
         *:pull) words='--version --label --at --output --force --offline --no-cache --help' ;;
-        *:cat) words='--version --label --at --offline --no-cache --help' ;;
+        *:cat) words='--version --label --at --body --offline --no-cache --help' ;;
         *:search) words='--tag --sort --page --json --help' ;;
         *:versions) words='--json --help' ;;
         *:labels) words='--help' ;;

@@ -84,6 +84,8 @@ def imports(
     SKILL.md             a skill
     a folder             all such files below it, except tables
 
+    Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
+
     You can import the same source again: unchanged prompts are skipped, changed ones get a new
     version. A source can create prompts of any owner, but updates only those of --owner and
     --allow-owner. Prompts that cannot be imported are listed and skipped. Exits 1 if any prompt is

@@ -47,6 +47,10 @@ search_option = click.option(
     help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. [default: "
     "tantivy if installed, else whoosh]",
 )  # fmt: skip
+langfuse_option = click.option(
+    "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
+    show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
+)  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),

@@ -16,6 +16,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    langfuse_option,
     listening_options,
     mcp_origin_option,
     name_option,
@@ -45,6 +46,7 @@ from server.throttle import Throttle
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option
+@langfuse_option
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
@@ -57,7 +59,7 @@ from server.throttle import Throttle
 @click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
+    langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
     access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
     openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
     watch: bool,
@@ -74,7 +76,9 @@ def serve(
     """
     with listen(host, port) as listener:
         address = address_of(listener, host)
-        settings = Settings(content, out, state, base_url or address, site_name, True, search)
+        settings = Settings(
+            content, out, state, base_url or address, site_name, True, search, langfuse
+        )
         check_folders(settings)
         check_folder(content)  # before the state folder is made
         configure_logging()

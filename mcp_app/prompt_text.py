@@ -11,7 +11,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.missing import WITHDRAWN
 from builder.model.names import Version
-from builder.model.records import Repo, Variable, Withdrawal
+from builder.model.records import Message, Repo, Variable, Withdrawal
 from builder.model.records import Version as VersionRecord
 from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
@@ -64,12 +64,16 @@ class PromptId(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """One version of a prompt, with its repo's latest metadata."""
+    """One version of a prompt, in its repo."""
 
     repo: Repo
     version: str
+    title: str
+    description: str
+    tags: list[str]
     content: str
     body: str
+    messages: list[Message] | None
     published_at: str
     sha256: str
     variables: list[Variable]
@@ -119,12 +123,10 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
     """
     repo = await find_repo(reader, wanted.owner, wanted.name)
     if wanted.label:
-        return _prompt(repo, await _find_labelled(reader, wanted, wanted.label))
+        labelled = await _find_labelled(reader, wanted, wanted.label)
+        return _prompt(repo, labelled, labelled.version, labelled.published_at)
     if wanted.version is None or str(wanted.version) == repo.latest_version:
-        return Prompt(
-            repo, repo.latest_version, repo.content, repo.body, repo.updated_at, repo.sha256,
-            repo.variables, repo.parameters,
-        )  # fmt: skip
+        return _prompt(repo, repo, repo.latest_version, repo.updated_at)
     version = await reader.version(wanted.owner, wanted.name, wanted.version)
     if version is None:
         entries = await reader.versions(wanted.owner, wanted.name)
@@ -137,7 +139,7 @@ async def find_prompt(reader: Reader, wanted: PromptId) -> Prompt:
             f"No version {wanted.version} of {wanted.repo_id}. Its newest are {told(newest)}. Call "
             "list_versions for all.",
         )
-    return _prompt(repo, version)
+    return _prompt(repo, version, version.version, version.published_at)
 
 
 def _withdrawn(wanted: PromptId, withdrawal: Withdrawal) -> RequestError:
@@ -158,22 +160,26 @@ async def _find_labelled(reader: Reader, wanted: PromptId, label: str) -> Versio
     raise RequestError("label_not_found", f"No label `{label}` of {wanted.repo_id}. {advice}")
 
 
-def _prompt(repo: Repo, version: VersionRecord) -> Prompt:
+def _prompt(repo: Repo, one: Repo | VersionRecord, version: str, published_at: str) -> Prompt:
     return Prompt(
-        repo, version.version, version.content, version.body, version.published_at,
-        version.sha256, version.variables, version.parameters,
+        repo, version, one.title, one.description, one.tags, one.content, one.body, one.messages,
+        published_at, one.sha256, one.variables, one.parameters,
     )  # fmt: skip
 
 
 class Filled(NamedTuple):
-    """A text, and the names of the variables that are left in it."""
+    """A text, the messages that it is made of (None: no chat prompt), and the names of the
+    variables that are left in it.
+    """
 
     text: str
+    messages: list[Message] | None
     missing: list[str]
 
 
 def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
-    """The text with what was given in the place of its variables, and defaults for the rest.
+    """The text with what was given in the place of its variables, and defaults for the rest. No
+    value makes a message.
 
     A variable that is neither given, nor has a default, nor may be left out, stays. Where
     ``arguments`` is None, all stay. Raises RequestError ``invalid_parameter`` for an argument
@@ -181,7 +187,7 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     """
     used = variable_names(prompt.body)
     if arguments is None:
-        return Filled(prompt.body, used)
+        return Filled(prompt.body, prompt.messages, used)
     declared = {variable.name: variable for variable in prompt.variables}
     known = dict.fromkeys([*declared, *used])
     if not arguments.keys() <= known.keys():
@@ -204,7 +210,11 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
             f"The filled-in text would have more than {FILLED_CHARS_MAX:,} characters. Pass "
             "shorter arguments.",
         )
-    return Filled(fill(prompt.body, values), [name for name in used if name not in values])
+    messages = prompt.messages and [
+        Message(one.role, fill(one.content, values)) for one in prompt.messages
+    ]
+    missing = [name for name in used if name not in values]
+    return Filled(fill(prompt.body, values), messages, missing)
 
 
 def as_text(value: Any) -> str:

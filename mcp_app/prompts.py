@@ -6,11 +6,14 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from builder.model.errors import RequestError
-from builder.model.records import Repo, Variable
-from mcp_app.prompt_text import as_text, fill_in, find_prompt, parse_id
+from builder.model.records import Message, Repo, Variable
+from mcp_app.prompt_text import Filled, as_text, fill_in, find_prompt, parse_id
 from mcp_app.reader import Reader
 from mcp_app.top_prompts import list_top
 from mcp_app.unknown import told
+
+# The protocol knows no others. What a system says first, a user says first.
+_ROLES = {"system": "user", "user": "user", "assistant": "assistant", "tool": "user"}
 
 
 async def list_prompts(
@@ -56,15 +59,25 @@ def _explained(variable: Variable) -> str:
 async def get_prompt(
     reader: Reader, context: ServerRequestContext, params: types.GetPromptRequestParams
 ) -> dict[str, Any]:
-    """A prompt's text as one message, filled in."""
+    """A prompt's messages, filled in; of another than a chat prompt, its text as one message."""
     prompt = await find_prompt(reader, parse_id(params.name))
     filled = fill_in(prompt, params.arguments or {})
     if filled.missing:
         raise RequestError("invalid_parameter", f"Missing arguments: {told(filled.missing)}.")
     return {
-        "description": prompt.repo.description,
-        "messages": [{"role": "user", "content": {"type": "text", "text": filled.text}}],
+        "description": prompt.description,
+        "messages": [
+            {"role": _ROLES[one.role], "content": {"type": "text", "text": one.content}}
+            for one in _spoken(filled)
+        ],
     }
+
+
+def _spoken(filled: Filled) -> list[Message]:
+    """The messages to send. Models refuse an empty one, as a variable without a value may leave."""
+    if filled.messages is None:
+        return [Message("user", filled.text)]
+    return [one for one in filled.messages if one.content.strip()] or [Message("user", "")]
 
 
 async def complete(reader: Reader, name: str, argument: str, value: str) -> list[str]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from builder.model import names
 from builder.model.records import RepoSummary
 from builder.search.queries import parse_parameters, parse_tags
+from mcp_app.unknown import unknown_argument
 
 
 class Selection(NamedTuple):
@@ -25,13 +26,15 @@ WHOLE = Selection()
 
 
 def parse_selection(query: bytes) -> Selection:
-    """Read an endpoint's query; parameters of other names are none of ours.
+    """Read an endpoint's query. Raises RequestError ``invalid_parameter`` or ``invalid_name``.
 
-    Raises RequestError ``invalid_parameter`` or ``invalid_name``.
+    An unknown parameter is refused: a mistyped one would open the whole catalogue.
     """
     if not query:
         return WHOLE
     parameters = parse_parameters(query, Selection._fields)
+    if not parameters.keys() <= {*Selection._fields}:
+        raise unknown_argument("address", parameters, Selection._fields, "query parameter")
     owner, tags = parameters.get("owner"), parameters.get("tags")
     return Selection(
         owner=names.check_owner(owner) if owner is not None else None,

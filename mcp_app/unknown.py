@@ -14,15 +14,19 @@ NAMES_TOLD = 10
 _is_plain = re.compile("[A-Za-z0-9_.-]{1,64}").fullmatch
 
 
-def unknown_argument(what: str, given: Iterable[str], known: Iterable[str]) -> RequestError:
-    """The error for arguments of which at least one is not known. ``what`` takes those that are."""
+def unknown_argument(
+    what: str, given: Iterable[str], known: Iterable[str], kind: str = "argument"
+) -> RequestError:
+    """The error for arguments, or others of a ``kind``, of which at least one is not known.
+    ``what`` takes those that are.
+    """
     known = list(known)
     unknown = next(name for name in given if name not in known)
     if not _is_plain(unknown):
-        named, advice = "Unknown argument.", ""
+        named, advice = f"Unknown {kind}.", ""
     else:
-        named, advice = f"Unknown argument `{unknown}`.", did_you_mean(alike(unknown, known), 1)
-    takes = f"This {what} takes {told(known) or 'no arguments'}."
+        named, advice = f"Unknown {kind} `{unknown}`.", did_you_mean(alike(unknown, known), 1)
+    takes = f"This {what} takes {told(known) or f'no {kind}s'}."
     return RequestError("invalid_parameter", " ".join(filter(None, [named, advice, takes])))
 
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from builder.hosts.rules import MESSAGES
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
-from builder.model.errors import RequestError
+from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
+from builder.model.missing import MESSAGES as WHY_MISSING
 from builder.model.missing import WITHDRAWN, reasons, withdrawn
 from builder.model.names import Version
 from builder.model.plural import counted
@@ -23,7 +24,12 @@ from builder.model.routes import (
     BY_NAME,
     HTML,
     JSON,
+    LANGFUSE_NOT_FILTERS,
+    LANGFUSE_ROOT,
     Match,
+    fits,
+    is_api_path,
+    langfuse_page,
     match_url,
     write_methods,
 )
@@ -90,7 +96,8 @@ class ReadApp:
             self._queries.close()
 
     def _is_api(self, path: str) -> bool:
-        return f"{path}/".startswith(f"{self._base_path}/api/")
+        below = self.below_base(path)
+        return below is not None and is_api_path(below)
 
     def below_base(self, path: str) -> str | None:
         """The path relative to the base URL; None for one that is not below it."""
@@ -160,6 +167,10 @@ class ReadApp:
             return wanted.match() or wanted
         if found.route.name in ASKED_TEXTS and query and path == found.url:
             return _asked_text(found, parse_parameters(query))
+        if found.route.name == "langfuse_prompt" and query:
+            return _langfuse(found, query)
+        if found.route.name == "langfuse_list" and query and path == found.url:
+            return _langfuse_list(query)
         return found
 
     async def _compute(self, wanted: ListQuery) -> Body:
@@ -250,8 +261,47 @@ def _asked_text(latest: Match, query: Mapping[str, str]) -> Match:
     return latest
 
 
+def _langfuse_parameters(query: bytes) -> dict[str, str]:
+    """Raises RequestError."""
+    try:
+        return parse_parameters(query)
+    except RequestError as error:
+        raise RequestError(LANGFUSE_INVALID, str(error)) from None
+
+
+def _langfuse_list(query: bytes) -> Match:
+    """The page of a list that a query asks for. Raises RequestError."""
+    given = _langfuse_parameters(query)
+    page, tag = given.get("page", "1"), given.get("tag")
+    if (
+        any(key in given for key in LANGFUSE_NOT_FILTERS)
+        or not fits("page", page)
+        or (tag is not None and not fits("tag", tag))
+    ):
+        raise RequestError(LANGFUSE_INVALID, MESSAGES[LANGFUSE_INVALID])
+    return langfuse_page(tag, int(page))
+
+
+def _langfuse(default: Match, query: bytes) -> Match:
+    """The version that a query asks for instead of the default. Raises RequestError."""
+    given = _langfuse_parameters(query)
+    ordinal, label = given.get("version"), given.get("label")
+    if ordinal is not None and label is not None:
+        raise RequestError(LANGFUSE_INVALID, MESSAGES[LANGFUSE_INVALID])
+    if ordinal is None and label is None:
+        return default
+    ref = label if ordinal is None else ordinal
+    is_ref = names.is_ordinal if label is None else names.is_read_label
+    if not is_ref(ref):
+        message = WHY_MISSING[LANGFUSE_NOT_FOUND].format_map(default.params)
+        raise RequestError(LANGFUSE_NOT_FOUND, message)
+    return Match(BY_NAME["langfuse_ref"], {**default.params, "ref": ref})
+
+
 def _unmatched(path: str) -> RequestError:
     """Why a path fills no row of the table: a name out of its grammar, or nothing there."""
+    if f"{path}/".startswith(f"{LANGFUSE_ROOT}/"):
+        return RequestError(LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])
     segments = path.split("/")[1:]
     try:
         if segments[:3] == ["api", "v1", "repos"] and len(segments) in (5, 6, 7, 8):

@@ -20,9 +20,16 @@ from builder.hosts.rules import (
 )
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
-from builder.model.errors import STATUS, OperatorError
+from builder.model.errors import (
+    LANGFUSE_INVALID,
+    LANGFUSE_NOT_FOUND,
+    LANGFUSE_STATUS,
+    STATUS,
+    OperatorError,
+)
 from builder.model.routes import (
     ACCOUNT_PATTERN,
+    API_ROOTS,
     ASKED_TEXTS,
     BY_NAME,
     CACHE_CONTROL,
@@ -30,6 +37,8 @@ from builder.model.routes import (
     HEALTH_URL,
     HTML,
     JSON,
+    LANGFUSE_NOT_FILTERS,
+    LANGFUSE_ROOT,
     MCP_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
@@ -64,11 +73,12 @@ _ANYTHING = "[^/]+"
 
 class _Parameter(NamedTuple):
     """What the values of a parameter mean: patterns of what follows its name in a query, each with
-    what is made of it; and what it is where it is not given.
+    what is made of it; and what it is where it is not given. ``key``: its name in the query.
     """
 
     rows: list[tuple[str, str]]
     default: str
+    key: str
 
 
 class _Listen(NamedTuple):
@@ -106,8 +116,11 @@ def files(site: HostedSite) -> dict[str, str]:
         logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
         address=_address(listen, bool(site.certificate)), listen=listen,
         base_pattern=re.escape(base),
+        api_pattern=f"{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)",
+        langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
+        langfuse_invalid=LANGFUSE_INVALID, langfuse_not_found=LANGFUSE_NOT_FOUND,
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
-        status=STATUS, errors=_ERRORS,
+        status=STATUS | LANGFUSE_STATUS, errors=_ERRORS,
         cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
         **_headers(),
         **_reads(base),
@@ -168,6 +181,20 @@ def _queries(base: str) -> dict[str, object]:
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
         "texts": [_asked_text(base, name) for name in ASKED_TEXTS],
+        "langfuse": re.escape(base) + _pattern(BY_NAME["langfuse_prompt"].url),
+        "langfuse_urls": {
+            asked: base
+            + BY_NAME["langfuse_ref"].url_for(
+                owner="{re.langfuse.owner}", name="{re.langfuse.name}", ref=f"{{asked_{asked}}}"
+            )
+            for asked in ("ordinal", "ref")
+        },
+        "langfuse_list": base + BY_NAME["langfuse_list"].url,
+        "langfuse_page_url": base + BY_NAME["langfuse_page"].url_for(page="{asked_page}"),
+        "langfuse_tag_page_url": base
+        + BY_NAME["langfuse_tag_page"].url_for(tag="{asked_tag}", page="{asked_page}"),
+        "not_filters": rf"(?:^|&)(?:{'|'.join(LANGFUSE_NOT_FILTERS)})(?:[=&]|$)",
+        "langfuse_unknown": _filled(missing.MESSAGES[LANGFUSE_NOT_FOUND], "{{re.langfuse.{}}}"),
     }
 
 
@@ -284,7 +311,15 @@ def _parameters() -> dict[str, _Parameter]:
         rows = special.get(name, [])
         if name in GRAMMAR:
             rows = [*rows, (f"=({GRAMMAR[name]})(?:&|$)", "${1}"), ("=[^&]*%", "ASK")]
-        found[name] = _Parameter([*rows, ("(?:[=&]|$)", "WRONG")], LIST_DEFAULTS.get(name, ""))
+        rows = [*rows, ("(?:[=&]|$)", "WRONG")]
+        found[name] = _Parameter(rows, LIST_DEFAULTS.get(name, ""), name)
+    # To Langfuse's SDKs a version is a number, and no number is a label.
+    checked = [("=[^&]*%", "ASK"), ("(?:[=&]|$)", "WRONG")]
+    ordinal, label = [rf"=({GRAMMAR[name]})(?:&|$)" for name in ("ordinal", "label")]
+    found["ordinal"] = _Parameter([(ordinal, "${1}"), *checked], "", "version")
+    found["ref"] = _Parameter(
+        [("=[0-9.]*(?:&|$)", "WRONG"), (label, "${1}"), *checked], "", "label"
+    )
     return found
 
 

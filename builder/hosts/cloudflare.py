@@ -7,9 +7,16 @@ from urllib.parse import urlsplit
 from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, rules
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
-from builder.model.errors import STATUS, OperatorError
+from builder.model.errors import (
+    LANGFUSE_INVALID,
+    LANGFUSE_NOT_FOUND,
+    LANGFUSE_STATUS,
+    STATUS,
+    OperatorError,
+)
 from builder.model.routes import (
     ACCOUNT_URL,
+    API_ROOTS,
     ASKED_TEXTS,
     BY_NAME,
     CACHE_CONTROL,
@@ -18,6 +25,8 @@ from builder.model.routes import (
     HEALTH_URL,
     HTML,
     JSON,
+    LANGFUSE_NOT_FILTERS,
+    LANGFUSE_ROOT,
     MCP_URLS,
     PARAMETERS,
     READ_ROUTES,
@@ -60,6 +69,12 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "LIST_URL": BY_NAME["repos"].url,
         "REPOS": f"{BY_NAME['repos'].url}/",
         "USERS": BY_NAME["user"].url_for(owner=""),
+        "API_ROOTS": API_ROOTS,
+        "LANGFUSE_ROOT": LANGFUSE_ROOT,
+        "LANGFUSE_LIST_URL": BY_NAME["langfuse_list"].url,
+        "LANGFUSE_NOT_FILTERS": LANGFUSE_NOT_FILTERS,
+        "LANGFUSE_INVALID": LANGFUSE_INVALID,
+        "LANGFUSE_NOT_FOUND": LANGFUSE_NOT_FOUND,
         "PASSED_ON": [*MCP_URLS, HEALTH_URL],
         "ACCOUNT_URL": ACCOUNT_URL,
         "TRUSTED_URL": TRUSTED_URL,
@@ -82,7 +97,8 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "RATE_WINDOW_SECONDS": answer_headers.WINDOW_SECONDS,
         "RETRY_SECONDS": answer_headers.RETRY_SECONDS,
         "STATUS": {
-            code: STATUS[code] for code in [*MESSAGES, *missing.MESSAGES, missing.WITHDRAWN]
+            code: (STATUS | LANGFUSE_STATUS)[code]
+            for code in [*MESSAGES, *missing.MESSAGES, missing.WITHDRAWN]
         },
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
@@ -93,7 +109,9 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
 def _row(route: Route) -> str:
     """What the Worker has to know of a route; ``missing``: why a file of it may not be there."""
     url, file, media, cache = map(_js, (route.url, route.file, route.media, route.cache))
-    reasons = [[one.witness, one.code] for one in missing.reasons(route)]
+    reasons = [
+        [one.witness, one.code, *([one.told] if one.told else [])] for one in missing.reasons(route)
+    ]
     last = f", missing: {_js(reasons)}" if route.is_api else ""
     withdrawn = missing.withdrawn(route)
     last += f",\n    withdrawn: {_js(withdrawn)}" if withdrawn else ""

@@ -33,6 +33,9 @@ _REDIRECTS = """\
 # The texts of one version, or of the one that a label names.
 {texts}
 
+# For Langfuse's SDKs: the text with the number of a publication, or the one that a label names.
+{langfuse}
+
 # URLs that are a file without its extension.
 {rest}
 """
@@ -57,9 +60,12 @@ def files(site: HostedSite) -> dict[str, str]:
         [f"{base}{source} {base}/{target} 200" for source, target in rules]
         for rules in (_lists(), _texts(), _rest())
     )
+    # There is a file at the URL without a query, too.
+    langfuse = [f"{base}{source} {base}/{target} 200!" for source, target in _langfuse()]
     redirects = _REDIRECTS.format(
-        base_url=site.base_url, place=place, count=len(lists + texts + rest),
-        lists="\n".join(lists), texts="\n".join(texts), rest="\n".join(rest),
+        base_url=site.base_url, place=place, count=len(lists + texts + langfuse + rest),
+        lists="\n".join(lists), texts="\n".join(texts), langfuse="\n".join(langfuse),
+        rest="\n".join(rest),
     )  # fmt: skip
     blocks = "\n\n".join(
         "\n".join([f"{base}{path}", *(f"  {name}: {value}" for name, value in headers)])
@@ -84,6 +90,19 @@ def _texts() -> Iterator[tuple[str, str]]:
         url = _placeholders(BY_NAME[name].url)
         yield f"{url} version=:version", _placeholders(BY_NAME[f"version_{name}"].file)
         yield f"{url} label=:label", _placeholders(BY_NAME[f"label_{name}"].file)
+
+
+def _langfuse() -> Iterator[tuple[str, str]]:
+    url, file = (_placeholders(path) for path in (
+        BY_NAME["langfuse_prompt"].url, BY_NAME["langfuse_ref"].file
+    ))  # fmt: skip
+    for key in ("version", "label"):
+        yield f"{url} {key}=:{key}", file.replace(":ref", f":{key}")
+    for given in (("tag", "page"), ("tag",), ("page",)):
+        values = {"page": "1"} | {key: f":{key}" for key in given}
+        query = " ".join(f"{key}=:{key}" for key in given)
+        route = BY_NAME["langfuse_tag_page" if "tag" in given else "langfuse_page"]
+        yield f"{BY_NAME['langfuse_list'].url} {query}", route.file_for(**values)
 
 
 def _rest() -> Iterator[tuple[str, str]]:
@@ -111,6 +130,8 @@ def _blocks() -> Iterator[tuple[str, list[tuple[str, str]]]]:
         path: route.media for path, route in _paths() if not route.file.endswith(_KNOWN_EXTENSIONS)
     }
     for path, media in odd.items():
+        if any(other != path and _covers(other, path) for other in odd):
+            continue
         yield path, [("Content-Type", media)]
 
 

@@ -9,6 +9,7 @@ from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
     BAD_REQUEST,
     LIST_DEFAULTS,
+    MESSAGES,
     NO_QUERIES,
     TEXT_MEDIA,
     HostedSite,
@@ -20,8 +21,14 @@ from builder.hosts.rules import (
 )
 from builder.hosts.templates import fill
 from builder.model import answer_headers, names
-from builder.model.errors import STATUS, OperatorError
-from builder.model.missing import reasons, withdrawn
+from builder.model.errors import (
+    LANGFUSE_INVALID,
+    LANGFUSE_NOT_FOUND,
+    LANGFUSE_STATUS,
+    STATUS,
+    OperatorError,
+)
+from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
@@ -32,6 +39,8 @@ from builder.model.routes import (
     HEALTH_URL,
     HTML,
     JSON,
+    LANGFUSE_NOT_FILTERS,
+    LANGFUSE_ROOT,
     MCP_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
@@ -123,6 +132,12 @@ def _reads(site: HostedSite) -> dict[str, object]:
         next(place for place in places if place.route.name == name)
         for name in ("repos", "home", "not_found_page", "unavailable_page", *ASKED_TEXTS)
     ]
+    langfuse = [place for place in places if place.route.scope == "langfuse"]
+    # Of two places of one route, the first is that of its URL.
+    langfuse_asked = {place.route.name: place for place in reversed(langfuse)}
+    langfuse_prompt, langfuse_list = map(
+        langfuse_asked.__getitem__, ("langfuse_prompt", "langfuse_list")
+    )
     plain = [place for place in places if place not in (lists, home, *texts)]
     # A file's own path has no query.
     plain += [text._replace(where=text.where.replace(_TEXT, _TEXT[:-1])) for text in texts]
@@ -130,16 +145,25 @@ def _reads(site: HostedSite) -> dict[str, object]:
         "home": dict.fromkeys((f"{base}/", base or "/")),
         "lists": lists,
         "texts": [text._replace(where=text.where.replace(_TEXT, "")) for text in texts],
+        "langfuse": langfuse_prompt,
+        "langfuse_list": langfuse_list,
+        "langfuse_plain": [
+            place for place in langfuse if place not in (langfuse_prompt, langfuse_list)
+        ],
+        "langfuse_root": base + LANGFUSE_ROOT,
         "not_found_page": not_found,
         "unavailable_page": unavailable,
         # They exclude each other; what is read most is looked for first.
         "api": sorted(
-            (place for place in plain if place.route.is_api),
+            (place for place in plain if place.route.is_api and place.route.scope != "langfuse"),
             key=lambda place: place.route.scope not in ("repo", "version", "label"),
         ),
         "pages": [place for place in plain if not place.route.is_api],
         "slashes": _slashes(site, base),
-        "missing": [("", [], reasons(BY_NAME["hub"]))]
+        "missing": [
+            ("", [], reasons(BY_NAME["hub"])),
+            ("langfuse", [], [Reason("", LANGFUSE_NOT_FOUND, MESSAGES[LANGFUSE_NOT_FOUND])]),
+        ]
         + [(route.name, withdrawn(route), reasons(route)) for route in READ_ROUTES if route.is_api],
         "withdrawn_pages": {
             route.name: withdrawn(route)
@@ -169,6 +193,31 @@ def _queries(site: HostedSite) -> dict[str, object]:
             for asked in ("version", "label")
             for text in ASKED_TEXTS
         },
+        **_langfuse_queries(site),
+    }
+
+
+def _langfuse_queries(site: HostedSite) -> dict[str, object]:
+    """The template's values for the query of a prompt of Langfuse's API."""
+    unknown = "missing/langfuse_prompt"
+    places = {
+        _ASK: _ASK if site.upstream else unknown,
+        "invalid_parameter": "langfuse_invalid",
+    }
+    list_places = places | ({} if site.upstream else {_ASK: "langfuse_invalid"})
+    url = site.base_path + _variables(BY_NAME["langfuse_ref"].url)
+    return {
+        "langfuse_odd_queries": [(pattern, places[place]) for pattern, place in _ODD_QUERIES],
+        "langfuse_odd_list_queries": [
+            (pattern, list_places[place]) for pattern, place in _ODD_QUERIES
+        ],
+        "langfuse_unknown": unknown,
+        "langfuse_asked": url.replace("$ref", "$asked_ref"),
+        "langfuse_pages": {
+            name: site.base_path + _variables(BY_NAME[name].url, "asked_")
+            for name in ("langfuse_page", "langfuse_tag_page")
+        },
+        "not_filters": "|".join(LANGFUSE_NOT_FILTERS),
     }
 
 
@@ -218,7 +267,7 @@ def _limits_and_errors(limit: int) -> dict[str, object]:
     return {
         "limit": limit,
         "clients": _CLIENTS,
-        "status": STATUS,
+        "status": STATUS | LANGFUSE_STATUS,
         "errors": _errors(limit),
         "account_too_large": ACCOUNT_TOO_LARGE,
     }
@@ -254,6 +303,7 @@ def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]
         yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
         yield code, code, common, ""
+    yield "langfuse_invalid", LANGFUSE_INVALID, [*common, *_policy(limit)], ""
     yield "bad_request", "invalid_parameter", common, BAD_REQUEST
     yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
     yield (

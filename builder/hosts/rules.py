@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from builder.model import answer_headers, names
+from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND
 from builder.model.records import ErrorBody
 from builder.model.routes import (
     API,
@@ -17,6 +18,7 @@ from builder.model.routes import (
     CHARS_MAX,
     GRAMMAR,
     GZIP,
+    LANGFUSE_NOT_FILTERS,
     QUERY_CHARS_MAX,
     READ_ROUTES,
     ROUTES,
@@ -34,6 +36,10 @@ LIST_DEFAULTS = {"sort": SORTS[0], "page": "1"}
 
 # What a host says itself where it cannot go into details; why a file is missing is in `missing`.
 MESSAGES = {
+    LANGFUSE_INVALID: "Give version or label, each once, and not both. A list takes page, a whole "
+    f"number from 1, and tag; it cannot filter by {', '.join(LANGFUSE_NOT_FILTERS)}.",
+    LANGFUSE_NOT_FOUND: "Nothing at this address. Langfuse's SDKs can read prompts here, by names "
+    "like owner/name, and nothing else.",
     "invalid_label": f"Invalid label. A label has 1 to {names.LABEL_CHARS_MAX} characters: a-z and "
     "0-9, and between them also dots, underscores and hyphens, like production.",
     "invalid_name": "Invalid name. Owners and prompts have lower-case names: a-z, 0-9 and single "

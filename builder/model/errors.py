@@ -53,6 +53,11 @@ STATUS = {
     "unavailable": 503,
 }
 
+# The codes of answers in Langfuse's manner, which have no others.
+LANGFUSE_NOT_FOUND = "LangfuseNotFoundError"
+LANGFUSE_INVALID = "InvalidRequestError"
+LANGFUSE_STATUS = {LANGFUSE_INVALID: 400, LANGFUSE_NOT_FOUND: 404}
+
 
 # The most messages in an answer, and the most characters of each.
 MESSAGES_MAX = 20
@@ -72,12 +77,12 @@ class Detail(NamedTuple):
 
 
 class RequestError(HubError):
-    """A request that cannot be answered. ``code`` is a key of STATUS."""
+    """A request that cannot be answered. ``code`` is a key of STATUS or LANGFUSE_STATUS."""
 
     def __init__(self, code: str, message: str, details: list[Detail] | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.status = STATUS[code]
+        self.status = (LANGFUSE_STATUS if code in LANGFUSE_STATUS else STATUS)[code]
         self.details = details or []
 
 

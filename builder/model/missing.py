@@ -5,12 +5,15 @@ The same on the embedded server and on every host that can check whether a file 
 
 from typing import NamedTuple
 
+from builder.model.errors import LANGFUSE_NOT_FOUND
 from builder.model.routes import BY_NAME, SORTS, Route
 
 WITHDRAWN = "withdrawn"
 
 # By code; with the parameters of the URL in braces.
 MESSAGES = {
+    LANGFUSE_NOT_FOUND: "No prompt '{owner}/{name}', or none with this version or label. "
+    f"{BY_NAME['catalogue'].url} lists all prompts, {BY_NAME['versions'].url} the versions of one.",
     "label_not_found": "{owner}/{name} has no label {label}. "
     f"{BY_NAME['labels'].url} lists its labels.",
     "not_found": "Nothing at this address. The first version of a prompt has no diff, and a prompt "
@@ -24,19 +27,24 @@ MESSAGES = {
     "version_not_found": "{owner}/{name} has no version {version}. "
     f"{BY_NAME['versions'].url} lists its versions.",
 }
+LANGFUSE_NO_PAGE = (
+    "The list has no such page: it ends before, or no prompt has this tag. meta.totalPages of the "
+    "first page has the number of pages."
+)
 
 
 class Reason(NamedTuple):
     """``code`` is the error's if the file of the template ``witness`` is there; without a witness,
-    no other reason is left.
+    no other reason is left. ``told``: the message, where it is not the code's.
     """
 
     witness: str
     code: str
+    told: str = ""
 
     @property
     def message(self) -> str:
-        return MESSAGES[self.code]
+        return self.told or MESSAGES[self.code]
 
 
 def withdrawn(route: Route) -> list[str]:
@@ -54,6 +62,11 @@ def reasons(route: Route) -> list[Reason]:
     """Why a file of a route may not be there, and nothing of ``withdrawn`` is; the first that holds
     is it, and the last always does.
     """
+    if route.scope == "langfuse":
+        # Also of what was withdrawn: the SDKs take any other status for a failure, and go on using
+        # what they have.
+        told = "" if "{name}" in route.file else LANGFUSE_NO_PAGE
+        return [Reason("", LANGFUSE_NOT_FOUND, told)]
     found = []
     if route.name == "diff":
         found.append(Reason(BY_NAME["version"].file, "not_found"))

@@ -24,6 +24,7 @@ LABEL_EVENTS_PER_REPO_MAX = 10_000
 
 NAME_PATTERN = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 VERSION_PATTERN = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
+ORDINAL_PATTERN = r"[1-9][0-9]{0,8}"
 LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}?[a-z0-9])??"
 
 # Answered like a label wherever one is read: the highest version.
@@ -35,16 +36,17 @@ BUMPS = ("major", "minor", "patch")
 RESERVED_OWNERS = frozenset(
     """
     404 500 503 about account accounts admin api assets atom blog catalogue cli clients connect
-    contact diff docs favicon feed feeds healthz help home hub index llms log login logout mcp me
-    metrics new openapi owner owners page pages policy pricing privacy prompt prompts publish raw
-    register repo repos robots search security server settings signin signout signup site sitemap
-    static status support tag tags terms token tokens top trending user users version versions
-    well-known www
+    contact diff docs favicon feed feeds healthz help home hub index langfuse llms log login
+    logout mcp me metrics new openapi owner owners page pages policy pricing privacy prompt
+    prompts publish raw register repo repos robots search security server settings signin
+    signout signup site sitemap static status support tag tags terms token tokens top trending
+    user users version versions well-known www
     """.split()
 )
 
 _name = re.compile(NAME_PATTERN)
 _version = re.compile(VERSION_PATTERN)
+_ordinal = re.compile(ORDINAL_PATTERN)
 _label = re.compile(LABEL_PATTERN)
 # What reads as a version or a number, in `owner/name@ref` and to people; and what would give two
 # labels the same file, as `a.json` and `a`.
@@ -144,6 +146,16 @@ def check_new_label(text: str) -> str:
             ".body, .json or .txt. Choose another name, like production.",
         )
     return text
+
+
+def is_ordinal(text: str) -> bool:
+    """Whether ``text`` can be a number of publication."""
+    return _ordinal.fullmatch(text) is not None
+
+
+def is_read_label(text: str) -> bool:
+    """Whether ``text`` can name a label or ``latest``, where one is read."""
+    return text == LATEST or is_label(text)
 
 
 def is_label(text: str) -> bool:

@@ -443,15 +443,19 @@ class ListedVersion(VersionEntry):
 
 
 class Version(VersionEntry):
-    """A version with its content."""
+    """A version with its content, and the metadata that was published with it."""
 
     owner: Owner
     name: RepoName
+    title: str
+    description: str
+    tags: list[TagName]
     content: str
     body: Body
     messages: Messages
     variables: list[Variable]
     parameters: dict[str, Any]
+    license: str | None
 
 
 class LabelledVersion(Version):

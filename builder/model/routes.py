@@ -25,8 +25,15 @@ QUERY_CHARS_MAX = 100
 # What means something in a URL's query, of a list or a text; each at most once.
 PARAMETERS = ("page", "sort", "tag", "q", "version", "label")
 PARAMETERS_MAX = 50
+# Langfuse's API has more filters of lists. A list that ignored one would say what is not so.
+LANGFUSE_NOT_FILTERS = ("name", "label", "version", "fromUpdatedAt", "toUpdatedAt")
 
 API = "/api/v1"
+# Where Langfuse's SDKs find prompts, if the site was built for them.
+LANGFUSE_ROOT = "/langfuse"
+LANGFUSE = f"{LANGFUSE_ROOT}/api/public/v2/prompts"
+# Below these, programs read: errors are JSON, and reads are limited.
+API_ROOTS = ("/api", LANGFUSE_ROOT)
 # The shell client is released with the hub.
 CLIENT_VERSION = VERSION
 
@@ -67,6 +74,9 @@ GRAMMAR = {
     "version": names.VERSION_PATTERN,
     # As few characters as possible: what follows may be an extension, and no label ends like one.
     "label": names.LABEL_PATTERN,
+    "ordinal": names.ORDINAL_PATTERN,
+    # In `owner/name@ref`: a version, a number of publication, or a label. All look like labels.
+    "ref": names.LABEL_PATTERN,
     "sort": "|".join(SORTS),
     "page": "[1-9][0-9]{0,8}",
 }
@@ -77,9 +87,10 @@ CHARS_MAX = {
     "tag": names.TAG_CHARS_MAX,
 }
 
-# "versions": a repo with two versions or more, which alone can be compared.
+# "versions": a repo with two versions or more, which alone can be compared. "langfuse": a repo or a
+# list of a site that was built for Langfuse's SDKs.
 Scope = Literal[
-    "withdrawn", "version", "versions", "label", "repo", "owner", "tag", "list", "site"
+    "withdrawn", "version", "versions", "label", "langfuse", "repo", "owner", "tag", "list", "site"
 ]  # fmt: skip
 
 
@@ -110,7 +121,7 @@ class Route(NamedTuple):
 
     @property
     def is_api(self) -> bool:
-        return self.url.startswith("/api/")
+        return is_api_path(self.url)
 
     @property
     def compressed(self) -> "Route | None":
@@ -230,6 +241,28 @@ _ROWS = (
     Route(
         "openapi", f"{API}/openapi.json", "api/v1/openapi.json", JSON, "list", "site",
         summary="This API as an OpenAPI 3.1 document",
+    ),
+    # Langfuse's API. Its lists are in the order of the first of SORTS. A host without rules serves
+    # the files of prompts as they are, so their names are those of the URLs, and none is a folder
+    # for others.
+    Route(
+        "langfuse_list", LANGFUSE, f"{LANGFUSE[1:]}.json", JSON, "list", "langfuse",
+    ),
+    Route(
+        "langfuse_page", f"{LANGFUSE}/_/{{page}}", f"{LANGFUSE[1:]}/_/{{page}}.json",
+        JSON, "list", "langfuse",
+    ),
+    Route(
+        "langfuse_tag_page", f"{LANGFUSE}/_/{{tag}}/{{page}}",
+        f"{LANGFUSE[1:]}/_/{{tag}}/{{page}}.json", JSON, "list", "langfuse",
+    ),
+    Route(
+        "langfuse_ref", f"{LANGFUSE}/{{owner}}/{{name}}@{{ref}}",
+        f"{LANGFUSE[1:]}/{{owner}}/{{name}}@{{ref}}", JSON, "repo", "langfuse",
+    ),
+    Route(
+        "langfuse_prompt", f"{LANGFUSE}/{{owner}}/{{name}}", f"{LANGFUSE[1:]}/{{owner}}/{{name}}",
+        JSON, "repo", "langfuse",
     ),
     # Pages for people
     Route("home", "/", "index.html", HTML, "list", "site"),
@@ -385,6 +418,11 @@ _max_age = re.compile(r"max-age=(\d+)")
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
+def is_api_path(path: str) -> bool:
+    """Whether a URL's path is for programs, also where nothing is."""
+    return f"{path}/".startswith(tuple(f"{root}/" for root in API_ROOTS))
+
+
 def max_age_seconds(cache: str) -> int:
     """How long an answer of a cache class is fresh."""
     found = _max_age.search(CACHE_CONTROL[cache])
@@ -405,6 +443,11 @@ def list_api(tag: str | None, sort: str, page: int) -> "Match":
     """The row of one page of a list as JSON; ``tag`` None for the list of all repos."""
     name = "tag_list" if tag else "list"
     return _match(name, tag=tag, sort=sort, page=page)
+
+
+def langfuse_page(tag: str | None, page: int) -> "Match":
+    """The row of one page of a list for Langfuse's SDKs."""
+    return _match("langfuse_tag_page" if tag else "langfuse_page", tag=tag, page=page)
 
 
 def list_page(tag: str | None, sort: str, page: int) -> "Match":
@@ -452,7 +495,7 @@ class _Matcher:
     def match(self, path: str) -> Match | None:
         for pattern, route in self.patterns:
             found = pattern.fullmatch(path)
-            if found and all(_fits(key, value) for key, value in found.groupdict().items()):
+            if found and all(fits(key, value) for key, value in found.groupdict().items()):
                 if route.url.startswith(("/{owner}", f"{API}/users/")) and (
                     found["owner"] in names.RESERVED_OWNERS
                 ):
@@ -464,7 +507,8 @@ class _Matcher:
 _GRAMMAR = {key: re.compile(pattern) for key, pattern in GRAMMAR.items()}
 
 
-def _fits(key: str, value: str) -> bool:
+def fits(key: str, value: str) -> bool:
+    """Whether a value is in the grammar of a parameter, and not too long."""
     return len(value) <= CHARS_MAX.get(key, 80) and bool(_GRAMMAR[key].fullmatch(value))
 
 

@@ -19,6 +19,7 @@ class Settings(NamedTuple):
 
     ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
     ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine that does.
+    ``langfuse``: Langfuse's SDKs can read the site.
     """
 
     content: str = "content"
@@ -28,6 +29,7 @@ class Settings(NamedTuple):
     site_name: str = "Hub"
     queries: bool = False
     search: str = DEFAULT_SEARCH
+    langfuse: bool = False
 
     @property
     def base_path(self) -> str:

@@ -129,7 +129,10 @@ class Settling:
                 state.checkpoint()
                 for page in stretch.pages:
                     context.request.progress("Writing lists", done, len(lists))
-                    write_page(page, state, context.site, context.pages)
+                    write_page(
+                        page, state, context.site, context.pages,
+                        has_langfuse=context.settings.langfuse,
+                    )  # fmt: skip
                 number = stretch.following
                 state.passes.go_on_at(one, number)
         return True
@@ -159,7 +162,7 @@ class Settling:
     def _remove_orphans(self) -> None:
         """Remove what the last build left without an object; note what this one does."""
         context, state, site = self.context, self.context.state, self.context.site
-        expected = Expected(state)
+        expected = Expected(state, has_langfuse=context.settings.langfuse)
         if context.is_fresh and not site.is_new:
             # Nothing is remembered of what a site that was there before may hold.
             state.orphans.add(file for file in site.files() if file not in expected)

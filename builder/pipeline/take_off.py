@@ -13,6 +13,7 @@ from builder.store.locks import build_lock
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.todo import Work
+from builder.write import langfuse
 from builder.write.withdrawn import files_of
 
 
@@ -40,7 +41,9 @@ def take_off(
     os.makedirs(state, exist_ok=True)
     with build_lock(state, on_wait):
         _forget(state, f"{owner}/{name}")
-        files = _files(owner, name, versions, labels, has_latest=has_latest)
+        files = [*_files(owner, name, versions, labels, has_latest=has_latest)]
+        # Which of these have the text, only their content tells.
+        files += langfuse.files_left(site, owner, name)
         return sum(site.remove(file) for file in files)
 
 

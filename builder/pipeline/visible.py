@@ -170,5 +170,5 @@ def _write_first_pages(context: Context, pages: list[StalePage]) -> None:
         write_tags(state, site, context.pages)
         state.todo.done(Work.TAGS)
     for page in pages:
-        write_page(page, state, site, context.pages)
+        write_page(page, state, site, context.pages, has_langfuse=context.settings.langfuse)
     write_feed(context.settings, state, site)

@@ -82,11 +82,15 @@ def version_record(
         ordinal=ordinal,
         owner=owner,
         name=name,
+        title=record.title,
+        description=record.description,
+        tags=record.tags,
         content=content,
         body=body,
         messages=parse_messages(body),
         variables=record.variables,
         parameters=record.parameters,
+        license=record.license,
     )
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 
 from builder.model import records
+from builder.model.errors import LANGFUSE_STATUS
+from builder.model.langfuse import LangfuseListMeta
 from builder.model.routes import PAGE_SIZE
 
 _encode = msgspec.json.Encoder().encode
@@ -20,7 +22,7 @@ def single(data: bytes) -> bytes:
     return b'{"data":' + data + b"}"
 
 
-def envelope(rows: list[bytes], meta: records.ListMeta) -> bytes:
+def envelope(rows: list[bytes], meta: records.ListMeta | LangfuseListMeta) -> bytes:
     """The envelope of a list, around its rows' JSON."""
     return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
 
@@ -41,6 +43,9 @@ def whole_list(rows: list[bytes]) -> bytes:
 
 
 def error_envelope(error: records.ErrorBody) -> bytes:
+    """The body of an error; of those with a code of Langfuse's, in Langfuse's manner."""
+    if error.code in LANGFUSE_STATUS:
+        return _encode({"message": error.message, "error": error.code})
     return _encode(records.ErrorEnvelope(error))
 
 

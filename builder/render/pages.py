@@ -6,12 +6,14 @@ Knows the templates; not where bytes go, nor what they were before.
 import os
 from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
 
+from builder.model.records import Message
 from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_page
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
@@ -29,6 +31,9 @@ TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 ASSETS = os.path.join(os.path.dirname(__file__), "assets")
 
 SHORTENED_CHARS = 300
+# Of a conversation on a page, which has all of it as text as well.
+MESSAGES_SHOWN_MAX = 200
+MESSAGES_CHARS_MAX = 50_000
 # Stand for names in a page that is rendered once; no other text on it has a NUL.
 _OWNER, _NAME = "\0owner", "\0name"
 # What a URL can have beside letters and digits (RFC 3986).
@@ -149,6 +154,12 @@ def _mark_variable(name: str, placeholder: str) -> str:
     return f'<mark class="variable" data-name="{name}">{placeholder}</mark>'
 
 
+def _shown_messages(messages: list[Message]) -> list[Message]:
+    """The first messages, as many as a page has room for."""
+    lengths = accumulate(len(message.content) for message in messages[:MESSAGES_SHOWN_MAX])
+    return messages[: sum(length <= MESSAGES_CHARS_MAX for length in lengths)]
+
+
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json_bytes(value).decode()
 
@@ -175,6 +186,7 @@ _FILTERS = {
     "data_block": linked_data.data_block,
     "visible": visible,
     "marked": _marked,
+    "shown_messages": _shown_messages,
     # What a script counts.
     "utf16_length": lambda text: len(text.encode("utf-16-le")) // 2,
 }

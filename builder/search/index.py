@@ -26,6 +26,7 @@ from builder.store import content
 from builder.store.state import State
 from builder.store.state.repos import order_values
 from builder.text import words
+from builder.text.messages import without_markers
 
 SPREAD = 64
 
@@ -95,7 +96,8 @@ def _read_entries(
         _, text = content.read_version(
             settings.content, line.owner, line.name, Version.parse(line.latest_version)
         )
-        yield entry_of(line, text, digests[repo_id], order_values(row))
+        # Or whoever looks for "system" would find every chat prompt.
+        yield entry_of(line, without_markers(text), digests[repo_id], order_values(row))
 
 
 def _engine(settings: Settings) -> Engine:

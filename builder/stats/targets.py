@@ -10,16 +10,15 @@ from builder.model.routes import BY_NAME, match_url
 # A pull is a successful read of one of these rows.
 PULLED = (
     "raw", "version_raw", "label_raw", "body", "version_body", "label_body", "repo", "version",
-    "label",
+    "label", "langfuse_prompt", "langfuse_ref",
 )  # fmt: skip
 
 # Every name and version of the grammar's greatest length, percent-encoded, is shorter.
 PATH_CHARS_MAX = 2000
 _REMEMBERED = 16_384
 
-_templates = [of for name in PULLED for of in (BY_NAME[name].url[1:], BY_NAME[name].file)]
-_start = os.path.commonpath(_templates)
-_PREFIX = "/" + _start[: _start.index("{")]
+# What is before the owner in each of them.
+_PREFIXES = tuple({BY_NAME[name].url.partition("{")[0] for name in PULLED})
 _origin = re.compile(r"https?://[^/]*", re.IGNORECASE)
 _odd_segment = re.compile(r"//|/\.\.?(?:/|$)")
 
@@ -51,9 +50,10 @@ class Targets:
         if _odd_segment.search(path):
             # Two slashes at the start would stay two.
             path = os.path.normpath("/" + path.lstrip("/"))
-        if not path.startswith(self._base_path + _PREFIX):
+        below = path.removeprefix(self._base_path)
+        if not path.startswith(self._base_path) or not below.startswith(_PREFIXES):
             return None
-        found = match_url(path[len(self._base_path) :])
+        found = match_url(below)
         if found is None or found.route.name not in PULLED:
             return None
         return f"{found.params['owner']}/{found.params['name']}"

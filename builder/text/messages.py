@@ -22,6 +22,7 @@ keeps blank lines.
 """
 
 import re
+from collections.abc import Iterable
 
 from builder.model.records import Message
 
@@ -46,6 +47,25 @@ def parse_messages(body: str) -> list[Message] | None:
     ends = [*(marker.start() for marker in markers), len(text)]
     contents = [_trim(text[start:end]) for start, end in zip(starts, ends, strict=True)]
     return [Message(*one) for one in zip(roles, contents, strict=True) if one[1]]
+
+
+def write_messages(messages: Iterable[Message]) -> str:
+    r"""A body that has these messages; of their contents, blank lines at both ends go.
+
+    A line that reads as a marker is escaped, as ``\{{role "user"}}``. Messages of blank lines alone
+    are left out.
+    """
+    escaped = ((one.role, _trim(_marker.sub(_escape, one.content))) for one in messages)
+    return "\n".join(f'{{{{role "{role}"}}}}\n{text}\n' for role, text in escaped if text)
+
+
+def _escape(marker: re.Match[str]) -> str:
+    return marker[0].replace("{{", "\\{{", 1)
+
+
+def without_markers(body: str) -> str:
+    """``body`` with empty lines in the place of its markers, and without a byte order mark."""
+    return _marker.sub("", body.removeprefix("\ufeff"))
 
 
 def _trim(text: str) -> str:

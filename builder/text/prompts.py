@@ -14,6 +14,7 @@ import yaml
 from msgspec import UNSET, UnsetType
 
 from builder.model.records import FRONT_MATTER_BYTES_MAX
+from builder.text.messages import without_markers
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 DESCRIPTION_CHARS_MAX = 200
@@ -197,8 +198,10 @@ def sentence_ends(line: str) -> Iterator[int]:
 
 
 def first_sentence(body: str) -> str:
-    """The first sentence of a prompt's body, on one line, at most 200 characters."""
-    start = body.lstrip("\ufeff \t\r\n")
+    """The first sentence of a prompt's body, on one line, at most 200 characters. Of a chat
+    prompt, that of its first message.
+    """
+    start = without_markers(body).lstrip("\ufeff \t\r\n")
     if start.startswith("#"):  # a heading is a sentence of its own
         start = start.splitlines()[0]
     start = _markup.sub("", start[: DESCRIPTION_CHARS_MAX * 4])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import DecodeError, json
 
+from builder.text.messages import without_markers
 from builder.text.prompts import first_sentence, sentence_ends
 
 SUMMARY_CHARS_MAX = 180
@@ -43,6 +44,7 @@ def summarize(description: str, body: str) -> str:
     """
     if description and description != first_sentence(body):
         return _whole_sentences([description])
+    body = without_markers(body)
     if _loose_json.match(body):
         return _summary_of_json(body) or description
     if _comment.match(body.lstrip()) or _tag.match(body.lstrip()):

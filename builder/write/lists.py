@@ -13,6 +13,7 @@ from builder.model.routes import (
     LIST_PAGES_MAX,
     PAGE_SIZE,
     SORTS,
+    langfuse_page,
     list_api,
     list_page,
 )
@@ -20,6 +21,7 @@ from builder.render.envelopes import envelope, list_meta, page_count
 from builder.render.pages import Pages
 from builder.store.site import Site
 from builder.store.state import State
+from builder.write import langfuse
 
 PAGES_PER_STRETCH = 20
 
@@ -84,6 +86,8 @@ def find_stale(state: State, tag: str | None, sort: str, first: int) -> Stretch:
 
 def _files(tag: str | None, sort: str, number: int) -> list[str]:
     files = [list_api(tag, sort, number).file]
+    if sort == SORTS[0]:
+        files.append(langfuse_page(tag, number).file)
     if number <= LIST_PAGES_MAX:
         files.append(list_page(tag, sort, number).file)
     return files
@@ -109,8 +113,12 @@ def _page_digest(number: int, total: int, rows: list[bytes]) -> bytes:
     return hasher.digest()
 
 
-def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
-    """Write one page of a list, as JSON and, unless too deep, for people, and remember that."""
+def write_page(
+    page: StalePage, state: State, site: Site, pages: Pages, *, has_langfuse: bool
+) -> None:
+    """Write one page of a list, as JSON and, unless too deep, for people, and remember that; also
+    for Langfuse's SDKs, if ``has_langfuse``.
+    """
     tag, sort, number = page.tag, page.sort, page.number
     rows = state.repos.rows(page.keys)
     meta = list_meta(number, page.total, sort, tag)
@@ -118,6 +126,11 @@ def write_page(page: StalePage, state: State, site: Site, pages: Pages) -> None:
     site.write(list_api(tag, sort, number).file, data)
     if (tag, sort, number) == (None, SORTS[0], 1):
         site.write(BY_NAME["repos"].file, data)
+    if has_langfuse and sort == SORTS[0]:
+        data = langfuse.page_of(state.repos.langfuse_rows(page.keys), number, page.total)
+        site.write(langfuse_page(tag, number).file, data)
+        if (tag, number) == (None, 1):
+            site.write(BY_NAME["langfuse_list"].file, data)
     if number <= LIST_PAGES_MAX:
         is_cut = number == LIST_PAGES_MAX < meta.pages
         html = pages.render_list("list.html", [card for _, card in rows], meta=meta, is_cut=is_cut)

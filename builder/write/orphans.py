@@ -6,6 +6,7 @@ The answer comes from the table of routes and the state, so it needs no list of 
 from functools import cache
 
 from builder.model.labels import NO_LABELS, Labels
+from builder.model.langfuse import NO_REF
 from builder.model.names import LATEST
 from builder.model.routes import (
     BY_NAME,
@@ -22,10 +23,12 @@ from builder.model.routes import (
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
+from builder.write import langfuse
 from builder.write.repo import (
     COMPARED_MIN,
     Task,
     remembered_labels,
+    remembered_refs,
     remembered_versions,
     remembered_withdrawn,
 )
@@ -34,13 +37,17 @@ from builder.write.withdrawn import files_of
 
 
 class Expected:
-    """Whether a file belongs on the site, by the state as it is now."""
+    """Whether a file belongs on the site, by the state as it is now. ``has_langfuse``: the site is
+    for Langfuse's SDKs, too.
+    """
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, has_langfuse: bool = False) -> None:
+        self._has_langfuse = has_langfuse
         self._has_owner = cache(lambda owner: state.owners.mark(owner) is not None)
         self._versions = cache(lambda repo_id: _versions(state, repo_id))
         self._count = cache(lambda repo_id: _count(state.repos.get(repo_id)))
         self._labels = cache(lambda repo_id: _labels(state, repo_id))
+        self._refs = cache(lambda repo_id: _refs(state.repos.get(repo_id)))
         self._withdrawn = cache(lambda repo_id: _withdrawn(state, repo_id))
         self._is_withdrawn = cache(state.withdrawn.has)
         self._pages = cache(lambda tag, sort: state.lists.pages(tag, sort))
@@ -53,6 +60,9 @@ class Expected:
         params = found.params
         if found.route.name == "sitemap_part":
             return int(params["page"]) in self._pages(None, PARTS)
+        if found.route.scope == "langfuse" and "name" not in params:
+            pages = self._pages(params.get("tag"), SORTS[0])
+            return self._has_langfuse and int(params.get("page", 1)) in pages
         if found.route.scope == "owner":
             return self._has_owner(params["owner"])
         if found.route.scope == "list" and params:
@@ -70,6 +80,8 @@ class Expected:
         version = params.get("version")
         if route.scope == "label":
             return _has_file(self._labels(repo_id), route.name, params.get("label"))
+        if route.scope == "langfuse":
+            return params.get("ref", NO_REF) in self._refs(repo_id)
         if route.scope == "withdrawn":
             return version in self._withdrawn(repo_id) if version else self._is_withdrawn(repo_id)
         if route.scope == "versions":
@@ -83,6 +95,10 @@ class Expected:
 def _count(row: RepoRow | None) -> int:
     """How many versions a repo lists, with those that were withdrawn."""
     return row.versions_count if row else 0
+
+
+def _refs(row: RepoRow | None) -> set[str]:
+    return remembered_refs(row) if row else set()
 
 
 def _versions(state: State, repo_id: str) -> list[str]:
@@ -108,8 +124,8 @@ def _has_file(labels: Labels, route: str, label: str | None) -> bool:
 
 
 def new_files(task: Task, old: RepoRow | None) -> list[str]:
-    """The files that a task may put on the site and that were not there; but for those of labels,
-    which are known once their events are read (see ``label_files``).
+    """The files that a task may put on the site and that were not there; but for those of labels
+    and those for Langfuse's SDKs, which are known once the records are read (see ``files_left``).
     """
     at = {"owner": task.owner, "name": task.name}
     if not task.versions:
@@ -141,6 +157,7 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
     if after and after[0] != before[0]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
+    files += [langfuse.file_of(owner, name, ref) for ref in _refs(old) - _refs(new)]
     return files + [file for file in _label_files(old) if not new or file not in _label_files(new)]
 
 
@@ -157,7 +174,10 @@ def _label_files(row: RepoRow) -> list[str]:
 
 
 def files_left(site: Site, repo_id: str) -> list[str]:
-    """The files of a repo's labels that are on the site, whatever is remembered of them."""
+    """The files of a repo's labels that are on the site, and those for Langfuse's SDKs, whatever is
+    remembered of them.
+    """
     owner, name = repo_id.split("/")
     list_file = BY_NAME["labels"].file_for(owner=owner, name=name)
-    return [list_file, *site.files(list_file.removesuffix(".json"))]
+    labels = [list_file, *site.files(list_file.removesuffix(".json"))]
+    return [*labels, *langfuse.files_left(site, owner, name)]

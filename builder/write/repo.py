@@ -11,6 +11,7 @@ import msgspec
 
 from builder.model.errors import ContentError
 from builder.model.labels import Labels, Move, fold, moves_with
+from builder.model.langfuse import Findable, refs_of
 from builder.model.names import LATEST, Version
 from builder.model.ordinals import Counted, count_withdrawn, find_faults, number_versions
 from builder.model.records import LabelMove, ListedVersion
@@ -29,6 +30,7 @@ from builder.store.withdrawn_files import WithdrawnListing, read_parts
 from builder.text import line_diff
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
+from builder.write import langfuse
 from builder.write.labels import (
     LabelFiles,
     Named,
@@ -63,7 +65,8 @@ class Task(NamedTuple):
 
 class _Remembered(msgspec.Struct, array_like=True):
     """A version whose files are on the site: its mark and its predecessor's, its entry, the labels
-    on its page, and whether its record stores its number of publication.
+    on its page, and whether its record stores its number of publication. ``refs``: under which
+    Langfuse's SDKs find it.
     """
 
     version: str
@@ -71,6 +74,7 @@ class _Remembered(msgspec.Struct, array_like=True):
     entry: bytes
     shown: list[str]
     is_counted: bool
+    refs: list[str] = []
 
 
 class _Ahead(NamedTuple):
@@ -113,6 +117,11 @@ def remembered_withdrawn(row: RepoRow) -> set[str]:
 def remembered_labels(row: RepoRow) -> Labels:
     """The labels that the last build put on the site."""
     return fold(move for _, move in decode_moves(row.labels))
+
+
+def remembered_refs(row: RepoRow) -> set[str]:
+    """The refs under which the last build left versions for Langfuse's SDKs."""
+    return {ref for one in _decode(row.versions) for ref in one.refs}
 
 
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
@@ -170,7 +179,7 @@ class RepoRenderer:
         known = {one.version: one for one in _decode(task.old.versions)} if task.old else {}
         remembered = decode_moves(task.old.labels) if task.old else []
         gone = read_parts(self.settings.content, repo, task.withdrawn)
-        self._withdraw(task, gone)
+        self._withdraw(task, gone, known)
         events = read_events(self.settings.content, repo, task.events, remembered)
         before = [move for _, move in remembered]
         loose = [*(move for _, move in events), *gone.moves]
@@ -187,10 +196,14 @@ class RepoRenderer:
             is_same = is_same and remembered_withdrawn(task.old) == withdrawn
             latest = derive.moves_of_latest(entries, gone.versions)
             self._write_labels(task, written, labels, fold(before), latest, is_same)
+        if self.settings.langfuse:
+            self._write_langfuse(task, written, known, gone)
         row = self._write_repo(task, written, labels, entries)
         return row._replace(labels=encode_moves(moves), withdrawn=" ".join(sorted(withdrawn)))
 
-    def _withdraw(self, task: Task, gone: WithdrawnParts) -> None:
+    def _withdraw(
+        self, task: Task, gone: WithdrawnParts, remembered: dict[str, _Remembered]
+    ) -> None:
         """Before anything else: it may be a secret that is withdrawn."""
         if not gone.versions:
             return
@@ -199,6 +212,10 @@ class RepoRenderer:
         for one in gone.versions:
             if str(one.version) not in known:
                 files.write_version(one)
+                old = remembered.get(str(one.version))
+                # Its version and its number; the other refs are written again, or removed then.
+                refs = old.refs[:2] if old else ()
+                remove(self.site, [langfuse.file_of(task.owner, task.name, ref) for ref in refs])
         at = {"owner": task.owner, "name": task.name}
         if gone.versions[0].version < task.versions[0]:
             # The first version has no diff, and may have had one from what is withdrawn.
@@ -340,6 +357,33 @@ class RepoRenderer:
         files = LabelFiles(self.site, task.owner, task.name, named)
         files.write(labels, latest, is_current)
 
+    def _write_langfuse(
+        self, task: Task, written: _Written, known: dict[str, _Remembered], gone: WithdrawnParts
+    ) -> None:
+        """Write what Langfuse's SDKs read, where a version has other refs than it had, and remove
+        what no version has any more.
+        """
+        # Before the rows change, which are the written ones, too.
+        before = {ref for row in known.values() for ref in row.refs}
+        found = [
+            Findable(row.version, entry.ordinal, row.shown)
+            for row, entry in zip(written.rows, written.entries, strict=True)
+        ]
+        wanted: set[str] = set()
+        for index, (one, refs) in enumerate(zip(found, refs_of(found), strict=True)):
+            row = written.rows[index]
+            if row.refs != refs:
+                stored = written.texts.get(row.version) or self._read(task, task.versions[index])
+                langfuse.write_version(self.site, stored, one.ordinal, one.labels, refs)
+                row.refs = refs
+            wanted.update(refs)
+        at = task.owner, task.name
+        files = [langfuse.file_of(*at, ref) for ref in before - wanted]
+        if gone.versions and not task.old:
+            expected = {langfuse.file_of(*at, ref) for ref in wanted}
+            files = [*{*langfuse.files_left(self.site, *at)} - expected]
+        remove(self.site, files)
+
     def _read(self, task: Task, version: Version) -> Stored:
         owner, name = task.owner, task.name
         record, text = content.read_version(self.settings.content, owner, name, version)
@@ -361,9 +405,7 @@ class RepoRenderer:
             text = changes.unified(f"{where}/{older.version}.md", f"{where}/{stored.version}.md")
             self._write("diff", at, text.encode())
             rows = hunks(changes)
-        page = self.pages.render(
-            "version.html", version=version, title=stored.record.title, labels=labels, hunks=rows
-        )
+        page = self.pages.render("version.html", version=version, labels=labels, hunks=rows)
         self._write("version_page", at, page)
         # Last: it says where the others are.
         self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
@@ -413,6 +455,10 @@ class RepoRenderer:
         )  # fmt: skip
         self._write("repo_page", at, page)
         summary = envelopes.json_bytes(derive.repo_summary(repo))
+        meta = b""
+        if self.settings.langfuse:
+            numbers = [one.ordinal for one in written.entries]
+            meta = envelopes.json_bytes(langfuse.meta_of(repo, numbers, [*labels.current]))
         card = self.pages.render("card.html", repo=repo, about=about)
         line = envelopes.json_bytes(derive.catalogue_line(repo))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
@@ -433,11 +479,12 @@ class RepoRenderer:
             created=created,
             trend=trend,
             tags=" ".join(repo.tags),
-            digest=digest_of(summary, card),
+            digest=digest_of(summary, card, meta),
             search_digest=digest_of(line, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,
             card=card,
             line=line,
+            langfuse=meta,
         )
 
     def _write(self, route: str, at: dict[str, str], data: bytes) -> None:

@@ -11,6 +11,7 @@ from builder.model.withdrawn import WithdrawnParts, WithdrawnVersion, public, te
 from builder.render import envelopes
 from builder.render.pages import Pages
 from builder.store.site import Site
+from builder.write import langfuse
 
 
 def files_of(scope: Scope, **params: str) -> list[str]:
@@ -64,6 +65,7 @@ class WithdrawnFiles:
         labels = BY_NAME["labels"].file_for(**self._at)
         folder = labels.removesuffix(".json")
         remove(self._site, [labels, *self._site.files(folder)])
+        remove(self._site, [*langfuse.files_left(self._site, **self._at)])
 
     def _write(
         self, what: str, at: dict[str, str], told: str, withdrawal: Withdrawal, version: str

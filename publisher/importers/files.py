@@ -1,7 +1,7 @@
 """Prompts that are files: one, or all below a folder. Reads; writes nothing.
 
-The text is the file's bytes, front matter and all. Only of a ``.prompt.yml``, which is no
-text, the messages are taken.
+The text is the file's bytes, front matter and all; only what tells the roles of messages is put
+in our own way (``chats``). Of a ``.prompt.yml``, which is no text, the messages are taken.
 """
 
 import os
@@ -11,6 +11,7 @@ from typing import Any
 
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.prompts import load_yaml, parse_document
+from publisher.importers import chats
 from publisher.importers.foreign import translate
 from publisher.importers.items import Item, Rejection, clean_title
 from publisher.write.fields import parse_loosely
@@ -73,6 +74,9 @@ def _read(path: Path, where: str) -> Item | Rejection:
         else:
             document = parse_document(text)
             front, warnings = document.front or {}, document.warnings
+            convert = chats.BY_SUFFIX.get(path.suffix.lower())
+            if convert:
+                text = text[: len(text) - len(document.body)] + convert(document.body)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
@@ -95,20 +99,9 @@ def _stem(path: Path) -> str:
 
 
 def _read_messages(text: str) -> tuple[str, dict[str, Any], list[str]]:
-    """The text of a list of messages, and the other keys. Raises ValueError.
-
-    One message is its content; of several, each has its role on a line before it.
-    """
+    """The text of a list of messages, and the other keys. Raises ValueError."""
     document = load_yaml(text)
-    messages = document.pop("messages", None) if isinstance(document, dict) else None
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("has no list of messages")
-    for message in messages:
-        if not isinstance(message, dict) or not isinstance(message.get("content"), str):
-            raise ValueError("has a message whose content is not text")
+    text = chats.from_list(document.pop("messages", None) if isinstance(document, dict) else None)
     # Data to try the prompt with is none of its metadata.
     front = {key: value for key, value in document.items() if key not in ("testData", "evaluators")}
-    if len(messages) == 1:
-        return messages[0]["content"], front, []
-    parts = [f"{one.get('role') or 'user'}:\n{one['content'].strip()}\n" for one in messages]
-    return "\n".join(parts), front, []
+    return text, front, []

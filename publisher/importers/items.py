@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from builder.model.errors import OperatorError
 from builder.model.records import Title
 from builder.text.prompts import parse_document
+from publisher.importers import chats
 from publisher.importers.foreign import translate
 from publisher.write.fields import parse_loosely, split_tags
 
@@ -14,7 +15,7 @@ TITLE_CHARS_MAX = Title.__metadata__[0].max_length
 # Metadata that a column of just this name holds.
 COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
 TITLE_COLUMNS = ("title", "name", "act")
-PROMPT_COLUMNS = ("prompt", "content", "text")
+PROMPT_COLUMNS = ("prompt", "content", "text", "messages")
 TAGS_COLUMNS = ("tags",)
 CONTRIBUTOR_COLUMNS = ("contributor", "author", "owner")
 
@@ -75,6 +76,11 @@ class Columns(NamedTuple):
 def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
     """The prompt in a row, with ``columns`` as found in it."""
     title, text = row.get(columns.title), row.get(columns.prompt)
+    if isinstance(text, list):
+        try:
+            text = chats.from_list(text)
+        except ValueError as error:
+            return Rejection(where, str(error))
     contributor = (columns.contributor and row.get(columns.contributor)) or ""
     for column, value in (
         (columns.title, title), (columns.prompt, text), (columns.contributor, contributor),

@@ -28,6 +28,7 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
         site_name=environ.get("HUB_SITE_NAME") or default.site_name,
         queries=flag_from(environ, "HUB_QUERIES"),
         search=environ.get("HUB_SEARCH") or default.search,
+        langfuse=flag_from(environ, "HUB_LANGFUSE"),
     )
     if settings.search not in SEARCH_ENGINES:
         raise OperatorError(

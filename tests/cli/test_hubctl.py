@@ -276,7 +276,7 @@ def test_good_base_url(small: Settings, url: str) -> None:
 def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> None:
     options = [
         "--base-url", "https://hub.example/p", "--site-name", "Our prompts", "--queries",
-        "--search", "whoosh",
+        "--search", "whoosh", "--langfuse",
     ]  # fmt: skip
     hubctl("build", *folders(small), *options)
     by_variables = settings_in(tmp_path / "other")
@@ -285,6 +285,7 @@ def test_variables_mean_the_same_as_options(small: Settings, tmp_path: Path) -> 
         "HUB_CONTENT": by_variables.content, "HUB_OUT": by_variables.out,
         "HUB_STATE": by_variables.state, "HUB_BASE_URL": "https://hub.example/p",
         "HUB_SITE_NAME": "Our prompts", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
+        "HUB_LANGFUSE": "1",
     }  # fmt: skip
     done = hubctl("build", cwd=tmp_path, **environment)
     assert done.exit_code == 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from builder.text.prompts import parse_document
 from tests.client.fake import Answer, Request, answer, tag
 
 MOVED = "2026-10-01T09:30:00Z"
@@ -47,7 +48,10 @@ class Site:
             "publisher": owner, "published_at": MOVED, "sha256": sha256(text), "size": len(text),
         }  # fmt: skip
         content = text.decode(errors="replace")
-        more = {"owner": owner, "name": name, "content": content, "variables": []}
+        body = parse_document(content).body
+        more = {
+            "owner": owner, "name": name, "content": content, "body": body, "variables": [],
+        }  # fmt: skip
         versions = self._versions.setdefault(repo, {})
         versions[version] = entry | more | {"parameters": {"sha256": "0", "size": 1}}
         self.files[f"{repo}/versions/{version}.txt"] = text

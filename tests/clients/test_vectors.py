@@ -22,7 +22,10 @@ def test_each_case_has_a_name_of_its_own_and_one_outcome():
 @pytest.mark.parametrize("case", FILL, ids=name_of)
 def test_mcp_fills_in_as_all_others(case: dict[str, Any]):
     variables = msgspec.convert(case["variables"], list[Variable])
-    prompt = Prompt(None, "1.0.0", case["body"], case["body"], "", "", variables, {})
+    body = case["body"]
+    prompt = Prompt(
+        None, "1.0.0", "", "", [], body, body, None, "", "", list(variables), {}
+    )  # fmt: skip
     error = case.get("error")
     if error in ("unknown_variable", "invalid_value"):
         message = {"unknown_variable": "Unknown argument", "invalid_value": "must be"}[error]

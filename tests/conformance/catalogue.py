@@ -15,6 +15,7 @@ from builder.model.routes import (
     READ_ROUTES,
     SORTS,
     Route,
+    langfuse_page,
     list_api,
     list_page,
 )
@@ -142,10 +143,36 @@ class Catalogue:
             page for tag in (None, *self.tags) for sort in SORTS for page in self.pages(tag, sort)
         ]
 
+    @cached_property
+    def has_langfuse(self) -> bool:
+        """Whether the first repo can be read by Langfuse's SDKs, and so all of them."""
+        if not self.ids:
+            return False
+        owner, name = self.ids[0]
+        path = "/" + BY_NAME["langfuse_prompt"].file_for(owner=owner, name=name)
+        return self.client.get(path).status == 200
+
+    def refs(self, owner: str, name: str) -> list[str]:
+        """The names for versions of a repo that Langfuse's SDKs can give, of what is looked at."""
+        rows = self.versions(owner, name)
+        numbers = [str(row["ordinal"]) for row in rows]
+        labels = self.labels(owner, name) or [LATEST]
+        return [*(row["version"] for row in rows), *numbers, *labels]
+
     def params(self, route: Route) -> Iterator[dict[str, Any]]:
         """What fills a route's template, for all that is looked at."""
         fields = set(FIELD.findall(route.file))
-        if "version" in fields:
+        if route.scope == "langfuse" and not self.has_langfuse:
+            return
+        if route.scope == "langfuse" and "name" not in fields:
+            tagged = [page for page in self.all_pages if bool(page.tag) == ("tag" in fields)]
+            chosen = [page for page in tagged if page.sort == SORTS[0]] if fields else [None]
+            yield from (dict(langfuse_page(*page[::2]).params) if page else {} for page in chosen)
+        elif "ref" in fields:
+            for owner, name in self.repos:
+                refs = self.refs(owner, name)
+                yield from ({"owner": owner, "name": name, "ref": ref} for ref in refs)
+        elif "version" in fields:
             for owner, name in self.repos:
                 for row in self.versions(owner, name):
                     if route.name != "diff" or row["previous"]:

@@ -16,6 +16,7 @@ from http.client import HTTPMessage
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from builder.model.routes import API_ROOTS
 from tests.conformance.deployment import Deployment
 
 TIMEOUT_SECONDS = 120
@@ -163,7 +164,7 @@ class Client:
 
     def _ask(self, method: str, path: str, sent: dict[str, str], body: bytes | None) -> Answer:
         target = self.root + path
-        if path.startswith("/api"):
+        if path.startswith(API_ROOTS):
             self.api_asked_at = time.monotonic()
         # The other headers are said in reports; these are the same each time.
         headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | sent

@@ -116,6 +116,8 @@ def _find_outsider(config: pytest.Config, url: str) -> _Outsider:
         with asking(deployment, _say(config)) as client:
             catalogue = Catalogue(client)
             looked_at = len(catalogue.repos)
+            if not catalogue.has_langfuse:
+                lacks["langfuse"] = "not built with --langfuse"
             if not level:
                 level, reason = _find_level(client, catalogue)
     except (OperatorError, Unusable, NoAnswer) as error:

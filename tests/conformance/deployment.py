@@ -8,6 +8,7 @@ LEVELS = ("files", "queries", "full")
 CAPABILITIES = {
     "gzip": "large texts are compressed for who accepts it",
     "ranges": "a part of a raw text can be asked for",
+    "langfuse": "Langfuse's SDKs can read prompts",
     "mcp": "MCP is spoken at /mcp",
     "publishing": "the publish service answers, if only that a token is missing",
     "accounts": "the account settings answer, and the exchange of tokens for jobs of a CI",

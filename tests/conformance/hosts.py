@@ -48,7 +48,9 @@ class Workshop:
         """Content, site and state, built for hosts that only read them, and shared by them."""
         folder = self.folder()
         content = self.content(folder)
-        settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url, queries=True)
+        settings = Settings(
+            content, f"{folder}/site", f"{folder}/state", base_url, queries=True, langfuse=True
+        )
         build(settings)
         return settings
 
@@ -115,7 +117,9 @@ def _publishing(
     content = workshop.content(folder)
     settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
     token = add_publisher(settings, PUBLISHER)
-    with serving(settings, "--base-url", base_url, *options, rate_limit=rate_limit) as server:
+    with serving(
+        settings, "--base-url", base_url, "--langfuse", *options, rate_limit=rate_limit
+    ) as server:
         yield server, Deployment("", token, f"{PUBLISHER}/published")
 
 

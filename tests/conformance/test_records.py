@@ -278,15 +278,9 @@ def test_versions(check: Check, client: Client, catalogue: Catalogue) -> None:
         if number == client.get(file_of("repo", **params)).json["data"]["latest_version"]:
             repo = client.get(file_of("repo", **params)).json["data"]
             shared = (
-                "content",
-                "body",
-                "messages",
-                "variables",
-                "parameters",
-                "sha256",
-                "size",
-                "changelog",
-            )
+                "title", "description", "tags", "content", "body", "messages", "variables",
+                "parameters", "license", "sha256", "size", "changelog",
+            )  # fmt: skip
             differing = [key for key in shared if data.get(key) != repo.get(key)]
             check.that(
                 answer, not differing, "the latest version's fields as in the repo",

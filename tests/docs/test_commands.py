@@ -22,6 +22,7 @@ from tests.support.servers import DEADLINE_SECONDS, PROJECT, Server, clean_envir
 # Their commands write to the current folder and to $HOME alone.
 DOCUMENTS = (
     "README.md",
+    "docs/use/chat.md",
     "docs/use/compare.md",
     "docs/use/hub.md",
     "docs/use/labels.md",

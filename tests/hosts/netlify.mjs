@@ -2,8 +2,9 @@
 //
 //   node netlify.mjs FOLDER < '[[PATH, QUERY], …]' > '{"errors": […], "answers": [ANSWER, …]}'
 //
-// ANSWER: the "target" of the first redirect that fits, or null, and the "headers" of the path, each
-// with its values in all rules that fit. The last one holds.
+// ANSWER: the "target" of the first redirect that fits, or null, whether it is one to "force" also
+// where there is a file at the path, and the "headers" of the path, each with its values in all
+// rules that fit. The last one holds.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -30,6 +31,7 @@ const answers = JSON.parse(await text(process.stdin)).map(([path, query]) => {
       values[name] = [...(values[name] ?? []), value];
     }
   }
-  return { target: found?.status === 200 && !found.force ? found.to : null, headers: values };
+  const target = found?.status === 200 ? found.to : null;
+  return { target, force: Boolean(target && found.force), headers: values };
 });
 console.log(JSON.stringify({ errors: errors.map(String), answers }));

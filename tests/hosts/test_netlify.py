@@ -54,12 +54,12 @@ class Netlify:
         told = json.loads(done.stdout)
         assert told["errors"] == []
         return [
-            (self._file(path, answer["target"]), answer["headers"])
+            (self._file(path, answer["target"], force=answer["force"]), answer["headers"])
             for (path, _), answer in zip(requests, told["answers"], strict=True)
         ]
 
-    def _file(self, path: str, target: str | None) -> str | None:
-        for one in (path, target):
+    def _file(self, path: str, target: str | None, *, force: bool) -> str | None:
+        for one in (target,) if force else (path, target):
             file = (one or "").removeprefix(self.base + "/")
             if file and not file.endswith("/") and (self.site / file).is_file():
                 return file
@@ -71,7 +71,7 @@ def host(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, installed_tools: None
 ) -> Netlify:
     folder = tmp_path_factory.mktemp("netlify")
-    settings = settings_in(folder, request.param)
+    settings = settings_in(folder, request.param, langfuse=True)
     write_small_catalogue(settings.content)
     write_label(settings.content, "ann/review", 1, "production", "1.0.0")
     build(settings, index=False)
@@ -111,7 +111,7 @@ def test_every_url_and_every_file_of_the_site_gives_that_file_and_its_headers(ho
             assert route.media.startswith(MEDIA[Path(file).suffix]), url
         # A host that joins the values of all rules, and does not take the last, is wrong only here.
         if route.name not in (
-            "version_raw", "version_body", "not_found_page", "unavailable_page",
+            "version_raw", "version_body", "langfuse_page", "not_found_page", "unavailable_page",
         ):  # fmt: skip
             assert len(set(headers["Cache-Control"])) == 1, url
 
@@ -132,6 +132,26 @@ def test_lists_by_query_in_every_order(host: Netlify):
 def test_parameters_that_mean_nothing_do_not_matter(host: Netlify):
     assert host.ask("/api/v1/repos?utm=1&sort=new&x")[0][0] == "api/v1/repos/_/new/1.json"
     assert host.ask("/api/v1/repos?utm=1")[0][0] == "api/v1/repos.json"
+
+
+def test_what_langfuses_sdks_ask_for(host: Netlify):
+    api = "langfuse/api/public/v2/prompts"
+    wanted = {
+        f"{api}/ann/review": f"{api}/ann/review",
+        f"{api}/ann/review@1.0.0": f"{api}/ann/review@1.0.0",
+        f"{api}/ann/review?version=1": f"{api}/ann/review@1",
+        f"{api}/ann/review?label=production": f"{api}/ann/review@production",
+        f"{api}/ann/review?resolve=true&label=latest": f"{api}/ann/review@latest",
+        f"{api}?page=1": f"{api}/_/1.json",
+        f"{api}?limit=10&tag=code": f"{api}/_/code/1.json",
+        f"{api}?page=1&tag=code": f"{api}/_/code/1.json",
+        f"{api}?limit=10": f"{api}.json",
+        # Another version's text would be worse than none.
+        f"{api}/ann/review?version=99": None,
+        f"{api}/ann/review?label=nothing": None,
+    }
+    answers = host.ask(*(f"/{url}" for url in wanted))
+    assert {url: file for url, (file, _) in zip(wanted, answers, strict=True)} == wanted
 
 
 @pytest.mark.parametrize(("name", "extension"), [("raw", "txt"), ("body", "body.txt")])

@@ -55,6 +55,16 @@ TEXTS = {
     "flood": FLOOD_TEXT,
     "exact": "é" * 50_000,
 }
+# Of a chat prompt, as published, and as its messages.
+CHAT_TEXT = (
+    FRONT + 'Be kind to {{who}}.\n{{role "user"}}\n\n{{what}}\n{{role "assistant"}}\n\\{{what}}\n'
+    '{{role "tool"}}\n{"found": 1}\n{{role "user"}}\n{{more}}\n'
+)
+CHAT = [
+    ("system", "Be kind to {{who}}."), ("user", "{{what}}"), ("assistant", "\\{{what}}"),
+    ("tool", '{"found": 1}'), ("user", "{{more}}"),
+]  # fmt: skip
+CHAT_VARIABLES = [{"name": "who"}, {"name": "what"}, {"name": "more", "required": False}]
 TYPED_TEXT = (
     "{{text}}|{{count}}|{{ratio}}|{{loud}}|{{items}}|{{options}}|{{level}}|{{tone}}|{{note}}"
 )
@@ -83,6 +93,19 @@ def write_hostile_catalogue(root: str | Path) -> None:
         root, "eve", "typed", "1.0.0", TYPED_TEXT, variables=TYPED, tags=["typed"],
         parameters={"model": MARK, "temperature": 0.5, "stop": ["\n"]},
     )  # fmt: skip
+    for version, text, title in (("1.0.0", CHAT_TEXT, "Old"), ("2.0.0", "Say it.\n", "New")):
+        write_version(
+            root, "eve", "chat", version, text, title=title, description=f"{title} {MARK}",
+            tags=["chat", title.lower()], variables=CHAT_VARIABLES if title == "Old" else [],
+        )  # fmt: skip
+    write_version(
+        root,
+        "eve",
+        "blank",
+        "1.0.0",
+        '{{role "user"}}\n{{x}}\n{{role "assistant"}}\n',
+        tags=["chat"],
+    )
     # A record declares 200 at most, a text has what it has.
     write_version(
         root, "eve", "thousands", "1.0.0",

@@ -63,6 +63,7 @@ GOOD_ARGUMENTS = {
         {"id": "ann/typed", "arguments": {"language": "Go", "lines": 3}}, {"id": "ann/long"},
         {"id": "ann/long", "offset": 100_000}, {"id": "ann/review", "version": "1.0.0"},
         {"id": "ann/review@9.9.9"}, {"id": "nobody"}, {"id": "ann/typed", "arguments": {}},
+        {"id": "ann/chat@1.0.0"}, {"id": "ann/chat", "arguments": {"name": '{{role "user"}}'}},
     ],
     "list_versions": [{"id": "ann/review"}, {"id": "ann/review", "limit": 1}, {"id": "bob/no"}],
     "list_tags": [{}, {"prefix": "c"}, {"limit": 1}, {"prefix": "zz"}],

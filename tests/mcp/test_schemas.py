@@ -24,7 +24,7 @@ GIVES = {
     "get_prompt": (
         ["id", "version", "is_latest", "text", "variables", "parameters", "title", "description",
          "tags", "published_at", "sha256", "url"],
-        ["missing", "truncated", "next_offset", "label"],
+        ["missing", "truncated", "next_offset", "label", "messages"],
     ),
     "list_versions": (["versions"], ["next_cursor"]),
     "list_tags": (["tags"], ["next_cursor"]),

@@ -19,7 +19,7 @@ SELECTIONS = {
     "tags=bulk": BULK,
     "tags=bulk,third-1": THIRD,
     "owner=many&tags=third-2": BOTH,
-    "tags=bulk&other=1": BULK,
+    "tags=bulk&": BULK,
 }
 # With repos of eve's, of many's, and of others'.
 OUTSIDE = {EVE: "many/prompt-001", BULK: "eve/often", THIRD: "many/prompt-002", BOTH: "eve/front"}
@@ -41,9 +41,26 @@ def test_a_query_is_a_selection(query: str):
     assert parse_selection(query.encode()) == SELECTIONS[query]
 
 
-@pytest.mark.parametrize("query", ["", "other=1", "Owner=eve"])
+@pytest.mark.parametrize("query", ["", "&"])
 def test_without_a_selection_it_is_the_whole(query: str):
     assert parse_selection(query.encode()) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "query, says",
+    [
+        ("onwer=eve", "Unknown query parameter `onwer`. Did you mean `owner`?"),
+        ("Owner=eve", "Unknown query parameter `Owner`. Did you mean `owner`?"),
+        ("owner=eve&tag=bulk", "Unknown query parameter `tag`. Did you mean `tags`?"),
+        ("zzz", "Unknown query parameter `zzz`. This address takes owner, tags."),
+        (f"{MARK}=1", "Unknown query parameter. This address takes owner, tags."),
+    ],
+)
+def test_an_unknown_parameter_does_not_open_the_whole(hostile: Hub, query: str, says: str):
+    for method in ("tools/list", "prompts/list"):
+        with pytest.raises(Refused) as refused:
+            hostile.ask(method, query=query)
+        assert str(refused.value).startswith(says)
 
 
 @pytest.mark.parametrize("query", SELECTIONS)

@@ -278,6 +278,12 @@ def built_catalogue(folder: str | Path) -> Settings:
         ],
     )  # fmt: skip
     write_version(settings.content, "ann", "long", "1.0.0", "ä" * 80_000 + "\n")
+    for version, title in (("1.0.0", "Old"), ("1.1.0", "New")):
+        write_version(
+            settings.content, "ann", "chat", version,
+            '{{role "system"}}\nBe kind.\n{{role "user"}}\nHello {{name}}\n',
+            title=title, description=f"{title} words.",
+        )  # fmt: skip
     build(settings)
     return settings
 

@@ -211,6 +211,7 @@ def test_sixth_read_is_refused(limited: Server) -> None:
     for method, path in (
         ("GET", "/api/v1/tags"), ("GET", "/api/v1/repos?q=sql"), ("GET", "/api/v1/nothing"),
         ("HEAD", "/api/v1/tags"), ("POST", "/api/v1/tags"),
+        ("GET", "/langfuse/api/public/v2/prompts/ann/story"),
     ):  # fmt: skip
         headers = {"X-Forwarded-For": "198.51.100.77"}
         refused = limited.request(method, path, headers=headers)

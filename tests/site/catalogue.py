@@ -14,6 +14,8 @@ SQL_REVIEW = "mara-okafor/sql-review"
 MEETING_NOTES = "plainwords/meeting-notes"
 # A version with some words other than those before.
 CHANGED = "kestrel-lab/pairwise-judge/2.0.0"
+# A chat prompt.
+COMMIT_MESSAGE = "sam-ferreira/commit-message"
 JAPANESE = "yuki-tanabe/gijiroku-seiri"
 
 # So many prompts have the word "echo", two pages of them.
@@ -26,6 +28,7 @@ WIDE = f"{MALLORY}/{'w' * REPO_CHARS_MAX}"
 INVISIBLE = f"{MALLORY}/invisible"
 RUNS = f"{MALLORY}/runs"
 CUT = f"{MALLORY}/cut"
+CHAT = f"{MALLORY}/chat"
 
 # Four versions; "stable" and "tested" name the second and the third.
 RELEASED = "many/released"
@@ -37,6 +40,10 @@ CRLF = "bytes/crlf"
 BOM = "bytes/bom"
 FRONT = "bytes/front"
 LARGE = "bytes/large"
+CHAT_CRLF = "bytes/chat"
+# More messages than a page shows.
+TALK = "bytes/talk"
+TALK_TURNS = 150
 
 HIDDEN_WORDS = "a\x01b\x02 " * 20_000
 LONG_WORD_CHARS = 144 * 1024
@@ -51,6 +58,12 @@ TEXTS = {
         "---\ntitle: Front matter\nmodel: some/model\n---\n"
         "\n  Say {{what}} \\{{and}} {{ what }}."
     ),
+    CHAT_CRLF: (
+        "---\r\ntitle: Chat\r\n---\r\n"
+        'Say {{what}}\r\nto {{whom}}.\r\n\r\n{{role "user"}}\r\n\ttwo\r\nlines, \\{{what}}\r\n'
+        '{{role "assistant"}}\r\n'
+    ),
+    TALK: '{{role "user"}}\nSay {{what}}.\n{{role "assistant"}}\nNo.\n' * TALK_TURNS,
     KINDS: (
         "Style {{style}}, number {{number}}, share {{share}}, loud {{loud}}, list {{list}}, "
         "free {{free}}, twice {{free}}, again {{ free }}, literal \\{{free}}, none {{ no such }}.\n"
@@ -92,7 +105,7 @@ def _write_released(root: str | Path) -> None:
 
 
 def _write_bytes(root: str | Path) -> None:
-    for repo in (CRLF, BOM, FRONT):
+    for repo in (CRLF, BOM, FRONT, CHAT_CRLF, TALK):
         write_version(root, *repo.split("/"), "1.0.0", TEXTS[repo])
     write_version(root, *LARGE.split("/"), "1.0.0", large_text())
     write_version(
@@ -158,6 +171,13 @@ def _write_hostile(root: str | Path) -> None:
         root, *CUT.split("/"), "1.1.0", f"Say {{{{x}}}}:\n{HIDDEN_WORDS}", title="Cut",
         changelog=f"safe{ZERO_WIDTH_SPACE}",
     )  # fmt: skip
+    turns = [BREAKOUT, f"{RTL_OVERRIDE}desrever {{{{x}}}}", word, "\x01" * 300, '{{role "tool"}}']
+    roles = ["system", "user", "assistant", "tool", "user"]
+    write_version(
+        root, *CHAT.split("/"), "1.0.0",
+        "".join(f'{{{{role "{one}"}}}}\n{turn}\n' for one, turn in zip(roles, turns, strict=True)),
+        title="Chat", variables=[{"name": "x", "default": BREAKOUT}],
+    )  # fmt: skip
     for version in ("1.0.0", "1.1.0", "1.2.0"):
         write_version(root, *WITHDRAWN.split("/"), version, f"Version {version}.\n")
     note = f"{BREAKOUT} {RTL_OVERRIDE}desrever {'n' * 700}"
@@ -190,6 +210,9 @@ PAGES = {
     "api": "/docs",
     "not found": "/no-such-owner",
     "kinds": f"/{KINDS}",
+    "chat": f"/{COMMIT_MESSAGE}",
+    "chat version": f"/{COMMIT_MESSAGE}/2.1.0",
+    "talk": f"/{TALK}",
     "Japanese": f"/{JAPANESE}",
     "hostile owner": f"/{MALLORY}",
     "hostile markup": f"/{MARKUP}",
@@ -203,6 +226,7 @@ PAGES = {
     "runs, changed": f"/{RUNS}/1.1.0",
     "cut": f"/{CUT}",
     "cut, changed": f"/{CUT}/1.1.0",
+    "hostile chat": f"/{CHAT}",
     "hostile markup, versions": f"/{MARKUP}/versions",
     "hostile markup, compared": f"/{MARKUP}/compare",
     "long line, versions": f"/{LONG_LINE}/versions",

@@ -9,7 +9,7 @@ from builder.stats.targets import PATH_CHARS_MAX, PULLED, Targets
 
 PARAMS = {
     "owner": "ann", "name": "story", "version": "1.20.3", "tag": "sql", "sort": "new", "page": "2",
-    "label": "production",
+    "label": "production", "ref": "1.20.3",
 }  # fmt: skip
 REPO = "/api/v1/repos/ann/story"
 
@@ -27,7 +27,7 @@ def test_every_row_of_the_table_as_url_and_file(route, base_path: str) -> None:
 
 
 def test_what_counts_is_the_text_the_record_and_versions() -> None:
-    assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version", "label"}
+    assert {BY_NAME[name].scope for name in PULLED} == {"repo", "version", "label", "langfuse"}
     assert not {"versions", "diff", "labels", "label_history"} & {*PULLED}
 
 
@@ -48,6 +48,9 @@ def test_what_counts_is_the_text_the_record_and_versions() -> None:
         "//api/v1//repos/ann///story",
         "/api/v1/repos/bob/../ann/./story",
         "/x/../api/v1/repos/ann/story",
+        "/langfuse/api/public/v2/prompts/ann%2Fstory",
+        "/langfuse/api/public/v2/prompts/ann%2Fstory%40production",
+        "/langfuse/api/public/v2/prompts/ann/story?version=3",
         f"http://hub.example{REPO}/raw",
         f"HTTPS://hub.example:8443{REPO}.json",
     ],

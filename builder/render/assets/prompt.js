@@ -11,15 +11,17 @@ const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 const NAMED_MAX = 4;
 
 const shown = document.getElementById("prompt");
+const panel = shown.closest(".text");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
-const marks = new Map(); // the places of each variable in the shown text
+const marks = new Map(); // the places of each variable, in the text and in its messages
 const controls = new Map();
 const left = document.getElementById("left");
 let timer = 0;
 let raw = null;
+let messages = null;
 
-for (const mark of shown.querySelectorAll("mark.variable")) {
+for (const mark of panel.querySelectorAll("mark.variable")) {
   const { name } = mark.dataset;
   mark.dataset.placeholder = mark.textContent;
   if (!marks.has(name)) marks.set(name, []);
@@ -40,18 +42,32 @@ form?.addEventListener("submit", (event) => {
   copyFilled();
 });
 document.getElementById("copy-filled").addEventListener("click", copyFilled);
-document.getElementById("copy-raw")?.addEventListener("click", () => copy((text) => text));
+document.getElementById("copy-raw")?.addEventListener("click", () => copy(fetchRaw));
+for (const button of panel.querySelectorAll("[data-message]")) {
+  button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
+}
 
 function copyFilled() {
-  const open = unfilled();
-  const more = open.length > NAMED_MAX ? `, and ${open.length - NAMED_MAX} more` : "";
-  copy(filled, open.length
-    ? ` – ${counted(open.length)} still to fill: ${open.slice(0, NAMED_MAX).join(", ")}${more}`
-    : "");
+  copy(async () => fillIn((await fetchRaw()).slice(Number(shown.dataset.skip))), unfilled());
+}
+
+function copyMessage(at) {
+  const here = panel.querySelectorAll(".messages > li")[at].querySelectorAll("mark.variable");
+  const names = new Set([...here].map((mark) => mark.dataset.name));
+  copy(
+    async () => fillIn((await fetchMessages())[at].content),
+    unfilled().filter((name) => names.has(name)),
+  );
 }
 
 function unfilled() {
   return [...controls.keys()].filter((name) => valueOf(name) === null);
+}
+
+function stillToFill(open) {
+  if (!open.length) return "";
+  const more = open.length > NAMED_MAX ? `, and ${open.length - NAMED_MAX} more` : "";
+  return ` – ${counted(open.length)} still to fill: ${open.slice(0, NAMED_MAX).join(", ")}${more}`;
 }
 
 function counted(count) {
@@ -80,18 +96,19 @@ function point(name, isCurrent) {
   for (const mark of marks.get(name) ?? []) mark.classList.toggle("current", isCurrent);
 }
 
-function filled(text) {
-  return text.slice(Number(shown.dataset.skip)).replace(VARIABLE, (placeholder, name) => {
+function fillIn(text) {
+  return text.replace(VARIABLE, (placeholder, name) => {
     if (name === undefined) return "{{";
     return valueOf(name) ?? placeholder;
   });
 }
 
-async function copy(make, remark = "") {
+/** Copies the text that `load` resolves to; `open` are the variables left in it. */
+async function copy(load, open = []) {
   let told;
   try {
-    told = (await copyText(make(await fetchRaw())))
-      ? `Copied${remark}`
+    told = (await copyText(await load()))
+      ? `Copied${stillToFill(open)}`
       : "The browser did not allow copying. Select the text and copy it by hand.";
   } catch {
     told = "The text could not be loaded. Try again in a moment.";
@@ -104,9 +121,20 @@ async function copy(make, remark = "") {
 /** The published text, every byte of it. A version never changes, so it is fetched once. */
 async function fetchRaw() {
   if (raw === null) {
-    const answer = await fetch(shown.dataset.raw);
-    if (!answer.ok) throw new Error(answer.statusText);
-    raw = new TextDecoder("utf-8", { ignoreBOM: true }).decode(await answer.arrayBuffer());
+    const bytes = await (await fetchFile(shown.dataset.raw)).arrayBuffer();
+    raw = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
   }
   return raw;
+}
+
+/** The messages of the published text. */
+async function fetchMessages() {
+  messages ??= (await (await fetchFile(panel.dataset.record)).json()).data.messages;
+  return messages;
+}
+
+async function fetchFile(url) {
+  const answer = await fetch(url);
+  if (!answer.ok) throw new Error(answer.statusText);
+  return answer;
 }

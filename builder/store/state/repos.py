@@ -39,6 +39,7 @@ class RepoRow(NamedTuple):
     summary: bytes
     card: bytes
     line: bytes
+    langfuse: bytes
 
 
 def order_values(row: RepoRow) -> dict[str, int]:
@@ -140,6 +141,15 @@ class Repos:
         found = self._rows("key", f"key IN ({', '.join('?' * len(keys))})", keys)
         return [found[key] for key in keys]
 
+    def langfuse_rows(self, keys: list[int]) -> list[bytes]:
+        """What lists for Langfuse's SDKs show of the repos with these keys, in their order."""
+        found = dict(
+            self._db.execute(
+                f"SELECT key, langfuse FROM repo WHERE key IN ({', '.join('?' * len(keys))})", keys
+            )
+        )
+        return [found[key] for key in keys]
+
     def rows_of_owner(self, owner: str) -> list[tuple[bytes, bytes]]:
         """Summary and card of all repos of an owner, latest updated first."""
         found = self._rows("key", f"owner = ? ORDER BY {ORDER_BY['updated']}", [owner])
@@ -176,10 +186,10 @@ class Repos:
     ) -> dict[Any, tuple[bytes, bytes]]:
         """Summary and card of some repos, by a column. Raises DamageError."""
         found = {}
-        for key, digest, summary, card in self._db.execute(
-            f"SELECT {column}, digest, summary, card FROM repo WHERE {where}", values
+        for key, digest, summary, card, langfuse in self._db.execute(
+            f"SELECT {column}, digest, summary, card, langfuse FROM repo WHERE {where}", values
         ):
-            if digest_of(summary, card) != digest:
+            if digest_of(summary, card, langfuse) != digest:
                 raise DamageError(f"wrong checksum of summary or card of repo {key}")
             found[key] = (summary, card)
         return found

@@ -15,11 +15,12 @@ CREATE TABLE repo (
     created INTEGER NOT NULL,
     trend INTEGER NOT NULL,
     tags TEXT NOT NULL,               -- joined by spaces
-    digest BLOB NOT NULL,             -- of summary and card
+    digest BLOB NOT NULL,             -- of summary, card and langfuse
     search_digest BLOB NOT NULL,      -- of all that search looks at
     line BLOB NOT NULL,
     summary BLOB NOT NULL,
     card BLOB NOT NULL,
+    langfuse BLOB NOT NULL,           -- in lists for Langfuse's SDKs; empty: there are none
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
     labels BLOB NOT NULL,             -- the same for its changes of labels
     withdrawn TEXT NOT NULL,          -- versions, joined by spaces

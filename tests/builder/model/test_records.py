@@ -132,17 +132,19 @@ SUMMARY = (
     "updated_at url"
 )
 ENTRY = "version previous changelog publisher published_at sha256 size raw_url diff_url ordinal"
+VERSION = (
+    f"{ENTRY} owner name title description tags content body messages variables parameters license"
+)
 KEYS = {
     records.RepoSummary: SUMMARY,
     records.Repo: f"{SUMMARY} content body messages variables parameters license sha256 size "
     "changelog raw_url versions_url labels",
     records.VersionEntry: ENTRY,
-    records.Version: f"{ENTRY} owner name content body messages variables parameters",
+    records.Version: VERSION,
     records.ListedVersion: f"{ENTRY} withdrawn labels",
     records.Withdrawal: "at reason note",
     records.LabelMove: "label version previous moved_at moved_by note",
-    records.LabelledVersion: f"{ENTRY} owner name content body messages variables parameters "
-    "label moved_at",
+    records.LabelledVersion: f"{VERSION} label moved_at",
     records.Tag: "name count",
     records.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",

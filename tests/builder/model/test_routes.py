@@ -25,6 +25,8 @@ PARAMS = {
     "version": st.from_regex(names.VERSION_PATTERN, fullmatch=True),
     "label": st.from_regex(names.LABEL_PATTERN, fullmatch=True).filter(names.is_label)
     | st.sampled_from(["latest", "history", "labels", "json", "a.b"]),
+    "ref": st.from_regex(names.LABEL_PATTERN, fullmatch=True)
+    | st.sampled_from(["latest", "1.2.0", "7", "a.json"]),
     "sort": st.sampled_from(SORTS),
     "page": st.integers(1, 999_999_999).map(str),
 }

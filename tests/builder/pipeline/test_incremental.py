@@ -59,7 +59,7 @@ NAMES = ("x", "x-y", "sql")
 VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.10.0", "2.0.0")
 TAGS = ("code", "top", "long-tag")
 LABELS = ("production", "a.b")
-OF_REPOS = ("withdrawn", "version", "label", "repo", "owner")
+OF_REPOS = ("withdrawn", "version", "label", "langfuse", "repo", "owner")
 
 owners = st.sampled_from(OWNERS)
 names = st.sampled_from(NAMES)
@@ -87,7 +87,7 @@ class Builds(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
-        self.settings = settings_in(self.folder)
+        self.settings = settings_in(self.folder)._replace(langfuse=True)
         self.root = Path(self.settings.content)
         self.touched: set[tuple[str, str]] = set()  # repos that changed since the last good build
         self.is_hint_complete = True

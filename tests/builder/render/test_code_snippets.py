@@ -31,9 +31,8 @@ variables = st.lists(
 
 
 def version_of(body: str, declared: list[Variable]) -> Version:
-    return Version(
-        "1.0.0", None, "", "ada", "", "", 1, "", None, "ada", "hello", body, body, declared, {}
-    )
+    fields = dict.fromkeys(Version.__struct_fields__, "")
+    return Version(**fields | {"content": body, "body": body, "variables": declared})
 
 
 def run_python(snippet: str, body: str, declared: list[Variable]) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def test_is_valid(document: dict) -> None:
 def test_has_every_public_route(document: dict, live: Server) -> None:
     assert set(reads(document)) == {route.url for route in ROUTES if route.summary}
     assert set(reads(document)) >= SPEC_PATHS
-    api = {route.url for route in READ_ROUTES if route.is_api and route.media != GZIP}
+    # Langfuse's API is not ours, and only on sites that were built for it.
+    read = [route for route in READ_ROUTES if route.is_api and route.scope != "langfuse"]
+    api = {route.url for route in read if route.media != GZIP}
     assert api == set(reads(document))
     others = {url: set(item) - {"get"} for url, item in document["paths"].items()}
     assert {url: methods for url, methods in others.items() if methods} == {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from builder.model.records import CONTENT_BYTES_MAX
-from builder.text.messages import parse_messages
+from builder.text.messages import parse_messages, without_markers
 from builder.text.prompts import variable_names
 
 VECTORS = pathlib.Path(__file__).parents[3] / "clients/vectors.json"
@@ -62,6 +62,16 @@ def test_no_message_has_a_marker_left_and_no_variable_is_lost(body):
     assert all(parse_messages(one.content) is None for one in messages)
     contents = "\n".join(one.content for one in messages)
     assert variable_names(contents) == variable_names(body)
+
+
+@given(st.lists(st.sampled_from([*PIECES, "{{name}}"])).map("".join))
+def test_without_markers_the_rest_stays(body):
+    rest = without_markers(body)
+    assert parse_messages(rest) is None
+    if parse_messages(body) is None:
+        assert rest == body.removeprefix("\ufeff")
+    assert variable_names(rest) == variable_names(body)
+    assert rest.count("\n") == body.count("\n")
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,8 @@ def test_variables_never_raise_and_are_names(text):
         ("", ""),
         (" \n\t ", ""),
         ("Zero\0width\u200b. x", "Zerowidth."),
+        ('\ufeff{{role "system"}}\nBe kind\n{{role "user"}}\nHello.\n', "Be kind"),
+        ('Be {{role "user"}} kind. Now.\n{{role "user"}}', 'Be {{role "user"}} kind.'),
     ],
 )
 def test_first_sentence(body, sentence):

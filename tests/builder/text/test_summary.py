@@ -44,6 +44,8 @@ def of(body: str) -> str:
         ("{{what}} is to be drawn.", "{{what}} is to be drawn."),
         ("[{{what}}] is to be drawn.", "[{{what}}] is to be drawn."),
         ("\u202eDraw\x01 it.", "Draw it."),
+        ('{{role "system"}}\nDraw maps.\n{{role "user"}}\nDraw {{what}}.\n',
+         "Draw maps. Draw {{what}}."),
     ],
 )  # fmt: skip
 def test_a_text_that_nobody_described(body: str, told: str) -> None:

@@ -366,7 +366,7 @@ def test_json_schema(root: str):
 def test_prompty(root: str):
     bring_text(root, "basic.prompty", PROMPTY)
     record, text = latest(root, "ann/basic")
-    assert text == PROMPTY
+    assert text == PROMPTY.replace("system:", '{{role "system"}}')
     assert (record.title, record.description, record.tags) == (
         "Basic Prompt", "Answers.", ["getting-started"],
     )  # fmt: skip
@@ -380,7 +380,7 @@ def test_prompty(root: str):
 def test_messages(root: str):
     bring_text(root, "summary.prompt.yml", MESSAGES)
     record, text = latest(root, "imported/summary")
-    assert text == "system:\nBe brief.\n\nuser:\nSum up {{input}}.\n"
+    assert text == ('{{role "system"}}\nBe brief.\n\n{{role "user"}}\nSum up {{input}}.\n')
     assert record.parameters == {"model": "vendor/model-2", "top_p": 0.5}
     assert (record.title, record.description) == ("Summary", "Sums up.")
 

@@ -1186,9 +1186,10 @@ def test_settings_of_the_environment():
     environ = {
         "HUB_CONTENT": "c", "HUB_OUT": "o", "HUB_STATE": "s", "HUB_BASE_URL": "https://x.example/p/",
         "HUB_SITE_NAME": "Mine", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
+        "HUB_LANGFUSE": "1",
     }  # fmt: skip
     assert settings_from(environ) == Settings(
-        "c", "o", "s", "https://x.example/p", "Mine", True, "whoosh"
+        "c", "o", "s", "https://x.example/p", "Mine", True, "whoosh", True
     )
     assert settings_from({}) == Settings()
     assert number_from({}, "HUB_PUBLISH_LIMIT", 30) == 30

@@ -1,0 +1,84 @@
+"""A version as Langfuse's SDKs read it, and the names under which they find it. Pure."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from builder.model.names import LATEST
+from builder.model.records import Message
+
+# The label that the SDKs mean where they name none.
+DEFAULT_LABEL = "production"
+# Stands for no ref: among the refs of the version that a name means without one.
+NO_REF = ""
+
+
+class LangfusePrompt(msgspec.Struct, rename="camel"):
+    """A version with all that any of the SDKs insists on. ``version`` is the number of publication.
+
+    ``prompt`` is a text if the type is ``text``, and a list of messages if it is ``chat``.
+    ``labels`` includes ``latest``.
+    """
+
+    name: str
+    version: int
+    type: Literal["text", "chat"]
+    prompt: str | list[Message]
+    config: dict[str, Any]
+    labels: list[str]
+    tags: list[str]
+    commit_message: str | None
+
+
+class LangfuseMeta(msgspec.Struct, rename="camel"):
+    """A prompt in a list. ``type`` and ``last_config`` are those of the latest version; ``labels``
+    includes ``latest``.
+    """
+
+    name: str
+    type: Literal["text", "chat"]
+    versions: list[int]
+    labels: list[str]
+    tags: list[str]
+    last_updated_at: str
+    last_config: dict[str, Any]
+
+
+class LangfuseListMeta(msgspec.Struct, rename="camel"):
+    """Where a page of a list is in it; ``limit`` is the most prompts of a page."""
+
+    page: int
+    limit: int
+    total_items: int
+    total_pages: int
+
+
+class Findable(NamedTuple):
+    """What decides under which refs a version is found. ``ordinal`` is its number of publication,
+    ``labels`` are sorted.
+    """
+
+    version: str
+    ordinal: int
+    labels: list[str]
+
+
+def refs_of(versions: list[Findable]) -> list[list[str]]:
+    """The refs of each version of a repo, with NO_REF; the version and its number come first.
+    ``versions`` are those that can be read, oldest first, at least one.
+    """
+    labelled = [one for one in versions if DEFAULT_LABEL in one.labels]
+    default = labelled[0] if labelled else versions[-1]
+    return [[*_refs(one, is_latest=one is versions[-1], is_default=one is default)]
+            for one in versions]  # fmt: skip
+
+
+def _refs(one: Findable, *, is_latest: bool, is_default: bool) -> Iterator[str]:
+    yield one.version
+    yield str(one.ordinal)
+    yield from one.labels
+    if is_latest:
+        yield LATEST
+    if is_default:
+        yield NO_REF

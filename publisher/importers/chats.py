@@ -1,0 +1,72 @@
+"""Conversations of other conventions with our markers of roles. Pure."""
+
+import re
+from typing import Any, get_args
+
+from builder.model.records import Message, MessageRole
+from builder.text.messages import parse_messages, write_messages
+
+_ROLES = {role: role for role in get_args(MessageRole)} | {
+    "developer": "system", "human": "user", "ai": "assistant", "model": "assistant",
+    "function": "tool",
+}  # fmt: skip
+# A line of prompty that begins a message, as in "user:". Possessive, so that no text makes it try
+# again.
+_prompty_role = re.compile(
+    r"^[ \t]*+(?:#[ \t]*+)?(system|developer|user|assistant|function|tool)[ \t]*:[ \t]*(?=\r*$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_dotprompt_model = re.compile(
+    r"""^([ \t]*\{\{[ \t]*role[ \t]+)(?:"model"|'model')([ \t]*\}\}[ \t]*\r*)$""", re.MULTILINE
+)
+
+
+def from_list(messages: Any) -> str:
+    """The body for a list of messages as OpenAI, GitHub Models and LangChain have it: objects with
+    `role`, or `type`, and `content`. A message of the user alone is its content.
+
+    Raises ValueError if it is no such list.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("has no list of messages")
+    found = [_message(one) for one in messages]
+    if [one.role for one in found] == ["user"]:
+        return found[0].content
+    return write_messages(found)
+
+
+def _message(one: Any) -> Message:
+    if not isinstance(one, dict) or not isinstance(one.get("content"), str):
+        raise ValueError("has a message whose content is not text")
+    role = str(one.get("role") or one.get("type") or "user").lower()
+    if role not in _ROLES:
+        raise ValueError(
+            f"has a message of the unknown role {role[:40]!r}. Roles are "
+            f"{', '.join(get_args(MessageRole))}"
+        )
+    return Message(_ROLES[role], one["content"])
+
+
+def from_prompty(body: str) -> str:
+    """A body of prompty, in which lines such as "user:" begin messages."""
+    return _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
+
+
+def from_dotprompt(body: str) -> str:
+    """A body of dotprompt, which says "model" for the assistant, and gives text before the first
+    marker to the user.
+    """
+    body = _dotprompt_model.sub(r'\1"assistant"\2', body).removeprefix("\ufeff")
+    messages = parse_messages(body)
+    if not messages or messages[0].role != "system":
+        return body
+    # If it begins with text, another marker before it makes its message another's.
+    is_text = parse_messages(f"{_marker('tool')}\n{body}")[0].role == "tool"
+    return f"{_marker('user')}\n{body}" if is_text else body
+
+
+def _marker(role: str) -> str:
+    return f'{{{{role "{role}"}}}}'
+
+
+BY_SUFFIX = {".prompty": from_prompty, ".prompt": from_dotprompt}

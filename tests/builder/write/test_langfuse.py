@@ -1,0 +1,171 @@
+"""The files for Langfuse's SDKs: what is in them, and when they come and go."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.model.routes import LANGFUSE
+from builder.model.settings import Settings
+from builder.pipeline.build import build, compare
+from builder.pipeline.take_off import take_off
+from tests.support.catalogues import (
+    edit_record,
+    read_tree,
+    settings_in,
+    write_label,
+    write_version,
+    write_withdrawn,
+)
+
+FOLDER = LANGFUSE.removeprefix("/")
+CHAT = '{{role "system"}}\nSpeak {{language}}.\n{{role "user"}}\n{{question}}\n'
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path)._replace(langfuse=True)
+
+
+@pytest.fixture
+def root(settings: Settings) -> Path:
+    root = Path(settings.content)
+    write_version(root, "ann", "story", "1.0.0", "---\ntitle: A\n---\nOne {{a}}\n", tags=["x"],
+                  parameters={"seed": 1}, changelog="First")  # fmt: skip
+    write_version(root, "ann", "story", "1.1.0", "Two {{a}}\n")
+    # Its name begins with the other's.
+    write_version(root, "ann", "story-2", "1.0.0", CHAT)
+    return root
+
+
+def names_of(settings: Settings, repo: str) -> set[str]:
+    """What follows the repo's name in the names of its files."""
+    found = [file for file in read_tree(settings.out) if file.startswith(f"{FOLDER}/{repo}")]
+    rest = [file.removeprefix(f"{FOLDER}/{repo}") for file in found]
+    return {name for name in rest if name[:1] in ("", "@")}
+
+
+def read(settings: Settings, name: str) -> dict[str, Any]:
+    return json.loads(Path(settings.out, FOLDER, name).read_bytes())
+
+
+def test_a_text(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    assert names_of(settings, "ann/story") == {"", "@1", "@2", "@1.0.0", "@1.1.0", "@latest"}
+    assert read(settings, "ann/story@1.0.0") == {
+        "name": "ann/story", "version": 1, "type": "text", "prompt": "One {{a}}\n",
+        "config": {"seed": 1}, "labels": [], "tags": ["x"], "commitMessage": "First",
+    }  # fmt: skip
+    assert read(settings, "ann/story")["labels"] == ["latest"]
+    assert read(settings, "ann/story")["commitMessage"] is None
+
+
+def test_a_chat(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    chat = read(settings, "ann/story-2")
+    assert chat["type"] == "chat"
+    assert chat["prompt"] == [
+        {"role": "system", "content": "Speak {{language}}."},
+        {"role": "user", "content": "{{question}}"},
+    ]
+
+
+def test_labels_move_and_go(settings: Settings, root: Path) -> None:
+    write_label(root, "ann/story", 1, "production", "1.0.0")
+    build(settings, index=False)
+    assert read(settings, "ann/story")["version"] == 1
+    assert read(settings, "ann/story@1")["labels"] == ["production"]
+    write_label(root, "ann/story", 2, "production", "1.1.0")
+    build(settings, index=False, changed=[("ann", "story")])
+    assert read(settings, "ann/story@production")["version"] == 2
+    assert read(settings, "ann/story@1")["labels"] == []
+    write_label(root, "ann/story", 3, "production", None)
+    build(settings, index=False, changed=[("ann", "story")])
+    # At once: who has removed a label is not to find it.
+    assert "@production" not in names_of(settings, "ann/story")
+    assert read(settings, "ann/story")["labels"] == ["latest"]
+    assert not any(compare(settings))
+
+
+def test_numbers_that_change(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    edit_record(root / "ann/story/1.1.0.json", ordinal=7)
+    build(settings, index=False)
+    assert read(settings, "ann/story@7")["version"] == 7
+    assert "@2" not in names_of(settings, "ann/story")
+
+
+def test_a_withdrawn_version_is_gone_at_once(settings: Settings, root: Path) -> None:
+    write_label(root, "ann/story", 1, "production", "1.1.0")
+    build(settings, index=False)
+    write_withdrawn(root, "ann/story", "1.1.0", labels=["production"], label_number=2)
+    build(settings, index=False, changed=[("ann", "story")])
+    assert names_of(settings, "ann/story") == {"", "@1", "@1.0.0", "@latest"}
+    assert read(settings, "ann/story")["prompt"] == "One {{a}}\n"
+    # Also where nothing is remembered of what the site had.
+    secret = read_tree(settings.out)[f"{FOLDER}/ann/story@1"]
+    stale = Path(settings.out, FOLDER, "ann/story@2")
+    stale.write_bytes(secret)
+    build(settings, index=False, full=True)
+    assert not stale.exists()
+    assert "" in names_of(settings, "ann/story-2")
+
+
+def test_a_withdrawn_repo_is_gone_at_once(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    write_withdrawn(root, "ann/story")
+    build(settings, index=False, changed=[("ann", "story")])
+    assert names_of(settings, "ann/story") == set()
+    assert "" in names_of(settings, "ann/story-2")
+    listed = read(settings, "_/1.json")
+    assert [row["name"] for row in listed["data"]] == ["ann/story-2"]
+
+
+def test_taken_off_without_a_build(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    take_off(
+        settings.out, settings.state, "ann", "story", ["1.0.0"], [], has_latest=False
+    )  # fmt: skip
+    assert names_of(settings, "ann/story") == set()
+    assert "" in names_of(settings, "ann/story-2")
+    write_withdrawn(root, "ann/story", "1.0.0")
+    build(settings, index=False)
+    assert not any(compare(settings))
+
+
+def test_lists(settings: Settings, root: Path) -> None:
+    build(settings, index=False)
+    listed = read(settings, "_/1.json")
+    assert listed["meta"] == {"page": 1, "limit": 50, "totalItems": 2, "totalPages": 1}
+    rows = {row["name"]: row for row in listed["data"]}
+    assert rows["ann/story"] == {
+        "name": "ann/story", "type": "text", "versions": [1, 2], "labels": ["latest"], "tags": [],
+        "lastUpdatedAt": rows["ann/story"]["lastUpdatedAt"], "lastConfig": {},
+    }  # fmt: skip
+    assert rows["ann/story-2"]["type"] == "chat"
+    write_label(root, "ann/story", 1, "canary", "1.0.0")
+    build(settings, index=False)
+    (story,) = [row for row in read(settings, "_/1.json")["data"] if row["name"] == "ann/story"]
+    assert story["labels"] == ["canary", "latest"]
+
+
+def test_an_empty_hub_has_an_empty_list(settings: Settings) -> None:
+    build(settings, index=False)
+    meta = {"page": 1, "limit": 50, "totalItems": 0, "totalPages": 1}
+    assert read(settings, "_/1.json") == {"data": [], "meta": meta}
+
+
+def test_turned_on_and_off(settings: Settings, root: Path) -> None:
+    off = settings._replace(langfuse=False)
+    build(off, index=False)
+    without = read_tree(off.out)
+    assert not any(file.startswith("langfuse") for file in without)
+    build(settings, index=False)
+    assert {file for file in read_tree(settings.out) if not file.startswith("langfuse")} == {
+        *without
+    }
+    # What has lost its object goes one build later.
+    build(off, index=False)
+    build(off, index=False)
+    assert read_tree(off.out) == without
