@@ -339,8 +339,7 @@ class _Hub:
                 raise ValueError(f"No hub: {one!r}. Pass https://HOST[/PATH], or set HUB_URL.")
         self.addresses, self.timeout = [one.rstrip("/") for one in urls], timeout
         self._headers = {"User-Agent": f"hub-prompts/{__version__}", **(headers or {})}
-        self._on_get = on_get or (lambda got: None)
-        self._pins = {} if lock is None else _read_lock(lock)
+        self._on_get, self._pins = on_get, _read_lock(lock) if lock is not None else {}
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         default = os.path.join(cache, "hub-prompts") if disk and os.path.isabs(cache) else ""
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
@@ -397,23 +396,23 @@ class _Hub:
         if flight and not flight.done():
             told = f"no answer within {self.timeout:g} seconds."
             entry.fail(Unavailable(f"Cannot read {reference}: {told}"))
-        now, error, prompt = time.monotonic(), entry.error, entry.prompt
-        if not prompt or (error and now >= entry.usable_until):
+        error, prompt = entry.error, entry.prompt
+        if not prompt or (error and time.monotonic() >= entry.usable_until):
             error = error or entry.error  # which is set before the prompt is taken away
             raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
-        return self._tell(prompt, Got(reference, prompt.version, source, now - started, None))
+        return self._tell(prompt, reference, started, source, None)
 
     def _fall_back(self, reference: str, text: str, error: Exception, started: float) -> Prompt:
         _log.warning("Using the fallback: %s", error)
         sha256 = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         prompt = Prompt(str(reference).partition("@")[0], None, sha256, text, text, [], {})
-        seconds = time.monotonic() - started
-        return self._tell(prompt, Got(reference, None, "fallback", seconds, error))
+        return self._tell(prompt, reference, started, "fallback", error)
 
-    def _tell(self, prompt: Prompt, got: Got) -> Prompt:
+    def _tell(self, prompt: Prompt, repo: str, started: float, source: str, error: Any) -> Prompt:
         try:
-            self._on_get(got)
+            if self._on_get:
+                self._on_get(Got(repo, prompt.version, source, time.monotonic() - started, error))
         except Exception:
             _log.exception("on_get failed")
         return prompt
