@@ -13,18 +13,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import difflib
 import hashlib
 import http.client
 import json
 import logging
-import math
 import os
 import re
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Callable, NamedTuple
@@ -36,7 +34,6 @@ BAKED_URL = ""
 
 ANSWER_BYTES_MAX = 8 * 1024 * 1024
 FILLED_CHARS_MAX = 50_000_000
-LOCK_CHARS_MAX = 1_001_000
 # Prompts in memory, and on the disk: the oldest go first.
 PROMPTS_MAX = 500
 THREADS_MAX = 16
@@ -97,14 +94,18 @@ class Got(NamedTuple):
 
 # From left to right: an escaped opening is taken before it can open anything.
 _VARIABLE = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_FITS: dict[str, Callable[[Any, str], object]] = {
-    "string": lambda value, text: not isinstance(value, (dict, list, tuple)),
-    "integer": lambda value, text: re.fullmatch(r"-?(0|[1-9][0-9]*)(\.0+)?", text),
-    "number": lambda value, text: _NUMBER.fullmatch(text),
-    "boolean": lambda value, text: text in ("true", "false"),
-    "array": lambda value, text: isinstance(value, (list, tuple, str)),
-    "object": lambda value, text: isinstance(value, (dict, str)),
+_MARKER = re.compile(
+    r"""(?m)^[ \t]*\{\{[ \t]*role[ \t]+(["'])(system|user|assistant|tool)\1[ \t]*\}\}[ \t]*\r*$"""
+)
+_BLANK = " \t\r\n"
+# By type: what a value may be, and as text.
+_FITS: dict[str, tuple[Any, str]] = {
+    "string": ((str, int, float), ""),
+    "integer": (object, r"-?(0|[1-9][0-9]*)(\.0+)?\Z"),
+    "number": (object, r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z"),
+    "boolean": (object, r"(true|false)\Z"),
+    "array": ((list, tuple, str), ""),
+    "object": ((dict, str), ""),
 }
 
 
@@ -142,22 +143,21 @@ class Prompt:
         that is no conversation is one message of the user.
         """
         texts = self._texts(values)
-        found = _messages(self.body)
-        parts = [("user", self.body)] if found is None else found
-        return [{"role": role, "content": _filled(part, texts)} for role, part in parts]
+        parts = _MARKER.split(self.body.removeprefix("\ufeff"))  # text, then quote, role, text, ...
+        if len(parts) == 1:
+            return [{"role": "user", "content": _filled(self.body, texts)}]
+        found = zip(["system", *parts[2::3]], map(_trimmed, parts[::3]))
+        return [{"role": role, "content": _filled(text, texts)} for role, text in found if text]
 
     def _texts(self, values: Mapping[str, Any]) -> dict[str, str]:
         """What stands in the place of each variable."""
         declared = {variable["name"]: variable for variable in self.variables}
         used = [name for name in _VARIABLE.findall(self.body) if name]
         known = dict.fromkeys([*declared, *used])
-        for name in values:
-            # A fallback may use less than the prompt that it stands for.
-            if name not in known and self.version:
-                near = difflib.get_close_matches(name, list(known)[:200], 1) or list(known)[:10]
-                raise UnknownVariable(
-                    f"{self.id} has no variable {name}. Did you mean {', '.join(near) or 'none'}?"
-                )
+        unknown = [name for name in values if name not in known]
+        if unknown and self.version:  # a fallback may use less than what it stands for
+            has = ", ".join(list(known)[:10]) or "none"
+            raise UnknownVariable(f"{self.id} has no variable {unknown[0]}. It has {has}.")
         texts = {}
         for name in known:
             variable, value = declared.get(name, {}), values.get(name)
@@ -175,11 +175,6 @@ class Prompt:
         return texts
 
 
-def _is_variable(one: dict[str, Any]) -> bool:
-    has_types = isinstance(one.get("enum") or [], list) and isinstance(one.get("type", ""), str)
-    return has_types and bool(_VARIABLE.fullmatch(f"{{{{{one['name']}}}}}"))
-
-
 def _filled(text: str, texts: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: texts[found[1]] if found[1] else "{{", text)
 
@@ -192,33 +187,16 @@ def _text(value: Any) -> str:
 
 def _checked(name: str, variable: Mapping[str, Any], value: Any) -> str:
     try:
-        text = _text(value)
+        text, enum = _text(value), [_text(one) for one in variable.get("enum") or ()]
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValue(f"{name} is neither text nor JSON: {error}.") from None
-    enum = [_text(one) for one in variable.get("enum") or ()]
     if enum and text not in enum:
         raise InvalidValue(f"{name} must be one of {enum!r:.500}, not {text!r:.60}.")
-    kind = variable.get("type", "string")
-    if kind in _FITS and not _FITS[kind](value, text):
+    kind = str(variable.get("type", "string"))
+    classes, pattern = _FITS.get(kind, (object, ""))
+    if not isinstance(value, classes) or not re.match(pattern, text):
         raise InvalidValue(f"{name} must be of type {kind}, not {text!r:.60}.")
     return text
-
-
-_MARKER = re.compile(
-    r"""^[ \t]*\{\{[ \t]*role[ \t]+(["'])(system|user|assistant|tool)\1[ \t]*\}\}[ \t]*\r*$""",
-    re.MULTILINE,
-)
-_BLANK = " \t\r\n"
-
-
-def _messages(body: str) -> list[tuple[str, str]] | None:
-    """Role and text of each message; None where there is no marker."""
-    body = body[1:] if body.startswith("\ufeff") else body
-    markers = list(_MARKER.finditer(body))
-    starts = [("system", 0), *((marker[2], marker.end()) for marker in markers)]
-    ends = [*(marker.start() for marker in markers), len(body)]
-    parts = [(role, _trimmed(body[start:end])) for (role, start), end in zip(starts, ends)]
-    return [one for one in parts if one[1]] if markers else None
 
 
 def _trimmed(text: str) -> str:
@@ -235,6 +213,8 @@ _REFERENCE = re.compile(f"({_NAME}/{_NAME})(?:@(?:({_VERSION})|({_LABEL})))?")
 _LOCKED = re.compile(f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})(?: .*)?")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
 _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
+# What reading an answer raises if it is not the JSON that was expected.
+_MISFITS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 class _Wanted(NamedTuple):
@@ -252,9 +232,9 @@ class _Wanted(NamedTuple):
         part = f"/versions/{self.version}" if self.version else part
         return f"/api/v1/repos/{self.repo}{part}.json"
 
-    def parse(self, answer: bytes) -> Prompt:
+    def parse(self, answer: bytes | bytearray) -> Prompt:
         """The prompt of a record. Raises Unavailable if it is another one, or none."""
-        try:
+        with contextlib.suppress(*_MISFITS):
             record = json.loads(answer)["data"]
             content, variables, parameters = map(record.get, ("content", "variables", "parameters"))
             body, version = record.get("body", content), record.get("version")
@@ -262,40 +242,35 @@ class _Wanted(NamedTuple):
             sha256 = hashlib.sha256(content.encode()).hexdigest()
             if (
                 f"{record['owner']}/{record['name']}" == self.repo
+                and record.get("label") == self.label
                 and version == (self.version or version)
                 and re.fullmatch(_VERSION, version)
-                and record.get("label") == self.label
                 and record["sha256"] == sha256 == (self.sha256 or sha256)
                 and content.endswith(body)
                 and _FRONT_MATTER.fullmatch(content[: len(content) - len(body)])
-                and isinstance(parameters, dict)
-                and isinstance(variables, list)
-                and all(map(_is_variable, variables))
+                and (type(parameters), type(variables)) == (dict, list)
+                and all(_VARIABLE.fullmatch(f"{{{{{one['name']}}}}}") for one in variables)
             ):
                 return Prompt(self.repo, version, sha256, content, body, variables, parameters)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            pass
-        lock = ", or is not that of the lock file" if self.sha256 else ""
-        raise Unavailable(f"no record of {self.repo}, or its SHA-256 is wrong{lock}.")
+        raise Unavailable(f"no record of {self.repo} with the expected SHA-256.")
 
 
 def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
-    """What a lock file pins, by prompt and by ref. Raises LockError."""
+    """What a lock file pins, by prompt, then by ref and by version. Raises LockError."""
     pins: dict[str, dict[str, _Wanted]] = {}
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read(LOCK_CHARS_MAX + 1)
+            lines = file.read().split("\n")
     except (OSError, ValueError) as error:
         raise LockError(f"Cannot read {path}: {error}. Create it with `hub lock`.") from error
-    if len(text) > LOCK_CHARS_MAX:
-        raise LockError(f"{path} is too large. It may have 1,000 prompts.")
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         if line.strip(" \r") and not line.lstrip(" ").startswith("#"):
             found = _LOCKED.fullmatch(line.rstrip("\r"))
             repo, ref, version, sha256 = found.groups() if found else [""] * 4
-            pin = _Wanted(repo, version, None, sha256)
+            pin, by_ref = _Wanted(repo, version, None, sha256), pins.setdefault(repo, {})
             is_edited = re.fullmatch(_VERSION, ref) and ref != version
-            if not found or is_edited or pins.setdefault(repo, {}).setdefault(ref, pin) != pin:
+            agrees = by_ref.setdefault(ref, pin) == by_ref.setdefault(version, pin) == pin
+            if not found or is_edited or not agrees:
                 raise LockError(f"{path}, line {number} is not locked. Run `hub lock`.")
     return pins
 
@@ -304,39 +279,44 @@ def _read_lock(path: str | os.PathLike[str]) -> dict[str, dict[str, _Wanted]]:
 class _Entry:
     """A prompt in memory, from where, and what went wrong last. Times are ``time.monotonic``'s."""
 
+    wanted: _Wanted
     prompt: Prompt | None = None
     source: str = "network"
-    address: str = ""
     etag: str = ""
     error: HubError | None = None
     fresh_until: float = 0
     stale_until: float = 0
     usable_until: float = 0
     retry_at: float = 0
+    flight: Future[None] | None = None
 
-    def renew(self, is_version: object, told: str, age: float = 0) -> _Entry:
+    def renew(self, source: str, told: str, age: float = 0) -> None:
         """Count from when the hub confirmed it, with this Cache-Control, ``age`` seconds ago."""
-        # Hosts of plain files may say nothing: these are the hub's own.
-        fresh, stale, usable = (300, 3600, 86400) if is_version else (15, 60, 86400)
+        # Hosts of plain files may say nothing: these are the hub's own, for a label.
+        seconds = {"max-age": 15, "stale-while-revalidate": 60, "stale-if-error": 86400}
         if "no-store" in told or "no-cache" in told:
-            fresh = stale = usable = 0
-        found = dict(re.findall(r"([a-z-]+)=([0-9]{1,9})", told))
-        self.fresh_until = time.monotonic() - age + int(found.get("max-age", fresh))
-        self.stale_until = self.fresh_until + int(found.get("stale-while-revalidate", stale))
-        self.usable_until = self.fresh_until + int(found.get("stale-if-error", usable))
-        if is_version and "no-store" not in told:  # the same text for ever, unless it is withdrawn
-            self.usable_until = math.inf
-        self.error, self.retry_at = None, 0
-        return self
+            seconds = dict.fromkeys(seconds, 0)
+        seconds.update((name, int(n)) for name, n in re.findall(r"([a-z-]+)=([0-9]{1,9})", told))
+        self.fresh_until = time.monotonic() - age + seconds["max-age"]
+        self.stale_until = self.fresh_until + seconds["stale-while-revalidate"]
+        self.usable_until = self.fresh_until + seconds["stale-if-error"]
+        if self.wanted.version and "no-store" not in told:  # its text never changes
+            self.usable_until = float("inf")
+        self.source, self.error, self.retry_at = source, None, 0
 
-    def fail(self, error: HubError) -> _Entry:
+    def fail(self, error: HubError) -> None:
         self.error, self.retry_at = error, time.monotonic() + RETRY_SECONDS
-        return self
 
 
-class _AnyStatus(request.HTTPDefaultErrorHandler):
-    def http_error_default(self, req: Any, fp: Any, code: Any, msg: Any, hdrs: Any) -> Any:
-        return fp
+@contextlib.contextmanager
+def _disk_trouble(repo: str) -> Iterator[None]:
+    """Log what goes wrong with a copy: no read fails because of one."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except (OSError, Unavailable, *_MISFITS) as error:
+        _log.warning("Cannot use the copy of %s on disk: %s", repo, error)
 
 
 class _Hub:
@@ -357,8 +337,6 @@ class _Hub:
         for one in urls or [""]:
             if not re.fullmatch(r"https?://[A-Za-z0-9._~:\[\]-][A-Za-z0-9._~:\[\]/-]*", one):
                 raise ValueError(f"No hub: {one!r}. Pass https://HOST[/PATH], or set HUB_URL.")
-        if not timeout > 0:
-            raise ValueError(f"timeout must be more than 0 seconds, not {timeout}.")
         self.addresses, self.timeout = [one.rstrip("/") for one in urls], timeout
         self._headers = {"User-Agent": f"hub-prompts/{__version__}", **(headers or {})}
         self._on_get, self._pins = on_get, _read_lock(lock) if lock is not None else {}
@@ -367,17 +345,17 @@ class _Hub:
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
         # None that follows redirects: headers go to no other host, and nobody else is trusted.
         self._opener = request.OpenerDirector()
-        web = [request.ProxyHandler(), request.HTTPHandler(), request.HTTPSHandler()]
-        for handler in [*web, request.HTTPErrorProcessor(), _AnyStatus()]:
+        for handler in (request.ProxyHandler(), request.HTTPHandler(), request.HTTPSHandler()):
             self._opener.add_handler(handler)
         self._entries: dict[str, _Entry] = {}
         self._down: dict[str, float] = {}
-        self._reset()
+        self._start_threads()
 
-    def _reset(self) -> None:
-        self._lock = threading.Lock()
-        self._flights: dict[str, Future[_Entry]] = {}
-        self._pool = ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
+    def _start_threads(self) -> None:
+        """Also in each forked process, to which no thread goes along."""
+        self._lock, self._pool = threading.Lock(), ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
+        for entry in list(self._entries.values()):
+            entry.flight = None
         self._process = os.getpid()
 
     def _wanted(self, reference: str) -> _Wanted:
@@ -385,157 +363,122 @@ class _Hub:
         if not found or len(reference) > 200:
             raise InvalidName(f"{str(reference)[:200]!r} is not OWNER/NAME or OWNER/NAME@REF.")
         repo, version, label = found.groups()
-        if repo not in self._pins:
+        pins = self._pins.get(repo)
+        if not pins:
             return _Wanted(repo, version, None if label == "latest" else label)
-        pins = {pin.version: pin for pin in self._pins[repo].values()}
-        pin = self._pins[repo].get(version or label or "latest") or pins.get(version)
-        if pin is None and "@" not in reference and len(pins) == 1:
-            (pin,) = pins.values()
-        if pin is None:
+        only = {*pins.values()} if reference == repo else ()
+        pin = pins.get(version or label or "latest") or (len(only) == 1 and only.pop())
+        if not pin:
             raise LockError(f"The lock file does not have {reference}. Run `hub lock {reference}`.")
         return pin
 
-    def _begin(self, reference: str, now: float) -> tuple[_Entry | None, Any]:
-        """What is in memory, and the future of an entry if the call must wait for that."""
+    def _begin(self, reference: str, now: float) -> tuple[_Entry, Any]:
+        """What is in memory, and its flight if the call must wait for that."""
         entry = self._entries.get(reference)
         if entry and now < entry.fresh_until:
             return entry, None
-        wanted = self._wanted(reference)
-        if self._process != os.getpid():  # a fork takes no thread along
-            self._reset()
+        if self._process != os.getpid():
+            self._start_threads()
         with self._lock:
-            entry = self._entries.get(reference)
-            if entry and now < max(entry.fresh_until, entry.retry_at):
+            entry = self._entries.pop(reference, None) or _Entry(self._wanted(reference))
+            self._entries[reference] = entry
+            if len(self._entries) > PROMPTS_MAX:
+                del self._entries[next(iter(self._entries))]
+            if now < max(entry.fresh_until, entry.retry_at):
                 return entry, None
-            flight = self._flights.get(reference)
-            if flight is None:
-                end = now + self.timeout
-                flight = self._pool.submit(self._refresh, reference, wanted, entry, end)
-                self._flights[reference] = flight
+            if not entry.flight or entry.flight.done():
+                entry.flight = self._pool.submit(self._refresh, reference, entry, now)
         # Where the hub is known to be down, no call waits again.
-        waits = not entry or now >= (entry.usable_until if entry.error else entry.stale_until)
-        return entry, flight if waits else None
+        until = entry.usable_until if entry.error else entry.stale_until
+        return entry, entry.flight if not entry.prompt or now >= until else None
 
-    def _end(self, reference: str, entry: Any, flight: Any, started: float) -> Prompt:
-        if flight and flight.done():
-            entry = flight.result()
-        elif flight:
-            told = f"Cannot read {reference}: no answer within {self.timeout:g} seconds."
-            entry = (self._entries.get(reference) or _Entry()).fail(Unavailable(told))
-            self._store(reference, entry)
-        if not entry.prompt or (entry.error and time.monotonic() >= entry.usable_until):
-            raise type(entry.error)(str(entry.error))
+    def _end(self, reference: str, entry: _Entry, flight: Any, started: float) -> Prompt:
+        if flight and not flight.done():
+            told = f"no answer within {self.timeout:g} seconds."
+            entry.fail(Unavailable(f"Cannot read {reference}: {told}"))
+        error, prompt = entry.error, entry.prompt
+        if not prompt or (error and time.monotonic() >= entry.usable_until):
+            error = error or entry.error  # which is set before the prompt is taken away
+            raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
-        return self._tell(reference, entry.prompt, source, started)
+        return self._tell(prompt, reference, started, source, None)
 
     def _fall_back(self, reference: str, text: str, error: Exception, started: float) -> Prompt:
         _log.warning("Using the fallback: %s", error)
         sha256 = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
         prompt = Prompt(str(reference).partition("@")[0], None, sha256, text, text, [], {})
-        return self._tell(reference, prompt, "fallback", started, error)
+        return self._tell(prompt, reference, started, "fallback", error)
 
-    def _tell(
-        self, reference: str, prompt: Prompt, source: str, started: float, error: Any = None
-    ) -> Prompt:
-        if self._on_get:
-            seconds = time.monotonic() - started
-            try:
-                self._on_get(Got(reference, prompt.version, source, seconds, error))
-            except Exception:
-                _log.exception("on_get failed")
+    def _tell(self, prompt: Prompt, repo: str, started: float, source: str, error: Any) -> Prompt:
+        try:
+            if self._on_get:
+                self._on_get(Got(repo, prompt.version, source, time.monotonic() - started, error))
+        except Exception:
+            _log.exception("on_get failed")
         return prompt
 
-    def _store(self, reference: str, entry: _Entry) -> None:
-        with self._lock:
-            self._entries.pop(reference, None)
-            self._entries[reference] = entry
-            while len(self._entries) > PROMPTS_MAX:
-                del self._entries[next(iter(self._entries))]
-
-    def _refresh(self, reference: str, wanted: _Wanted, entry: _Entry | None, end: float) -> _Entry:
+    def _refresh(self, reference: str, entry: _Entry, started: float) -> None:
         """Bring an entry up to date, in a thread, for all who wait for it."""
         try:
-            if not entry:
-                entry = self._load(wanted)
-                if entry:
-                    self._store(reference, entry)
-                    if time.monotonic() < entry.stale_until:
-                        return entry
-            try:
-                entry = self._fetch(wanted, entry, end)
-            except NotFound as error:
-                try:
-                    os.unlink(self._place(wanted))
-                except FileNotFoundError:
-                    pass
-                except OSError as trouble:
-                    _log.warning("Cannot remove the copy of %s: %s", reference, trouble)
-                entry = _Entry().fail(type(error)(f"No {reference}: {error}"))
-            except Unavailable as error:
-                failure = Unavailable(f"Cannot read {reference}: {error}")
-                entry = (entry or _Entry()).fail(failure)
-                _log.warning("%s", failure)
-            self._store(reference, entry)
-            return entry
-        finally:
-            with self._lock:
-                self._flights.pop(reference, None)
+            if not entry.prompt and not entry.error:
+                self._load(entry)
+                if time.monotonic() < entry.stale_until:
+                    return
+            self._fetch(entry, started + self.timeout)
+        except NotFound as error:
+            entry.fail(type(error)(f"No {reference}: {error}"))
+            entry.prompt = None
+            with _disk_trouble(entry.wanted.repo):
+                os.unlink(self._place(entry.wanted))
+        except Exception as error:
+            entry.fail(Unavailable(f"Cannot read {reference}: {error}"))
+            _log.warning("%s", entry.error, exc_info=not isinstance(error, Unavailable))
 
-    def _fetch(self, wanted: _Wanted, entry: _Entry | None, end: float) -> _Entry:
+    def _fetch(self, entry: _Entry, end: float) -> None:
         """Ask the addresses in turn, each for its share of the time."""
-        failure, now = Unavailable("no time left."), time.monotonic()
-        order = sorted(self.addresses, key=lambda one: self._down.get(one, 0) > now)
+        errors: list[HubError] = []
+        order = sorted(self.addresses, key=lambda one: self._down.get(one, 0) > time.monotonic())
         for place, address in enumerate(order):
             now = time.monotonic()
             try:
-                share = now + (end - now) / (len(order) - place)
-                entry = self._ask(address, wanted, entry, share)
-                self._down.pop(address, None)
-                return entry
-            except NotFound as error:
-                # While one is down, the others may not have it yet.
-                is_sure = not any(until > now for until in self._down.values())
-                if is_sure or not entry or not entry.prompt or isinstance(error, Withdrawn):
-                    raise
-                failure = Unavailable(str(error))
+                return self._ask(address, entry, now + (end - now) / (len(order) - place))
+            except Withdrawn:
+                raise
+            except NotFound as error:  # a mirror may not have it yet: what others say comes first
+                errors.append(error)
             except Unavailable as error:
-                failure, self._down[address] = error, now + DOWN_SECONDS
-        raise failure
+                errors.insert(0, error)
+                self._down[address] = now + DOWN_SECONDS
+        raise errors[0]
 
-    def _ask(self, address: str, wanted: _Wanted, entry: _Entry | None, end: float) -> _Entry:
-        url, answer = address + wanted.path, bytearray()
-        etag = entry.etag if entry and entry.address == address else ""
-        headers = {**self._headers, "If-None-Match": etag} if etag else self._headers
+    def _ask(self, address: str, entry: _Entry, end: float) -> None:
+        url, answer, headers = address + entry.wanted.path, bytearray(), dict(self._headers)
+        if entry.prompt and entry.etag:
+            headers["If-None-Match"] = entry.etag
         try:
             left = max(0.001, end - time.monotonic())
-            asked = request.Request(url, headers=headers)
-            with self._opener.open(asked, timeout=left) as response:
-                chunk = response.read1(65536)
-                while chunk:
+            with self._opener.open(request.Request(url, headers=headers), timeout=left) as response:
+                while chunk := response.read1(65536):
                     answer += chunk
                     if len(answer) > ANSWER_BYTES_MAX or time.monotonic() > end:
                         raise Unavailable(f"{url} is too large, or too slow.")
-                    chunk = response.read1(65536)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unavailable(f"{url}: {error}.") from error
         status, told = response.status, response.headers.get("Cache-Control", "").lower()
         if status == 200:
-            etag = response.headers.get("ETag", "")
-            entry = _Entry(wanted.parse(bytes(answer)), "network", address, etag)
-            self._keep(wanted, [address, etag, told], answer)
-            return entry.renew(wanted.version, told)
-        if status == 304 and entry and etag:
-            try:
-                os.utime(self._place(wanted))
-            except OSError:
-                entry.etag = "" if self._folder else etag  # the next answer is whole, and kept
-            entry.source = "network"
-            return entry.renew(wanted.version, told)
-        message = f"{url}: status {status} {response.headers.get('Location', '')}".rstrip()
-        with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
-            message = str(json.loads(answer)["error"]["message"])
-        kind = {404: NotFound, 410: Withdrawn}.get(status, Unavailable)
-        raise kind("".join(filter(str.isprintable, message))[:500])
+            entry.prompt, entry.etag = entry.wanted.parse(answer), response.headers.get("ETag", "")
+            if self._folder and "no-store" not in told:
+                self._keep(entry, told, answer)
+        elif status == 304 and "If-None-Match" in headers:
+            with _disk_trouble(entry.wanted.repo):
+                os.utime(self._place(entry.wanted))
+        else:
+            message = f"{url}: status {status} {response.headers.get('Location', '')}".rstrip()
+            with contextlib.suppress(*_MISFITS):
+                message = str(json.loads(answer)["error"]["message"])
+            kind = {404: NotFound, 410: Withdrawn}.get(status, Unavailable)
+            raise kind("".join(filter(str.isprintable, message))[:500])
+        entry.renew("network", told)
 
     # A copy is a line about the answer, then the answer. The file's time is when the hub last
     # confirmed it.
@@ -544,35 +487,24 @@ class _Hub:
         key = hashlib.sha256(f"{self.addresses[0]} {wanted.path}".encode()).hexdigest()
         return os.path.join(self._folder, f"{key}.hub") if self._folder else ""
 
-    def _load(self, wanted: _Wanted) -> _Entry | None:
-        try:
-            with open(self._place(wanted), "rb") as file:
-                about, _, answer = file.read(ANSWER_BYTES_MAX + 10_000).partition(b"\n")
-                # A time to come is no better than one as long ago.
-                age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
-            address, etag, told = json.loads(about)
-            entry = _Entry(wanted.parse(answer), "disk", address, etag)
-            return entry.renew(wanted.version, told, age)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, Unavailable) as error:
-            _log.warning("Ignored the copy of %s: %s", wanted.repo, error)
-            return None
+    def _load(self, entry: _Entry) -> None:
+        with _disk_trouble(entry.wanted.repo), open(self._place(entry.wanted), "rb") as file:
+            about, _, answer = file.read(ANSWER_BYTES_MAX + 10_000).partition(b"\n")
+            # A time to come is no better than one as long ago.
+            age = abs(time.time() - os.fstat(file.fileno()).st_mtime)
+            etag, told = map(str, json.loads(about))
+            entry.prompt, entry.etag = entry.wanted.parse(answer), etag
+            entry.renew("disk", told, age)
 
-    def _keep(self, wanted: _Wanted, about: list[str], answer: bytearray) -> None:
-        if not self._folder or "no-store" in about[-1]:
-            return
-        try:
+    def _keep(self, entry: _Entry, told: str, answer: bytearray) -> None:
+        with _disk_trouble(entry.wanted.repo):
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(".hub", dir=self._folder)
-            with open(handle, "wb") as file:
-                file.write(json.dumps(about).encode() + b"\n" + answer)
-            os.replace(temporary, self._place(wanted))
+            with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".hub", delete=False) as file:
+                file.write(json.dumps([entry.etag, told]).encode() + b"\n" + answer)
+            os.replace(file.name, self._place(entry.wanted))
             files = [one for one in os.scandir(self._folder) if one.name.endswith(".hub")]
             for one in sorted(files, key=lambda one: -one.stat().st_mtime)[PROMPTS_MAX:]:
                 os.unlink(one)
-        except OSError as error:
-            _log.warning("Cannot keep a copy of %s in %s: %s", wanted.repo, self._folder, error)
 
 
 class Hub(_Hub):

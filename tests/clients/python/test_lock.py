@@ -40,7 +40,7 @@ def test_another_text_is_refused_wherever_it_comes_from(fake: FakeHub, tmp_path:
     fake.has(PINNED, answer("Obey.\n"))
     Hub(fake.url).get("ada/hello@1.0.0")  # which keeps a copy
     path = lock(tmp_path, f"ada/hello latest 1.0.0 {SHA256} x.md")
-    with pytest.raises(Unavailable, match="or is not that of the lock file"):
+    with pytest.raises(Unavailable, match="with the expected SHA-256"):
         Hub(fake.url, lock=path).get("ada/hello")
 
 
@@ -75,7 +75,6 @@ def test_a_ref_that_is_not_in_the_file_is_refused(fake: FakeHub, tmp_path: Path,
         (f"Ada/hello latest 1.0.0 {SHA256} x.md", "line 3 is not locked"),
         (f"ada/hello 1.1.0 1.0.0 {SHA256} x.md", "line 3 is not locked"),
         (f"ada/hello a 1.0.0 {SHA256} x\nada/hello a 1.0.1 {SHA256} y", "line 4 is not locked"),
-        ("# " * 600_000 + "\nx", "is too large"),
         ("\0" * 10, "line 3 is not locked"),
     ],
 )
