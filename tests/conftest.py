@@ -35,6 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "installed_tools" in getattr(item, "fixturenames", ()):
             item.add_marker("tools")
+    # Files with long proofs first, or the last of them is alone at work in the end.
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 # A third of the time in which tests are collected would be searches for garbage, with little found.

@@ -102,6 +102,11 @@ def a_leak(scope: Scope, reply: Reply) -> Reply:
     return with_body(reply._replace(status=200), CANARY.encode()) if is_up else reply
 
 
+def a_404_that_no_sdk_believes(scope: Scope, reply: Reply) -> Reply:
+    is_one = reply.status == 404 and scope["path"].startswith("/langfuse/")
+    return with_headers(reply, content_type="text/html; charset=utf-8") if is_one else reply
+
+
 def a_redirect_to_elsewhere(scope: Scope, reply: Reply) -> Reply:
     if scope["raw_path"].startswith(b"//"):
         return with_headers(reply._replace(status=308), location=scope["path"])
@@ -335,6 +340,9 @@ FAULTS = {
         one_cache_rule_for_all,
     ),
     "soft-404": Fault({"not there"}, "expected status 404", a_page_for_what_is_not_there),
+    "langfuse-html": Fault(
+        {"Langfuse"}, "expected Content-Type: application/json", a_404_that_no_sdk_believes
+    ),
     "leak": Fault({"hostile paths"}, "expected nothing from outside", a_leak),
     "open-redirect": Fault(
         {"hostile paths"}, "Location: //evil.example/", a_redirect_to_elsewhere
@@ -448,7 +456,7 @@ TRIED = dict(some(FAULTS.items()))
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The address of each faulty host, and of one without a fault."""
-    settings = settings_in(tmp_path_factory.mktemp("faulty"), queries=True)
+    settings = settings_in(tmp_path_factory.mktemp("faulty"), queries=True, langfuse=True)
     write_small_catalogue(settings.content)
     build(settings)
     listeners = {name: socket.create_server(("127.0.0.1", 0)) for name in (SOUND, *FAULTS)}
