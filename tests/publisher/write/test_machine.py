@@ -699,11 +699,6 @@ render = RepoRenderer.render
 BROKEN = [
     ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
     ("publisher.write.durable._put", put_in_place, "faults? in the content"),
-    (
-        "publisher.write.idempotency.IdempotencyKey.find",
-        lambda *_: None,
-        "(answered|has) .* instead of",
-    ),
     ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
 ]
 
