@@ -10,7 +10,6 @@ import re
 from typing import NamedTuple
 
 from builder.model.records import Repo, Variable, Version
-from builder.text.messages import parse_messages
 
 LINE_CHARS_MAX = 60
 _is_plain = re.compile("[A-Za-z0-9 ,.:/_-]{1,30}").fullmatch
@@ -68,8 +67,8 @@ def _call(prompt: Repo | Version) -> _Call:
         for variable in prompt.variables
         if variable.required and variable.default is None
     }
-    is_conversation = parse_messages(prompt.body) is not None
-    return _Call(*(("messages", "messages") if is_conversation else ("text", "fill")), values)
+    result, method = ("text", "fill") if prompt.messages is None else ("messages", "messages")
+    return _Call(result, method, values)
 
 
 def _value(variable: Variable) -> str:

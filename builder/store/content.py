@@ -28,7 +28,7 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
-from builder.store.plain_files import mark_of_files, read_file
+from builder.store.plain_files import mark_of_files, read_file, read_record_file
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
 HOME_FILE = "home.md"
@@ -256,13 +256,7 @@ def _file_mark(path: str) -> str:
 def read_record(root: str, owner: str, name: str, version: Version) -> VersionFile:
     """One version's record, without its text. Raises ContentError."""
     file = f"{owner}/{name}/{version}.json"
-    try:
-        return _decode_version(read_file(f"{root}/{file}", RECORD_BYTES_MAX))
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error)
-    raise ContentError([Fault(file, reason)])
+    return read_record_file(root, file, _decode_version, RECORD_BYTES_MAX)
 
 
 def read_version(root: str, owner: str, name: str, version: Version) -> tuple[VersionFile, str]:

@@ -1,7 +1,8 @@
 """Remembers of versions' records what each publication needs to know of all of them."""
 
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from builder.model.errors import ContentError
 from builder.model.labels import Move, moves_with
@@ -25,17 +26,27 @@ def read_kept(root: str, owner: str, name: str, listing: content.RepoListing) ->
     """What is kept of the versions of a listing, in their order. Opens only records that have
     changed since this process has read them. Raises ContentError, which has the faults of all.
     """
-    kept, faults = [], []
-    for version, mark in zip(listing.versions, listing.marks, strict=True):
+    marks = zip(listing.versions, listing.marks, strict=True)
+    return read_marked(_read, root, owner, name, marks)
+
+
+def read_marked(
+    cached: Any, root: str, owner: str, name: str, marks: Iterable[tuple[object, str]]
+) -> list[Any]:
+    """What a function with ``lru_cache`` returns for each file of a repo; it takes the repo, what
+    tells the file, and its mark. Raises ContentError, which has the faults of all.
+    """
+    found, faults = [], []
+    for file, mark in marks:
         # Without a mark, a file may change again and look the same.
-        read = _read if mark else _read.__wrapped__
+        read = cached if mark else cached.__wrapped__
         try:
-            kept.append(read(root, owner, name, version, mark))
+            found.append(read(root, owner, name, file, mark))
         except ContentError as error:
             faults += error.faults
     if faults:
         raise ContentError(sorted(faults))
-    return kept
+    return found
 
 
 @lru_cache(RECORDS_KEPT)

@@ -9,7 +9,7 @@ from builder.model import names
 from builder.model.errors import ContentError, Fault
 from builder.model.labels import FOLDER, event_file
 from builder.model.records import LabelFile
-from builder.store.plain_files import mark_of_files, read_file
+from builder.store.plain_files import mark_of_files, read_record_file
 
 EVENT_BYTES_MAX = 16 * 1024
 
@@ -47,14 +47,7 @@ def list_events(root: str, repo: str, settled_ns: int) -> dict[int, str]:
 
 def read_event(root: str, repo: str, number: int) -> LabelFile:
     """One change of a label of ``repo`` (``owner/name``). Raises ContentError."""
-    file = f"{repo}/{event_file(number)}"
-    try:
-        return _decode(read_file(f"{root}/{file}", EVENT_BYTES_MAX))
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = str(error)
-    raise ContentError([Fault(file, reason)])
+    return read_record_file(root, f"{repo}/{event_file(number)}", _decode, EVENT_BYTES_MAX)
 
 
 def find_strays(root: str, repo: str) -> list[Fault]:

@@ -6,7 +6,7 @@ from itertools import chain
 from builder.model.errors import ContentError, Fault
 from builder.model.labels import Labels, Move, find_faults, fold, move_of
 from builder.store import content
-from builder.store.kept_records import read_kept
+from builder.store.kept_records import read_kept, read_marked
 from builder.store.label_files import read_event
 from builder.store.withdrawn_files import read_parts
 
@@ -46,13 +46,10 @@ def _read_files(root: str, owner: str, name: str, listing: content.RepoListing) 
         moves += chain.from_iterable(one.moves for one in read_kept(root, owner, name, listing))
     except ContentError as error:
         faults += error.faults
-    for number, mark in listing.events.items():
-        # Without a mark, a file may change again and look the same.
-        read = _read_event if mark else _read_event.__wrapped__
-        try:
-            moves.append(read(root, owner, name, number, mark))
-        except ContentError as error:
-            faults += error.faults
+    try:
+        moves += read_marked(_read_event, root, owner, name, listing.events.items())
+    except ContentError as error:
+        faults += error.faults
     if faults:
         raise ContentError(sorted(faults))
     return moves

@@ -3,6 +3,14 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from builder.model.errors import ContentError, Fault
+
+Record = TypeVar("Record")
 
 
 def read_file(path: str, bytes_max: int) -> bytes:
@@ -25,6 +33,21 @@ def read_file(path: str, bytes_max: int) -> bytes:
         return data
     finally:
         os.close(descriptor)
+
+
+def read_record_file(
+    root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
+) -> Record:
+    """What msgspec's ``decode`` makes of a file below ``root``. Raises ContentError, which names
+    the file.
+    """
+    try:
+        return decode(read_file(f"{root}/{file}", bytes_max))
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    raise ContentError([Fault(file, reason)])
 
 
 def mark_of_files(files: tuple[os.stat_result, ...], settled_ns: int) -> str:

@@ -25,7 +25,7 @@ from builder.model.withdrawn import (
     moves_of,
     withdrawn_file,
 )
-from builder.store.plain_files import read_file
+from builder.store.plain_files import read_record_file
 
 # One that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -82,17 +82,10 @@ def read_withdrawn(root: str, repo: str, what: str) -> WithdrawnFile:
     Raises ContentError.
     """
     file = f"{repo}/{withdrawn_file(what)}"
-    try:
-        stored = _decode(read_file(f"{root}/{file}", FILE_BYTES_MAX))
-    except OSError as error:
-        reason = error.strerror or "unreadable"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = str(error)
-    else:
-        if what == WHOLE or [*stored.versions] == [what]:
-            return stored
-        reason = f"must withdraw {what}, and nothing else"
-    raise ContentError([Fault(file, reason)])
+    stored = read_record_file(root, file, _decode, FILE_BYTES_MAX)
+    if what != WHOLE and [*stored.versions] != [what]:
+        raise ContentError([Fault(file, f"must withdraw {what}, and nothing else")])
+    return stored
 
 
 def read_parts(root: str, repo: str, listing: WithdrawnListing) -> WithdrawnParts:

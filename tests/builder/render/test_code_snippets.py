@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from builder.model.records import Variable, Version
 from builder.render.code_snippets import python_snippet, script_snippet
+from builder.text.messages import parse_messages
 
 URL = "https://hub.example/prompts"
 
@@ -32,7 +33,8 @@ variables = st.lists(
 
 def version_of(body: str, declared: list[Variable]) -> Version:
     fields = dict.fromkeys(Version.__struct_fields__, "")
-    return Version(**fields | {"content": body, "body": body, "variables": declared})
+    told = {"content": body, "body": body, "messages": parse_messages(body), "variables": declared}
+    return Version(**fields | told)
 
 
 def run_python(snippet: str, body: str, declared: list[Variable]) -> dict[str, Any]:
