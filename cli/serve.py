@@ -1,6 +1,7 @@
 """``hubctl serve``: the whole hub on one port."""
 
 import contextlib
+from collections.abc import Callable
 
 import click
 
@@ -84,7 +85,14 @@ def serve(
         configure_logging()
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
-        rebuilder = Rebuilder(settings, first.tell, first.show_progress, first.say_waiting)
+        # Told of each build in its thread, so they must return at once.
+        followers: list[Callable[[Outcome], None]] = [first.tell]
+
+        def tell(outcome: Outcome) -> None:
+            for follower in followers:
+                follower(outcome)
+
+        rebuilder = Rebuilder(settings, tell, first.show_progress, first.say_waiting)
         rebuilder.request(None)
         with (
             Database(state) as database,
