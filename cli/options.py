@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
+from builder.deploy.compare import Options
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
     SEARCH_ENGINES,
     parse_base_url,
 )
+from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
+from publisher.deploys.receiver import make_receiver
+from publisher.deploys.worker import Job
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
@@ -65,6 +69,74 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def destination_options(prefix: str = "") -> Callable:
+    """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete`` and ``files_only``,
+    whose flags begin with ``prefix``.
+    """
+    options = (
+        click.option(
+            f"--{prefix}endpoint-url", "endpoint_url", metavar="URL",
+            envvar="HUB_DEPLOY_ENDPOINT_URL", show_envvar=True,
+            help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or "
+            "AWS]",
+        ),
+        click.option(
+            f"--{prefix}jobs", "jobs", metavar="N", type=click.IntRange(1, 256),
+            default=Options().jobs, show_default=True, envvar="HUB_DEPLOY_JOBS", show_envvar=True,
+            help="Number of uploads at a time.",
+        ),
+        click.option(
+            f"--{prefix}no-delete", "no_delete", is_flag=True, envvar="HUB_DEPLOY_NO_DELETE",
+            show_envvar=True, help="Keep remote files that are no longer on the site.",
+        ),
+        click.option(
+            f"--{prefix}files-only", "files_only", is_flag=True, envvar="HUB_DEPLOY_FILES_ONLY",
+            show_envvar=True,
+            help="Upload each file once, under its name, and not also under its URL without "
+            "extension. For a CDN that maps URLs to files, and for services that cannot store "
+            "both `a` and `a/b` (MinIO).",
+        ),
+    )  # fmt: skip
+    return functools.partial(
+        functools.reduce, lambda command, option: option(command), options[::-1]
+    )
+
+
+def following_options(command: Callable) -> Callable:
+    """Where to deploy after each build, and who is told, as parameters ``deployment`` (a function
+    from the folders to a ``Job``; None: nowhere) and ``receiver`` (None: nobody).
+    """
+
+    @click.option(
+        "--deploy", metavar="DESTINATION", envvar="HUB_DEPLOY", show_envvar=True,
+        help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
+        "s3://BUCKET/PREFIX.",
+    )  # fmt: skip
+    @destination_options("deploy-")
+    @click.option(
+        "--on-deployed", metavar="URL", envvar="HUB_ON_DEPLOYED", show_envvar=True,
+        help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
+        f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
+        f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def with_deployment(
+        *args: Any, deploy: str | None, endpoint_url: str | None, jobs: int, no_delete: bool,
+        files_only: bool, on_deployed: str | None, **params: Any,
+    ) -> Any:  # fmt: skip
+        if on_deployed and not deploy:
+            raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
+        options = Options(jobs, delete=not no_delete, files_only=files_only)
+        deployment = deploy and functools.partial(
+            Job, destination=deploy, endpoint_url=endpoint_url, options=options
+        )
+        secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
+        receiver = make_receiver(on_deployed, secret)
+        return command(*args, deployment=deployment, receiver=receiver, **params)
+
+    return with_deployment
 
 
 def split_repo(repo: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """``hubctl serve``: the whole hub on one port."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -17,6 +17,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    following_options,
     langfuse_option,
     listening_options,
     mcp_origin_option,
@@ -29,6 +30,10 @@ from cli.options import (
 from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.deploys.follower import Deployer
+from publisher.deploys.notices import Notices
+from publisher.deploys.receiver import Receiver
+from publisher.deploys.worker import Job
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
@@ -57,13 +62,14 @@ from server.throttle import Throttle
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
+@following_options
 @click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
     langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
     access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
     openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
-    watch: bool,
+    deployment: Callable[..., Job] | None, receiver: Receiver | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -96,6 +102,7 @@ def serve(
         rebuilder.request(None)
         with (
             Database(state) as database,
+            _deploying(settings, deployment, receiver, followers),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
@@ -122,6 +129,25 @@ def serve(
             run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)
         if first.error:
             raise first.error
+
+
+@contextlib.contextmanager
+def _deploying(
+    settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
+    followers: list[Callable[[Outcome], None]],
+) -> Iterator[Deployer | None]:  # fmt: skip
+    """Deploy after each build, if that is wanted. Raises OperatorError."""
+    if not deployment:
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        notices = receiver and Notices(receiver, settings.state, settings.base_url)
+        if notices:
+            stack.enter_context(notices)
+        job = deployment(out=settings.out, state=settings.state)
+        deployer = stack.enter_context(Deployer(job, notices))
+        followers.append(deployer.tell)
+        yield deployer
 
 
 class _FirstBuild:

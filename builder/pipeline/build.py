@@ -30,7 +30,7 @@ from builder.pipeline.visible import make_visible
 from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store import content, database
-from builder.store.locks import build_lock
+from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION
@@ -41,7 +41,8 @@ log = logging.getLogger("hub.build")
 class Report(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
     ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
-    change that lists do not have.
+    change that lists do not have. ``number``: the build's (``count_build``). ``touched``: the files
+    of the site that it wrote or removed; None where they are many.
     """
 
     repos: int
@@ -54,6 +55,8 @@ class Report(NamedTuple):
     is_settled: bool
     behind_seconds: float
     seconds: float
+    number: int = 0
+    touched: frozenset[str] | None = None
 
 
 class Difference(NamedTuple):
@@ -94,6 +97,7 @@ def build(
     check_folders(settings)
     content.check_folder(settings.content)  # before the state folder is made
     with build_lock(settings.state, on_wait) as is_lock_wanted:
+        number = count_build(settings.state)
         request = Request(
             settings, None if changed is None else [*changed], full, index, progress, on_visible,
             (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None,
@@ -106,7 +110,7 @@ def build(
                 "the disk has space, that you may write the file and that no other program has it "
                 "open. Then build again."
             ) from error
-    return report._replace(seconds=time.perf_counter() - started)
+    return report._replace(seconds=time.perf_counter() - started, number=number)
 
 
 def _build_despite_damage(request: Request) -> Report:
@@ -179,6 +183,7 @@ def _run(context: Context) -> Report:
     return Report(
         repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
         context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
+        touched=None if site.tally.touched is None else frozenset(site.tally.touched),
     )  # fmt: skip
 
 
