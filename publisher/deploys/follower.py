@@ -32,6 +32,8 @@ COMPARE_SECONDS = 3600.0
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. Where there are more, the whole site is compared.
 FILES_MAX = 10_000
+# Compared by a process that is kept for the next deployment.
+KEPT_OBJECTS_MAX = 20_000
 
 log = logging.getLogger("hub.deploy")
 
@@ -254,8 +256,8 @@ class Deployer:
             gathered.drop()
 
     def _work(self, changes: Changes | None) -> Done:
-        """Raises OperatorError. The process is kept as long as it is small: a comparison of
-        everything takes memory that it does not give back.
+        """Raises OperatorError. The process is kept as long as it is small: to compare many objects
+        takes memory that it does not give back.
         """
         if not self._worker:
             worker = Worker(self._job)
@@ -266,7 +268,7 @@ class Deployer:
         is_small = False
         try:
             done = self._worker.deploy(changes)
-            is_small = changes is not None
+            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
             return done
         finally:
             if not is_small:
