@@ -43,11 +43,13 @@ class Notices:
         self._mark = f"{state}/deploy-notice-due"
         self._base_url = base_url
         self._changed = threading.Condition()
-        # What is to be told: True for a path that is there, False for one that was deleted.
+        # What is to be told, and what is being told: True for a path that is there, False for one
+        # that was deleted.
         self._paths: dict[str, bool] = {}
+        self._under_way: dict[str, bool] = {}
         self._is_everything = os.path.exists(self._mark)
         self._is_deploying = False
-        self._is_delivering = False
+        self._is_telling_everything = False
         self._is_due = False
         self._is_stopping = False
         self._serial: int | None = None
@@ -89,8 +91,9 @@ class Notices:
     def status(self) -> dict[str, Any]:
         """``waiting``: paths that are still to be told, None for everything."""
         with self._changed:
+            is_known = not (self._is_everything or self._is_telling_everything)
             return {
-                "waiting": None if self._is_everything else len(self._paths),
+                "waiting": len(self._under_way | self._paths) if is_known else None,
                 "delivered_at": self._delivered_at,
                 "failing_since": self._failing_since,
                 "last_error": self._last_error,
@@ -113,9 +116,9 @@ class Notices:
             self._paths = {}
 
     def _keep_mark(self) -> None:
-        is_busy = self._is_deploying or self._is_delivering
+        is_everything = self._is_everything or self._is_telling_everything
         try:
-            if is_busy or self._is_everything or self._paths:
+            if self._is_deploying or is_everything or self._under_way or self._paths:
                 with open(self._mark, "w"):
                     pass
             else:
@@ -132,27 +135,28 @@ class Notices:
                 self._changed.wait_for(lambda: self._is_due or self._is_stopping)
                 if self._is_stopping:
                     return
-                self._is_due, self._is_delivering = False, True
-                paths, self._paths = self._paths, {}
-                is_everything, self._is_everything = self._is_everything, False
-                message = self._message(paths, is_everything)
+                self._is_due = False
+                self._under_way, self._paths = self._paths, {}
+                self._is_telling_everything, self._is_everything = self._is_everything, False
+                message = self._message()
             is_delivered = self._deliver(message)
             with self._changed:
-                self._is_delivering = False
                 if not is_delivered:
                     # What has come up since then is newer.
-                    self._paths = paths | self._paths
-                    self._is_everything = self._is_everything or is_everything
+                    self._paths = self._under_way | self._paths
+                    self._is_everything = self._is_everything or self._is_telling_everything
                     self._bound()
+                self._under_way, self._is_telling_everything = {}, False
                 self._keep_mark()
 
-    def _message(self, paths: dict[str, bool], is_everything: bool) -> bytes:
+    def _message(self) -> bytes:
+        paths = self._under_way.items()
         data = {
             "base_url": self._base_url,
             "serial": self._serial,
-            "everything": is_everything,
-            "changed": [path for path, is_there in paths.items() if is_there],
-            "deleted": [path for path, is_there in paths.items() if not is_there],
+            "everything": self._is_telling_everything,
+            "changed": [path for path, is_there in paths if is_there],
+            "deleted": [path for path, is_there in paths if not is_there],
         }
         told = {"type": "site.deployed", "timestamp": format_time(datetime.now(UTC)), "data": data}
         return json.dumps(told).encode()
