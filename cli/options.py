@@ -14,9 +14,9 @@ from builder.model.settings import (
     SEARCH_ENGINES,
     parse_base_url,
 )
+from publisher.deploys.job import Job
 from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from publisher.deploys.receiver import make_receiver
-from publisher.deploys.worker import Job
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from

@@ -31,9 +31,9 @@ from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.deploys.follower import Deployer
+from publisher.deploys.job import Job
 from publisher.deploys.notices import Notices
 from publisher.deploys.receiver import Receiver
-from publisher.deploys.worker import Job
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way

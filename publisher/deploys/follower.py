@@ -22,8 +22,9 @@ from builder.pipeline.build import Report
 from builder.pipeline.rebuild import Outcome
 from builder.store.locks import last_build
 from builder.store.site import is_built, read_hub
+from publisher.deploys.job import Job
 from publisher.deploys.notices import Notices
-from publisher.deploys.worker import Changes, Done, Job, Unfinished, Worker
+from publisher.deploys.worker import Changes, Done, Unfinished, Worker
 from publisher.log import log_event
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0

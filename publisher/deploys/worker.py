@@ -20,21 +20,12 @@ from builder.deploy.run import Report, deploy, deploy_changes
 from builder.deploy.snapshot import Taken
 from builder.model.errors import HubError, OperatorError
 from builder.store.site import read_hub
+from publisher.deploys.job import Job
 from publisher.log import configure_logging
 
 # Publications and readers go first.
 NICENESS = 10
 STOP_SECONDS = 5.0
-
-
-class Job(NamedTuple):
-    """Where to deploy which site, and how."""
-
-    out: str
-    state: str
-    destination: str
-    endpoint_url: str | None
-    options: Options
 
 
 class Changes(NamedTuple):

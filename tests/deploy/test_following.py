@@ -13,7 +13,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import Report, build
 from publisher.deploys import follower
 from publisher.deploys.follower import Deployer
-from publisher.deploys.worker import Job
+from publisher.deploys.job import Job
 from tests.deploy.conftest import PREFIX, S3, change, expected
 from tests.deploy.links import broken, by_key
 from tests.deploy.proxy import Proxy
