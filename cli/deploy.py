@@ -73,7 +73,9 @@ def deploy(
     if not is_json:
         click.echo(describe(report, dry_run))
     elif not dry_run:
-        click.echo(json.dumps(report._asdict()))
+        told = report._asdict()
+        del told["build"]  # counts alone
+        click.echo(json.dumps(told))
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         click.echo(

@@ -128,16 +128,16 @@ def plan_changes(
     that were written, ``gone`` those that were removed, and ``remote`` the marks of their objects.
     """
     puts, current, unknown = _compare(taken, remote, manifest, destination, options)
-    found = filter(None, map(match_file, gone))
+    keys = current | {put.key for put in puts}
     lost = [
         Delete(key, match.route)
-        for match in found
+        for match in filter(None, map(match_file, gone))
         for key in keys_of(match, files_only=options.files_only)
-        if key in remote
+        if key in remote and key not in keys
     ]
     return Plan(
         list(groups(puts, lost if options.delete else [])),
-        current | {put.key for put in puts},
+        keys,
         current=len(current),
         kept=0 if options.delete else len(lost),
         foreign=0,

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import random
+import shutil
 import threading
 import time
 from datetime import UTC, datetime
@@ -73,7 +74,8 @@ class _Gathered:
         return Changes(self.copies, self.marks, sorted(self.gone), self.serial)
 
     def drop(self) -> None:
-        snapshot.remove(self._folder)
+        # What cannot be removed, the next start tries to remove.
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Deployer:
@@ -249,7 +251,8 @@ class Deployer:
             self._notices.begin()
         try:
             done = self._work(None if is_everything else gathered.changes())
-        except OperatorError as error:
+        except Exception as error:
+            # The edge of the thread: whatever it was, it is told, and tried again.
             self._note_failure(error)
         else:
             self._note_success(done, is_everything)
@@ -301,7 +304,7 @@ class Deployer:
                 milliseconds=round(report.seconds * 1000, 1),
             )  # fmt: skip
 
-    def _note_failure(self, error: OperatorError) -> None:
+    def _note_failure(self, error: Exception) -> None:
         with self._changed:
             if self._is_stopping:
                 return  # it was ended, and the next start compares everything
@@ -310,14 +313,12 @@ class Deployer:
             # Not all at once, after a failure that several services have noticed.
             self._retry_at = time.monotonic() + wait * random.uniform(0.5, 1.0)
             self._failing_since = self._failing_since or format_time(datetime.now(UTC))
-            self._last_error = str(error).partition("\n")[0]
+            told = str(error) if isinstance(error, OperatorError) else type(error).__name__
+            self._last_error = told.partition("\n")[0]
             self._waiting_since, self._deploying_since = self._deploying_since, None
             self._need_everything()
             self._note_due()
         if self._notices:
-            is_known = isinstance(error, Unfinished) and error.changed is not None
-            if is_known:
-                self._notices.failed(error.changed, error.deleted)
-            else:
-                self._notices.failed(None, None)
+            is_told = isinstance(error, Unfinished)
+            self._notices.failed(*((error.changed, error.deleted) if is_told else (None, None)))
         log_event(log, logging.ERROR, "deployment", error)

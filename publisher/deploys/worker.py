@@ -75,7 +75,7 @@ class Worker:
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": place},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([place, *_given_path()])},
             text=True,
             start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
         )
@@ -95,11 +95,9 @@ class Worker:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
-            raise Unfinished("The process that deploys has ended. A new one starts.")
-        told = json.loads(line)
+            told = json.loads(line)
+        except (OSError, ValueError):
+            raise Unfinished("The process that deploys has ended. A new one starts.") from None
         if "message" in told:
             raise Unfinished(**told)
         return told
@@ -125,6 +123,11 @@ class Worker:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _given_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH")
+    return [given] if given else []
 
 
 def main(lines: IO[str], answers: IO[str]) -> None:
@@ -200,4 +203,5 @@ def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: 
 
 
 if __name__ == "__main__":
-    main(sys.stdin, sys.stdout)
+    with contextlib.suppress(BrokenPipeError):  # the service was killed meanwhile
+        main(sys.stdin, sys.stdout)
