@@ -30,6 +30,9 @@ from publisher.log import log_event
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
 COMPARE_SECONDS = 3600.0
+# Under constant load no build settles. After so long, what there is goes: readers see no more of it
+# than on the service itself.
+UNSETTLED_SECONDS_MAX = 10.0
 # How soon a build of another process is noticed, if it lasts no longer.
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. Where there are more, the whole site is compared.
@@ -100,10 +103,11 @@ class Deployer:
         self._build: int | None = None
         # A build that nobody here was told of, and since when it is known, by monotonic time.
         self._foreign: tuple[int, float] = (0, 0.0)
-        # When to compare everything and when to try again; since when something waits for a
-        # deployment, and what the one under way deploys has waited: all by monotonic time.
+        # When to compare everything and when to try again; since when something waits for a build
+        # that settles, for a deployment, and for the end of the one under way: by monotonic time.
         self._compare_at = math.inf
         self._retry_at = 0.0
+        self._unsettled_since: float | None = None
         self._waiting_since: float | None = None
         self._deploying_since: float | None = None
         self._failures = 0
@@ -136,7 +140,10 @@ class Deployer:
         with self._changed:
             if isinstance(outcome, Report):
                 self._note_touched(outcome)
-                if outcome.is_settled:
+                now = time.monotonic()
+                since = self._unsettled_since = self._unsettled_since or now
+                if outcome.is_settled or now >= since + UNSETTLED_SECONDS_MAX:
+                    self._unsettled_since = None
                     self._gather()
             else:
                 self._build = None  # what it has written is not known
@@ -146,12 +153,12 @@ class Deployer:
     def status(self) -> dict[str, Any]:
         """How the deployments are doing, without secrets. Times are RFC 3339, durations seconds.
 
-        ``status`` is ``ok``, ``behind`` (something waits for a deployment, or for the end of one)
+        ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment)
         or ``failing``; ``serial`` is what the destination's lists have, None where that is not
         known. ``notices`` is as in ``Notices``, None without any.
         """
         with self._changed:
-            since = self._deploying_since or self._waiting_since
+            since = self._deploying_since or self._waiting_since or self._unsettled_since
             return {
                 "status": "failing" if self._failures else "behind" if since else "ok",
                 "destination": self._job.destination,

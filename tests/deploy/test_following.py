@@ -107,10 +107,19 @@ def test_what_builds_leave_and_remove_goes_with_the_one_that_settles(
     change(followed.site.content)
     followed.build(is_settled=False)
     followed.build(is_settled=False)  # removes what the first has left
-    assert followed.deployer.status()["status"] == "ok" and not proxy.seen
+    assert followed.deployer.status()["status"] == "behind" and not proxy.seen
     followed.build()
     followed.wait()
     assert followed.has_all() and proxy.count("DELETE") > 0 == proxy.count("GET")
+
+
+def test_under_constant_load_no_build_settles(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "UNSETTLED_SECONDS_MAX", 0.0)
+    followed.build(is_settled=False)
+    followed.wait()
+    assert followed.has_all()
 
 
 def test_publications_during_a_deployment_share_the_next(followed: Followed, proxy: Proxy) -> None:
