@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
+from builder.model.routes import BY_NAME
 from builder.store.locks import build_lock, is_building, last_build
 from builder.store.site import is_built, mark_of
 
@@ -85,7 +86,7 @@ def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> Taken:
             continue
         taken.marks[file] = _told(status)
         taken.copies[file] = next(paths)
-        _keep(f"{site}/{file}", taken.copies[file])
+        _keep(site, file, taken.copies[file])
     return taken
 
 
@@ -115,7 +116,7 @@ def _keep_all(
                     taken.copies[file] = early.copies[file]
                 else:
                     path = next(paths)
-                    _keep(f"{site}/{file}", path)
+                    _keep(site, file, path)
                     taken.copies[file] = path
             taken.marks[file] = mark
     return taken
@@ -136,7 +137,12 @@ def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iter
                 yield prefix + entry.name
 
 
-def _keep(path: str, copy: str) -> None:
+def _keep(site: str, file: str, copy: str) -> None:
+    path = f"{site}/{file}"
+    if file == BY_NAME["hub"].file:
+        # A link would change its ctime, by which builds know that the site is still theirs.
+        shutil.copy2(path, copy)
+        return
     try:
         os.link(path, copy)
     except OSError as error:

@@ -21,7 +21,7 @@ from builder.model.errors import OperatorError
 from builder.model.records import format_time
 from builder.pipeline.build import Report
 from builder.pipeline.rebuild import Outcome
-from builder.store.locks import last_build
+from builder.store.locks import is_building, last_build
 from builder.store.site import is_built, read_hub
 from publisher.deploys.job import Job
 from publisher.deploys.notices import Notices
@@ -33,7 +33,7 @@ COMPARE_SECONDS = 3600.0
 # Under constant load no build settles. After so long, what there is goes: readers see no more of it
 # than on the service itself.
 UNSETTLED_SECONDS_MAX = 10.0
-# How soon a build of another process is noticed, if it lasts no longer.
+# How soon a build of another process is noticed after its end. One of this process is told sooner.
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. Where there are more, the whole site is compared.
 FILES_MAX = 10_000
@@ -218,7 +218,7 @@ class Deployer:
         number, now = last_build(self._job.state), time.monotonic()
         if self._build is None or number == self._build:
             return
-        if number != self._foreign[0]:
+        if number != self._foreign[0] or is_building(self._job.state):
             self._foreign = number, now
         elif now >= self._foreign[1] + LOOK_SECONDS:
             self._build = number
@@ -228,11 +228,16 @@ class Deployer:
     # The thread
 
     def _run(self) -> None:
-        while self._wait():
-            self._deploy()
+        while not self._is_stopping:
+            try:
+                if self._wait():
+                    self._deploy()
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
+                self._note_failure(error)
 
     def _wait(self) -> bool:
-        """Wait until something is to be deployed; False at the end."""
+        """Wait until something is to be deployed; False at the end. Raises OperatorError."""
         with self._changed:
             while not self._is_stopping:
                 self._look()
@@ -258,10 +263,6 @@ class Deployer:
             self._notices.begin()
         try:
             done = self._work(None if is_everything else gathered.changes())
-        except Exception as error:
-            # The edge of the thread: whatever it was, it is told, and tried again.
-            self._note_failure(error)
-        else:
             self._note_success(done, is_everything)
         finally:
             gathered.drop()
@@ -322,7 +323,8 @@ class Deployer:
             self._failing_since = self._failing_since or format_time(datetime.now(UTC))
             told = str(error) if isinstance(error, OperatorError) else type(error).__name__
             self._last_error = told.partition("\n")[0]
-            self._waiting_since, self._deploying_since = self._deploying_since, None
+            self._waiting_since = self._deploying_since or self._waiting_since
+            self._deploying_since = None
             self._need_everything()
             self._note_due()
         if self._notices:
