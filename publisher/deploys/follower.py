@@ -218,12 +218,18 @@ class Deployer:
         number, now = last_build(self._job.state), time.monotonic()
         if self._build is None or number == self._build:
             return
-        if number != self._foreign[0] or is_building(self._job.state):
+        if number != self._foreign[0] or self._is_building():
             self._foreign = number, now
         elif now >= self._foreign[1] + LOOK_SECONDS:
             self._build = number
             self._need_everything()
             self._note_due()
+
+    def _is_building(self) -> bool:
+        try:
+            return is_building(self._job.state)
+        except OperatorError:
+            return True  # no build can begin there, and each says so
 
     # The thread
 
@@ -237,7 +243,7 @@ class Deployer:
                 self._note_failure(error)
 
     def _wait(self) -> bool:
-        """Wait until something is to be deployed; False at the end. Raises OperatorError."""
+        """Wait until something is to be deployed; False at the end."""
         with self._changed:
             while not self._is_stopping:
                 self._look()
