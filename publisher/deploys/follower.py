@@ -311,7 +311,7 @@ class Deployer:
             self._deployed_at = format_time(datetime.now(UTC))
         if self._notices:
             self._notices.deployed(done.changed, done.deleted, done.serial)
-        if done.changed or done.deleted:
+        if report.new or report.changed or report.deleted:
             log_event(
                 log, logging.INFO, "deployment", serial=done.serial, new=report.new,
                 changed=report.changed, deleted=report.deleted, bytes=report.bytes,

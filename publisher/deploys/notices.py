@@ -74,8 +74,10 @@ class Notices:
             self._is_deploying = True
             self._keep_mark()
 
-    def deployed(self, changed: Iterable[str], deleted: Iterable[str], serial: int | None) -> None:
-        """A deployment has changed and deleted these files of the site."""
+    def deployed(
+        self, changed: Iterable[str] | None, deleted: Iterable[str] | None, serial: int | None
+    ) -> None:
+        """A deployment has changed and deleted these files of the site; None for any."""
         with self._changed:
             self._note(changed, deleted)
             self._serial = serial
@@ -83,10 +85,9 @@ class Notices:
             self._changed.notify_all()
 
     def failed(self, changed: Iterable[str] | None, deleted: Iterable[str] | None) -> None:
-        """A deployment may have changed these files (None: any) before it failed."""
+        """A deployment may have changed and deleted these files before it failed; None for any."""
         with self._changed:
-            self._is_everything = self._is_everything or changed is None
-            self._note(changed or (), deleted or ())
+            self._note(changed, deleted)
 
     def status(self) -> dict[str, Any]:
         """``waiting``: paths that are still to be told, None for everything."""
@@ -99,10 +100,11 @@ class Notices:
                 "last_error": self._last_error,
             }
 
-    def _note(self, changed: Iterable[str], deleted: Iterable[str]) -> None:
+    def _note(self, changed: Iterable[str] | None, deleted: Iterable[str] | None) -> None:
         base_path = urlsplit(self._base_url).path
+        self._is_everything = self._is_everything or changed is None
         for files, is_there in ((changed, True), (deleted, False)):
-            for file in files:
+            for file in files or ():
                 url = match_file(file).url
                 for path in (url, f"/{file}"):
                     self._paths[base_path + path] = is_there

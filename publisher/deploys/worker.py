@@ -26,6 +26,7 @@ from publisher.log import configure_logging
 # Publications and readers go first.
 NICENESS = 10
 STOP_SECONDS = 5.0
+TOLD_FILES_MAX = 1_000
 
 
 class Changes(NamedTuple):
@@ -41,13 +42,13 @@ class Changes(NamedTuple):
 
 class Done(NamedTuple):
     """What a deployment came to. ``serial``: that of the lists which are there now. ``changed`` and
-    ``deleted``: files of the site.
+    ``deleted``: files of the site; None for both where they are more than ``TOLD_FILES_MAX``.
     """
 
     report: Report
     serial: int | None
-    changed: list[str]
-    deleted: list[str]
+    changed: list[str] | None
+    deleted: list[str] | None
 
 
 class Unfinished(OperatorError):
@@ -162,7 +163,7 @@ def main(lines: IO[str], answers: IO[str]) -> None:
                 # The edge of the process: whatever it was, the service logs it and tries again.
                 is_known = isinstance(error, HubError)
                 message = str(error) if is_known else f"{type(error).__name__}: {error}"
-                answer({"message": message, "changed": noted.changed(), "deleted": noted.deleted()})
+                answer({"message": message} | noted.told())
             else:
                 answer(done._asdict() | {"report": done.report._asdict()})
 
@@ -181,11 +182,14 @@ class _Noted:
                 # Of a file that stays, a key may go.
                 self._is_put.setdefault(found.file, False)
 
-    def changed(self) -> list[str]:
-        return [file for file, is_put in self._is_put.items() if is_put]
-
-    def deleted(self) -> list[str]:
-        return [file for file, is_put in self._is_put.items() if not is_put]
+    def told(self) -> dict[str, list[str] | None]:
+        """``changed`` and ``deleted`` of ``Done``."""
+        if len(self._is_put) > TOLD_FILES_MAX:
+            return {"changed": None, "deleted": None}
+        files: dict[bool, list[str]] = {True: [], False: []}
+        for file, is_put in self._is_put.items():
+            files[is_put].append(file)
+        return {"changed": files[True], "deleted": files[False]}
 
 
 def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: _Noted) -> Done:
@@ -199,7 +203,7 @@ def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: 
             job.options, on_plan=noted.note,
         )  # fmt: skip
         serial = changes.serial
-    return Done(report, serial, noted.changed(), noted.deleted())
+    return Done(report, serial, **noted.told())
 
 
 if __name__ == "__main__":
