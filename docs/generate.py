@@ -20,6 +20,7 @@ import msgspec
 
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
+from builder.model.metrics import METRICS
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.shell_client import CLIENT
 from cli.hubctl import main as hubctl
@@ -38,7 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "docs/reference/endpoints.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
     "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
-    "docs/use/publish-from-ci.md",
+    "docs/use/publish-from-ci.md", "docs/operate/monitoring.md",
 ]  # fmt: skip
 
 
@@ -182,6 +183,17 @@ def client() -> str:
     return "\n\n".join(parts)
 
 
+def metrics() -> str:
+    """Every metric, with its labels and their values."""
+    rows = ["| metric | labels | |", "|---|---|---|"]
+    for metric in METRICS:
+        labels = "; ".join(
+            f"`{label}`: {', '.join(values)}" for label, values in metric.labels.items()
+        )
+        rows.append(f"| `{metric.name}` ({metric.kind}) | {labels} | {metric.help} |")
+    return "\n".join(rows)
+
+
 def trusted_github() -> str:
     """The workflow of GitHub Actions that needs no stored token."""
     return _trusted("github", "publish-prompts.yml", "hub")
@@ -216,7 +228,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
-        commands, client, trusted_github, trusted_gitlab,
+        commands, client, metrics, trusted_github, trusted_gitlab,
     )
 }  # fmt: skip
 

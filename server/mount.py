@@ -8,7 +8,7 @@ from typing import Any
 from a2wsgi import WSGIMiddleware
 
 from builder.model.errors import RequestError
-from builder.model.metrics import REQUEST_SECONDS, REQUESTS, STATUS_CLASSES
+from builder.model.metrics import REQUEST_CLASSES, REQUEST_SECONDS, REQUESTS, STATUS_CLASSES
 from builder.model.routes import (
     API_ROOTS,
     BY_NAME,
@@ -69,6 +69,13 @@ class Hub:
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
         self._is_measured = is_measured
+        self._cells = {
+            kind: (
+                [REQUESTS.cell(kind, each) for each in STATUS_CLASSES],
+                REQUEST_SECONDS.cell(kind),
+            )
+            for kind in REQUEST_CLASSES
+        }
         self._classes: dict[App | None, str] = {
             mcp: "mcp", self._visit: "account", self._write: "account",
             self._publish: "publish", self._exchange: "publish",
@@ -129,26 +136,23 @@ class Hub:
         await self._ready_monitors(self._below_root(scope), receive, send)
 
     async def _measure(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = self._class_of(app, scope)
+        counts, seconds = self._cells[self._class_of(app, scope)]
         began = time.perf_counter()
-        is_answered = False
+        status = 0
 
         def noting(message: dict[str, Any]) -> Awaitable[None]:
-            nonlocal is_answered
-            if message["type"] == "http.response.start":
-                is_answered = True
-                note(message["status"])
+            nonlocal status
+            if not status:
+                status = message["status"]
+                counts[status // 100 - 2][0] += 1
+                REQUEST_SECONDS.put(seconds, time.perf_counter() - began)
             return send(message)
-
-        def note(status: int) -> None:
-            REQUESTS.count(kind, STATUS_CLASSES[status // 100 - 2])
-            REQUEST_SECONDS.observe(time.perf_counter() - began, kind)
 
         try:
             await app(scope, receive, noting)
         finally:
-            if not is_answered:
-                note(500)  # which the server answers itself
+            if not status:
+                counts[-1][0] += 1  # the server answers 500 itself
 
     def _class_of(self, app: App, scope: Scope) -> str:
         if app is not self._reads:

@@ -40,15 +40,20 @@ class Counter:
     def __init__(self, name: str, help: str, **labels: Labels) -> None:
         self.name, self.help, self.labels = name, help, labels
         # From the start on, as an alert cannot see a series grow that begins with its first count.
-        self._counts = dict.fromkeys(product(*labels.values()), 0)
+        self._counts = {values: [0] for values in product(*labels.values())}
 
     def count(self, *values: str, by: int = 1) -> None:
         with _turn:
-            self._counts[values] += by
+            self._counts[values][0] += by
+
+    def cell(self, *values: str) -> list[int]:
+        """A list whose only item is the count, for one thread that alone counts it, and often."""
+        return self._counts[values]
 
     def samples(self) -> Iterator[tuple[Labels, int]]:
         """The counts with the values of their labels."""
-        yield from self._counts.items()
+        for values, cell in self._counts.items():
+            yield values, cell[0]
 
 
 class Histogram:
@@ -60,23 +65,28 @@ class Histogram:
         self, name: str, help: str, buckets: tuple[float, ...] = REQUEST_BUCKETS, **labels: Labels
     ) -> None:
         self.name, self.help, self.labels, self.buckets = name, help, labels, buckets
-        # In each bucket alone; the last has what is longer than all bounds.
-        self._counts = {values: [0] * (len(buckets) + 1) for values in product(*labels.values())}
-        self._sums = dict.fromkeys(self._counts, 0.0)
+        # In each bucket alone, then of what is longer than all bounds; and the sum of seconds.
+        self._cells = {
+            values: [*[0] * (len(buckets) + 1), 0.0] for values in product(*labels.values())
+        }
 
     def observe(self, seconds: float, *values: str) -> None:
-        place = bisect_left(self.buckets, seconds)
         with _turn:
-            self._counts[values][place] += 1
-            self._sums[values] += seconds
+            self.put(self._cells[values], seconds)
 
-    def samples(self) -> Iterator[tuple[Labels, list[int], float]]:
+    def cell(self, *values: str) -> list[float]:
+        """What ``put`` takes, for one thread that alone observes these values, and often."""
+        return self._cells[values]
+
+    def put(self, cell: list[float], seconds: float) -> None:
+        cell[bisect_left(self.buckets, seconds)] += 1
+        cell[-1] += seconds
+
+    def samples(self) -> Iterator[tuple[Labels, list[float], float]]:
         """The counts of each bucket alone, and the sum of seconds, with the values of labels."""
-        with _turn:
-            copied = [
-                (values, [*counts], self._sums[values]) for values, counts in self._counts.items()
-            ]
-        yield from copied
+        for values, cell in self._cells.items():
+            *counts, total = cell
+            yield values, counts, total
 
 
 class Gauge:
