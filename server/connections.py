@@ -7,6 +7,7 @@ of asyncio's Protocol, the callbacks of the parser (httptools), and ``send_400_r
 import asyncio
 import ipaddress
 import resource
+import time
 from collections import Counter
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import RequestError
-from builder.model.metrics import CONNECTIONS, LIMITS_HIT, Reading
+from builder.model.metrics import CONNECTIONS, LIMITS_HIT, STALLED, Reading
 from server.answers import Answer, error_answer
 from server.throttle import network
 
@@ -52,6 +53,8 @@ class Connections:
     ) -> None:
         self.limits = limits or Limits()
         self.total = 0
+        # By monotonic time: when the server that has them last got its turn.
+        self.turned_at = time.monotonic()
         self.by_network: Counter[str] = Counter()
         self._total_max = total_max
         self._proxies = proxies
@@ -85,8 +88,9 @@ class Connections:
             del self.by_network[client]
 
     def readings(self) -> Iterator[Reading]:
-        """The gauge of connections."""
+        """The gauges of the server."""
         yield Reading(CONNECTIONS, self.total)
+        yield Reading(STALLED, time.monotonic() - self.turned_at)
 
     def protocol(self, **options: Any) -> asyncio.Protocol:
         """The protocol of a new connection; ``options`` are uvicorn's."""

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import signal
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -78,11 +79,15 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, is_over: Callable[[], bool], connections: Connections
+    ) -> None:
         super().__init__(config)
         self._is_over = is_over
+        self._connections = connections
 
     async def on_tick(self, counter: int) -> bool:
+        self._connections.turned_at = time.monotonic()
         return await super().on_tick(counter) or self._is_over()
 
 
@@ -109,7 +114,7 @@ def _run(
         backlog=CONNECTIONS_WAITING_MAX,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Server(config, is_over)
+    server = _Server(config, is_over, connections)
     # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))

@@ -122,6 +122,9 @@ REQUEST_SECONDS = Histogram(
     **{"class": REQUEST_CLASSES},
 )
 CONNECTIONS = Gauge("hub_connections", "Open connections of clients and proxies.")
+STALLED = Gauge(
+    "hub_stalled_seconds", "Time since the server last got its turn; it answers nothing meanwhile."
+)
 LIMITS_HIT = Counter(
     "hub_limits_hit_total",
     "Requests refused by a limit. connections: of all clients; client-connections: of one "
