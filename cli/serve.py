@@ -37,7 +37,7 @@ from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.sizes import size_readings
 from publisher.trusted.issuers import Issuer
 from publisher.web.app import PUBLISH_LIMIT, create_app
-from publisher.web.readiness import Parts, Readiness
+from publisher.web.readiness import Readiness
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
 from server.late import Late
@@ -98,7 +98,7 @@ def serve(
         # Told of each build in its thread, so they must return at once.
         followers: list[Callable[[Outcome], None]] = [first.tell]
         # What /readyz and the metrics show of those that follow builds, by name: their `status`.
-        parts: Parts = {}
+        parts: dict[str, Callable[[], dict]] = {}
 
         def tell(outcome: Outcome) -> None:
             for follower in followers:

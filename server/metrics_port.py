@@ -26,7 +26,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from builder.model.metrics import METRICS, Counter, Gauge, Histogram, Labels, Reading
+from builder.model.metrics import METRICS, Counter, Gauge, Histogram, Labels, Parts, Reading
 from server.app import Receive, Scope, Send
 from server.connections import Connections, Limits
 
@@ -36,8 +36,6 @@ CONNECTIONS_MAX = 16
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 Source = Callable[[], Iterable[Reading]]
-# What the parts that follow builds say of themselves, by their names.
-Statuses = dict[str, Callable[[], dict]]
 
 
 class MetricsPort:
@@ -48,7 +46,7 @@ class MetricsPort:
     """
 
     def __init__(
-        self, listener: socket.socket, sources: Iterable[Source], parts: Statuses | None = None
+        self, listener: socket.socket, sources: Iterable[Source], parts: Parts | None = None
     ) -> None:
         self._listener = listener
         self._registry = CollectorRegistry()
@@ -105,7 +103,7 @@ class MetricsPort:
 class _Collector:
     """Our metrics as those of the library."""
 
-    def __init__(self, sources: list[Source], parts: Statuses) -> None:
+    def __init__(self, sources: list[Source], parts: Parts) -> None:
         self._sources = sources
         self._parts = parts
 

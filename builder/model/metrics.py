@@ -5,15 +5,16 @@ shows it (``server.metrics_port``). Gauges are not counted but read when they ar
 
 No label has a value that a stranger chose: no path, owner or token.
 
-A part that follows builds adds what its ``status()`` says by a ``Gauge`` with ``part`` and ``key``
-in the table below. It is shown where that key of the status is a number or a truth value.
+A part that follows builds adds what its ``status()`` says in two steps: `hubctl serve` puts that
+method into ``parts`` under the part's name, and the table below gets a ``Gauge`` with this ``part``
+and a ``key`` of the status. It is shown where the key's value is a number or a truth value.
 """
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 REQUEST_CLASSES = ("read", "page", "search", "publish", "account", "mcp", "other")
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
@@ -30,6 +31,9 @@ BUILD_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 _turn = threading.Lock()
 
 Labels = tuple[str, ...]
+# By the names of parts that follow builds, what each is doing: small, for JSON. Called from any
+# thread; never raises and never waits.
+Parts = Mapping[str, Callable[[], dict[str, Any]]]
 
 
 class Counter:
@@ -167,8 +171,8 @@ BUILD_BEHIND = Gauge(
     "hub_build_behind_seconds", "Age of the oldest change that lists and search do not have."
 )
 BUILD_WAITING = Gauge("hub_build_waiting_prompts", "Prompts that wait for the next build.")
-PROMPTS = Gauge("hub_prompts", "Prompts on the site, since the first build of this process.")
-VERSIONS = Gauge("hub_versions", "Their versions.")
+PROMPTS = Gauge("hub_prompts", "Prompts on the site, as of the last build of this process.")
+VERSIONS = Gauge("hub_versions", "Versions of these prompts.")
 SERIAL = Gauge("hub_serial", "Publications that the lists include.")
 FAILED_SIGN_INS = Counter(
     "hub_failed_sign_ins_total",

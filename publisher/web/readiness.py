@@ -7,11 +7,11 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from builder.model.errors import OperatorError, RequestError
-from builder.model.metrics import READY, UNREADY, UNREADY_REASONS, Reading
+from builder.model.metrics import READY, UNREADY, UNREADY_REASONS, Parts, Reading
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from builder.store.site import is_built
@@ -23,8 +23,6 @@ KEPT_SECONDS = 1.0
 ROOM_BYTES = 32 * 1024 * 1024
 
 Reason = tuple[str, str]
-# What a part that follows builds is doing: small, for JSON; it never raises and never waits.
-Parts = Mapping[str, Callable[[], dict[str, Any]]]
 
 _BUILDS_FAIL = (
     "Builds fail, so publications are saved but do not reach readers. `last_error` in /healthz and "
