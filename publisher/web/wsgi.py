@@ -21,8 +21,8 @@ HUB_TRUSTED_PROXIES  how many reverse proxies are in front, each of which adds t
 
 Requests come with the base URL's path, or without it where a proxy takes it off. One worker
 with threads is right: a publication waits for the disk, and each worker counts limits and metrics
-for itself; with HUB_METRICS, a second one does not start. Without ``--preload``: the thread that
-builds would not outlive the fork.
+for itself. With HUB_METRICS, a second one cannot start, also not for a reload. Without
+``--preload``: the thread that builds would not outlive the fork.
 Raises OperatorError at start where a setting is wrong or a folder cannot be used.
 """
 
