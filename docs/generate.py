@@ -28,11 +28,12 @@ from mcp_app.tools import TOOLS, Tool
 from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
-from publisher.web.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
+from publisher.web.app import FAILED_AUTH_LIMIT
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KEPT_SECONDS
+from publisher.write.quotas import PUBLISH_LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [

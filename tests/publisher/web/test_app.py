@@ -1218,7 +1218,7 @@ def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str]]:
         token, _ = accounts.create_token("ann", "ci")
     process = Process(
         sys.executable, "-m", "gunicorn", "--threads", "4", "--no-control-socket",
-        "--bind", base_url.split("/")[2], "publisher.web.wsgi:app",
+        "--bind", base_url.split("/")[2], "cli.wsgi:app",
         env=clean_environment(
             HUB_CONTENT=f"{tmp_path}/content", HUB_OUT=f"{tmp_path}/site",
             HUB_STATE=f"{tmp_path}/state", HUB_BASE_URL=base_url, HUB_PUBLISH_LIMIT="2",
