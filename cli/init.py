@@ -1,3 +1,180 @@
+"""``hubctl init``: creates a folder that is a hub."""
+
+import contextlib
+import getpass
+import importlib.metadata
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import click
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.names import check_new_owner
+from builder.model.plural import counted
+from builder.store import content as tree
+from cli.config import FILE_NAME, schema_of
+from cli.config_text import config_text
+from publisher.importers.naming import handle_of
+from publisher.write.drafts import make_draft
+from publisher.write.publish import publish
+
+PARTS = Path(__file__).parent / "new_hub"
+PACKAGE = "prompt-hub"
+FIRST_PROMPT = "summarize"
+# In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
+KEEP_BYTES = "content/** -text\n"
+IGNORED = "/site_out/\n/public/\n/var/\n"
+
+
 @click.command()
-def init(): "x"
+@click.argument("directory", metavar="DIR")
+@click.option("--sample", is_flag=True, help="Start with the sample catalogue: 33 prompts.")
+@click.option(
+    "--owner", metavar="HANDLE", help="Owner of the first prompt. [default: your user name]"
+)
+@click.option(
+    "--package", metavar="SPEC",
+    help="What the CI jobs install hubctl from, for pip. [default: as it was installed here]",
+)  # fmt: skip
+@click.pass_context
+def init(
+    context: click.Context, directory: str, sample: bool, owner: str | None, package: str | None
+) -> None:
+    """Create a hub in the folder DIR.
+
+    Creates content/ with a first prompt, hub.toml with every setting, a README for the authors,
+    .gitignore, .gitattributes, and CI jobs that check the prompts and deploy the site to GitHub
+    Pages or GitLab Pages. Never overwrites a file: run it again to add what is missing.
+
+    \b
+      hubctl init my-hub
+      hubctl init demo --sample
+    """
+    owner = check_new_owner(owner) if owner else _own_handle()
+    spec = package or _installed_as()
+    name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
+    words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
+    texts = {
+        FILE_NAME: config_text(schema_of(context.parent.command), {"site-name": name}),
+        "README.md": _filled("README.md", words),
+        ".gitignore": IGNORED,
+        ".gitattributes": KEEP_BYTES,
+        ".github/workflows/hub.yml": _filled("github.yml", words),
+        ".gitlab-ci.yml": _filled("gitlab.yml", words),
+    }
+    with _told_of_failures():
+        os.makedirs(directory, exist_ok=True)
+        _create_content(directory, owner, sample)
+        for file, text in texts.items():
+            _create(f"{directory}/{file}", text)
+    if not package and spec == _release():
+        click.echo(
+            f"The CI jobs install {spec} from a package index. If it is not there, change "
+            "HUB_PACKAGE in them.",
+            err=True,
+        )
+    folder = "" if os.path.samefile(directory, os.curdir) else f"cd {shlex.quote(directory)}\n  "
+    click.echo(f"Next:\n  {folder}hubctl serve", err=True)
+
+
+@contextlib.contextmanager
+def _told_of_failures() -> Iterator[None]:
+    again = "Then run the command again; it goes on with what is missing."
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot write {error.filename2 or error.filename}: {error.strerror}. Correct this. "
+            f"{again}"
+        ) from error
+    except RequestError as error:
+        raise OperatorError(f"{error} {again}") from error
+
+
+def _create_content(directory: str, owner: str, sample: bool) -> None:
+    content = f"{directory}/content"
+    if os.path.isdir(content) and os.listdir(content):
+        click.echo(f"Kept {content}, which is there already.", err=True)
+        return
+
+    def fill(folder: str) -> None:
+        if sample:
+            shutil.copytree(PARTS / "sample", folder, dirs_exist_ok=True)
+            return
+        text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
+        draft = make_draft({"content": text, "changelog": "First version"})
+        publish(folder, owner, FIRST_PROMPT, draft, publisher=owner)
+
+    _create_folder(content, fill)
+    owners = tree.list_owners(content)
+    count = sum(len(tree.list_repos(content, each)) for each in owners)
+    click.echo(f"Created {content} with {counted(count, 'prompt')}.")
+
+
+def _create_folder(folder: str, fill: Callable[[str], None]) -> None:
+    """Create a folder that is there whole, or not at all."""
+    new = _beside(folder)
+    os.mkdir(new)
+    try:
+        fill(new)
+        os.rename(new, folder)  # also over an empty one
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)  # the failure itself is told
+        raise
+
+
+def _create(file: str, text: str) -> None:
+    if os.path.lexists(file):
+        click.echo(f"Kept {file}, which is there already.", err=True)
+        return
+    os.makedirs(os.path.dirname(file), exist_ok=True)
+    new = _beside(file)
+    try:
+        with open(new, "x", encoding="utf-8") as opened:
+            opened.write(text)
+        os.rename(new, file)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        raise
+    click.echo(f"Created {file}.")
+
+
+def _beside(path: str) -> str:
+    """A name for what becomes ``path`` when it is whole."""
+    folder, name = os.path.split(path)
+    return f"{folder}/.{name}.{os.getpid()}"
+
+
+def _filled(part: str, words: dict[str, str]) -> str:
+    text = (PARTS / part).read_text(encoding="utf-8")
+    for mark, word in words.items():
+        text = text.replace(mark, word)
+    return text
+
+
+def _own_handle() -> str:
+    """A handle for whoever runs this."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in a container
+        user = ""
+    return handle_of(user, "author")
+
+
+def _release() -> str:
+    return f"{PACKAGE}=={importlib.metadata.version(PACKAGE)}"
+
+
+def _installed_as() -> str:
+    """What pip installs this release from again: the commit or the URL, else an index."""
+    origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
+    direct = json.loads(origin) if origin else {}
+    url = direct.get("url", "")
+    if commit := direct.get("vcs_info"):
+        return f"{PACKAGE} @ {commit['vcs']}+{url}@{commit['commit_id']}"
+    return f"{PACKAGE} @ {url}" if url.startswith("https:") else _release()

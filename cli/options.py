@@ -2,11 +2,13 @@
 
 import functools
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
@@ -25,6 +27,9 @@ content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
     show_envvar=True, help="Folder of the prompts.",
 )  # fmt: skip
+init_option = click.option(
+    "--init", is_flag=True, help="Create the content folder if it does not exist."
+)
 out_option = click.option(
     "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
     show_envvar=True, help="Folder of the generated site.",
@@ -79,6 +84,25 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def prepare_content(content: str, may_create: bool, command: str) -> None:
+    """Create a missing content folder, or say how ``command`` would. Raises OperatorError."""
+    if os.path.isdir(content):
+        return
+    if not may_create:
+        where = "" if content == "content" else f" --content {shlex.quote(content)}"
+        raise OperatorError(
+            f"No content folder {content}. To create it, run `hubctl {command}{where} --init`. "
+            "If your hub has another one, run this in the hub's folder, or pass --content DIR."
+        )
+    try:
+        os.makedirs(content, exist_ok=True)
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot create the content folder {content}: {error.strerror}. Choose another with "
+            "--content."
+        ) from error
 
 
 def split_repo(repo: str) -> tuple[str, str]:
