@@ -148,7 +148,9 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
         if found := _place_in_toml.fullmatch(reason):
             reason, line = found[1], f", line {found[2]}"
         reason = reason.removesuffix(" (at end of document)")
-        raise OperatorError(f"{shown}{line}: {reason}. Correct this line; it is not TOML.") from None
+        raise OperatorError(
+            f"{shown}{line}: {reason}. Correct this line; it is not TOML."
+        ) from None
     except RecursionError:
         raise OperatorError(f"{shown} nests lists too deeply. Remove them.") from None
     if reader.faults:

@@ -14,8 +14,8 @@ HEAD = f"""\
 # Settings of this hub, for all commands of hubctl. They find this file from any folder below it.
 # An option of a command overrides its environment variable, which overrides its setting here.
 # Relative paths start at the folder of this file. Secrets do not belong here: {FILE_NAME} is often
-# in git. To set something, remove the # before its key, and replace the value: it is the default, or
-# shows what can stand there.
+# in git. To set something, remove the # before its key, and replace the value, which is the default
+# or shows what can stand there.
 """
 # What a reader looks for first.
 USUAL = ("site-name", "base-url", "search", "rate-limit", "publish-limit", "open-signup")

@@ -56,6 +56,8 @@ def init(
     """
     owner = check_new_owner(owner) if owner else _own_handle()
     spec = package or _installed_as()
+    if '"' in spec or not spec.isprintable():  # it stands in quotes in the jobs
+        raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
     name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
     texts = {
@@ -69,9 +71,8 @@ def init(
     with _told_of_failures():
         os.makedirs(directory, exist_ok=True)
         _create_content(directory, owner, sample)
-        for file, text in texts.items():
-            _create(f"{directory}/{file}", text)
-    if not package and spec == _release():
+        created = [file for file, text in texts.items() if _create(_inside(directory, file), text)]
+    if spec == _release() and any("git" in file and file.endswith(".yml") for file in created):
         click.echo(
             f"The CI jobs install {spec} from a package index. If it is not there, change "
             "HUB_PACKAGE in them.",
@@ -83,27 +84,26 @@ def init(
 
 @contextlib.contextmanager
 def _told_of_failures() -> Iterator[None]:
-    again = "Then run the command again; it goes on with what is missing."
+    again = "Correct this, and run the command again: it adds what is missing."
     try:
         yield
     except OSError as error:
         raise OperatorError(
-            f"Cannot write {error.filename2 or error.filename}: {error.strerror}. Correct this. "
-            f"{again}"
+            f"Cannot write {error.filename2 or error.filename}: {error.strerror}. {again}"
         ) from error
     except RequestError as error:
         raise OperatorError(f"{error} {again}") from error
 
 
 def _create_content(directory: str, owner: str, sample: bool) -> None:
-    content = f"{directory}/content"
+    content = _inside(directory, "content")
     if os.path.isdir(content) and os.listdir(content):
         click.echo(f"Kept {content}, which is there already.", err=True)
         return
 
     def fill(folder: str) -> None:
         if sample:
-            shutil.copytree(PARTS / "sample", folder, dirs_exist_ok=True)
+            _copy_files(PARTS / "sample", folder)
             return
         text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
         draft = make_draft({"content": text, "changelog": "First version"})
@@ -113,6 +113,15 @@ def _create_content(directory: str, owner: str, sample: bool) -> None:
     owners = tree.list_owners(content)
     count = sum(len(tree.list_repos(content, each)) for each in owners)
     click.echo(f"Created {content} with {counted(count, 'prompt')}.")
+
+
+def _copy_files(source: Path, folder: str) -> None:
+    """Copy a tree, but not its permissions: packages may be installed read-only."""
+    for path in source.rglob("*"):
+        target = os.path.join(folder, path.relative_to(source))
+        if path.is_file():
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(path, target)
 
 
 def _create_folder(folder: str, fill: Callable[[str], None]) -> None:
@@ -127,11 +136,12 @@ def _create_folder(folder: str, fill: Callable[[str], None]) -> None:
         raise
 
 
-def _create(file: str, text: str) -> None:
+def _create(file: str, text: str) -> bool:
+    """Create a file that is there whole, or not at all. Returns whether it was missing."""
     if os.path.lexists(file):
         click.echo(f"Kept {file}, which is there already.", err=True)
-        return
-    os.makedirs(os.path.dirname(file), exist_ok=True)
+        return False
+    os.makedirs(os.path.dirname(file) or os.curdir, exist_ok=True)
     new = _beside(file)
     try:
         with open(new, "x", encoding="utf-8") as opened:
@@ -142,12 +152,17 @@ def _create(file: str, text: str) -> None:
             os.unlink(new)
         raise
     click.echo(f"Created {file}.")
+    return True
+
+
+def _inside(directory: str, file: str) -> str:
+    return os.path.normpath(os.path.join(directory, file))
 
 
 def _beside(path: str) -> str:
     """A name for what becomes ``path`` when it is whole."""
     folder, name = os.path.split(path)
-    return f"{folder}/.{name}.{os.getpid()}"
+    return os.path.join(folder, f".{name}.{os.getpid()}")
 
 
 def _filled(part: str, words: dict[str, str]) -> str:
@@ -171,7 +186,7 @@ def _release() -> str:
 
 
 def _installed_as() -> str:
-    """What pip installs this release from again: the commit or the URL, else an index."""
+    """What pip takes to install this release again: its commit, its URL, or its number."""
     origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
     direct = json.loads(origin) if origin else {}
     url = direct.get("url", "")

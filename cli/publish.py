@@ -69,7 +69,8 @@ def publish(
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
-    prepare_content(content, init, f"publish {repo} {shlex.quote(file.name)}")
+    source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
+    prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
     done = publish_draft(content, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
         click.echo(f"Warning: {warning}", err=True)

@@ -34,7 +34,6 @@ from publisher.log import configure_logging
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.web.app import create_app
-from publisher.web.environment import number_from, settings_from
 from publisher.web.incoming import BODY_BYTES_MAX, bearer_token
 from publisher.write import durable, idempotency
 from publisher.write.quotas import Quotas
@@ -1180,31 +1179,6 @@ def test_secrets_are_not_logged_wherever_they_are_sent(hub: Hub, log: io.StringI
 
 
 # The service on its own
-
-
-def test_settings_of_the_environment():
-    environ = {
-        "HUB_CONTENT": "c", "HUB_OUT": "o", "HUB_STATE": "s", "HUB_BASE_URL": "https://x.example/p/",
-        "HUB_SITE_NAME": "Mine", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
-        "HUB_LANGFUSE": "1",
-    }  # fmt: skip
-    assert settings_from(environ) == Settings(
-        "c", "o", "s", "https://x.example/p", "Mine", True, "whoosh", True
-    )
-    assert settings_from({}) == Settings()
-    assert number_from({}, "HUB_PUBLISH_LIMIT", 30) == 30
-    assert number_from({"HUB_PUBLISH_LIMIT": "0"}, "HUB_PUBLISH_LIMIT", 30) == 0
-    for wrong in (
-        {"HUB_BASE_URL": "x"},
-        {"HUB_QUERIES": "maybe"},
-        {"HUB_SEARCH": "x"},
-        {"HUB_STATE": "content/s"},
-    ):
-        with pytest.raises(OperatorError):
-            settings_from(wrong)
-    for wrong in ("-1", "many", "1.5", "²"):
-        with pytest.raises(OperatorError, match="HUB_PUBLISH_LIMIT"):
-            number_from({"HUB_PUBLISH_LIMIT": wrong}, "HUB_PUBLISH_LIMIT", 30)
 
 
 @pytest.fixture

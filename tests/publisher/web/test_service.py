@@ -321,7 +321,7 @@ def test_alone_with_a_wrong_setting(small: Settings) -> None:
         str(Path(sys.executable).with_name("gunicorn")), "--bind", "127.0.0.1:0",
         "cli.wsgi:app", env=clean_environment(HUB_PUBLISH_LIMIT="many"),
     )  # fmt: skip
-    process.wait_for_line("HUB_PUBLISH_LIMIT is 'many'")
+    process.wait_for_line("HUB_PUBLISH_LIMIT")
     assert process.stop(signal.SIGKILL) != 0
 
 
