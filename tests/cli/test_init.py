@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import re
 import subprocess
@@ -161,6 +162,38 @@ def test_any_name_of_a_folder_is_one_of_a_hub(tmp_path: Path, folder: str) -> No
     assert init(folder, "--owner", "ann", cwd=tmp_path).exit_code == 0
     defaults = read_config(f"{tmp_path}/{folder}/hub.toml", main)
     assert defaults["build"]["site_name"] == folder
+
+
+GIT = "https://git.example.org/hub.git"
+
+
+@pytest.mark.parametrize(
+    ("origin", "spec"),
+    [
+        (None, "prompt-hub==1.2.3"),
+        ({"url": "file:///home/ann/hub", "dir_info": {}}, "prompt-hub==1.2.3"),
+        ({"url": "https://example.org/a.whl", "archive_info": {}},
+         "prompt-hub @ https://example.org/a.whl"),
+        ({"url": GIT, "vcs_info": {"vcs": "git", "commit_id": "a1b2"}},
+         f"prompt-hub @ git+{GIT}@a1b2"),
+    ],
+)  # fmt: skip
+def test_the_jobs_install_what_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None, spec: str
+) -> None:
+    class Installed:
+        version = "1.2.3"
+
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return origin and json.dumps(origin)
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
+    done = init("hub", cwd=tmp_path)
+    assert ("change HUB_PACKAGE" in done.stderr) == spec.endswith("==1.2.3")
+    for file in (".gitlab-ci.yml", ".github/workflows/hub.yml"):
+        job = yaml.safe_load((tmp_path / "hub" / file).read_text())
+        assert (job.get("env") or job["variables"]) == {"HUB_PACKAGE": spec}
 
 
 def test_the_jobs_build_a_site(made: Path, tmp_path: Path) -> None:

@@ -1183,21 +1183,25 @@ def test_secrets_are_not_logged_wherever_they_are_sent(hub: Hub, log: io.StringI
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str]]:
-    """A gunicorn process, the base URL of its service, and a token of ann's."""
+    """A gunicorn process with settings in a file, the base URL of its service, and a token of
+    ann's.
+    """
     base_url = f"http://127.0.0.1:{free_port()}/prompts"
     (tmp_path / "content").mkdir()
     with Database(f"{tmp_path}/state") as database:
         accounts = Accounts(database)
         accounts.add_owner("ann")
         token, _ = accounts.create_token("ann", "ci")
+    config = tmp_path / "settings/hub.toml"
+    config.parent.mkdir()
+    config.write_text(
+        'content = "../content"\nout = "../site"\nstate = "../state"\npublish-limit = 1\n'
+        f'base-url = "{base_url}"\n[publish-service]\ntrusted-proxies = 1\n'
+    )
     process = Process(
         sys.executable, "-m", "gunicorn", "--threads", "4", "--no-control-socket",
         "--bind", base_url.split("/")[2], "cli.wsgi:app",
-        env=clean_environment(
-            HUB_CONTENT=f"{tmp_path}/content", HUB_OUT=f"{tmp_path}/site",
-            HUB_STATE=f"{tmp_path}/state", HUB_BASE_URL=base_url, HUB_PUBLISH_LIMIT="2",
-            HUB_TRUSTED_PROXIES="1",
-        ),
+        env=clean_environment(HUB_CONFIG=str(config), HUB_PUBLISH_LIMIT="2"),
     )  # fmt: skip
     yield process, base_url, token
     process.stop()
