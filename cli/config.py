@@ -90,7 +90,8 @@ def schema_of(group: click.Group) -> Schema:
             if not isinstance(option, click.Option):
                 continue
             setting = Setting(words, command, option)
-            if not variable_of(option):
+            is_secret = _secret.search(setting.key) and not is_path(option)
+            if is_secret or not variable_of(option):
                 other[setting.key].append(" ".join(words))
                 continue
             known[(*words, setting.key)] = [setting]
@@ -118,11 +119,14 @@ def find_file(folder: str) -> str | None:
     Raises OperatorError if a folder above has one of another user, who could have put it there to
     choose where your commands write.
     """
-    above = os.path.abspath(folder)
+    try:
+        here = above = os.path.abspath(folder)
+    except FileNotFoundError:  # the current folder was removed
+        return None
     while True:
         file = os.path.join(above, FILE_NAME)
         if os.path.isfile(file):
-            if above != os.path.abspath(folder) and os.stat(file).st_uid not in (0, os.getuid()):
+            if above != here and os.stat(file).st_uid not in (0, os.getuid()):
                 raise OperatorError(
                     f"{file} belongs to another user, who could change where your commands write. "
                     f"Run the command as that user, name the file with `hubctl --config {file}`, "

@@ -108,11 +108,17 @@ def test_a_file_of_another_user_above(hub: Path, monkeypatch: pytest.MonkeyPatch
     assert hubctl("--config", "../hub.toml", "check", cwd=hub / "below").exit_code == 0
 
 
-def test_no_file_is_no_fault(tmp_path: Path) -> None:
+def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hub.toml").mkdir()
     assert find_file(str(tmp_path)) is None
     write_small_catalogue(tmp_path / "content")
     assert hubctl("check", cwd=tmp_path).exit_code == 0
+
+    def removed() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("os.getcwd", removed)
+    assert find_file(os.curdir) is None
 
 
 @pytest.mark.parametrize(
