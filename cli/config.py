@@ -23,6 +23,8 @@ from builder.text.likeness import alike
 FILE_NAME = "hub.toml"
 BYTES_MAX = 64 * 1024
 SHOWN_FAULTS = 20
+# A mistake after a list or text of more lines is told without its line.
+STATEMENT_LINES_MAX = 200
 
 _secret = re.compile(r"(^|[-_])(secret|password|passwd|credentials?|token|key)s?($|[-_])")
 _place_in_toml = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
@@ -159,8 +161,11 @@ def read_config(file: str, group: click.Group) -> dict[str, Any]:
         raise OperatorError(f"{shown} nests lists too deeply. Remove them.") from None
     if reader.faults:
         lines = _lines_of(text)
-        faults = sorted((lines.get(where, 1), told) for where, told in reader.faults)
-        told = [f"{shown}, line {line}: {fault}" for line, fault in faults[:SHOWN_FAULTS]]
+        faults = sorted((lines.get(where, 0), told) for where, told in reader.faults)
+        told = [
+            f"{shown}, line {line}: {fault}" if line else f"{shown}: {fault}"
+            for line, fault in faults[:SHOWN_FAULTS]
+        ]
         if len(faults) > SHOWN_FAULTS:
             told.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
         raise OperatorError("\n".join(told))
@@ -226,9 +231,11 @@ class _Reader:
                 f"`{key}` is unknown, and secrets do not belong in {FILE_NAME}, which is often "
                 "shared. Put them into the environment."
             )
-        tables = sorted({f"[{'.'.join(one.words)}]" for one in self._schema.settings
-                         if one.key == key})  # fmt: skip
-        if tables:
+        if (key,) in self._schema.known:
+            return f"`{key}` does not belong {within}. Move it to the top of the file."
+        if tables := [
+            f"[{'.'.join(one.words)}]" for one in self._schema.settings if one.key == key
+        ]:
             return f"`{key}` does not belong {within}. Move it to {' or '.join(tables)}."
         if key in self._schema.other:
             return (
@@ -256,10 +263,9 @@ class _Reader:
         own = (*setting.words, setting.key)
         if own in self._values:
             return self._values[own]
-        if setting in self._schema.known.get((setting.key,), ()):
-            shared = self._values.get((setting.key,))
-            if shared is not None:
-                return shared
+        top = (setting.key,)
+        if top in self._values and setting in self._schema.known[top]:
+            return self._values[top]
         default = setting.option.default
         return default if is_path(setting.option) and isinstance(default, str) else None
 
@@ -328,6 +334,8 @@ def _lines_of(text: str) -> dict[Where, int]:
     start = 1
     for number, line in enumerate(text.split("\n"), 1):
         start = start if statement else number
+        if number - start > STATEMENT_LINES_MAX:
+            break  # or the time would grow with the square of its lines
         statement += f"{line}\n"
         try:
             read = tomllib.loads(statement)

@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -68,10 +68,10 @@ def init(
         ".github/workflows/hub.yml": _filled("github.yml", words),
         ".gitlab-ci.yml": _filled("gitlab.yml", words),
     }
-    with _told_of_failures():
+    with _creating(directory):
         os.makedirs(directory, exist_ok=True)
-        _create_content(directory, owner, sample)
-        created = [file for file, text in texts.items() if _create(_inside(directory, file), text)]
+    _create_content(_inside(directory, "content"), owner, sample)
+    created = [file for file, text in texts.items() if _create(_inside(directory, file), text)]
     if spec == _release() and any("git" in file and file.endswith(".yml") for file in created):
         click.echo(
             f"The CI jobs install {spec} from a package index. If it is not there, change "
@@ -83,33 +83,35 @@ def init(
 
 
 @contextlib.contextmanager
-def _told_of_failures() -> Iterator[None]:
+def _creating(path: str) -> Iterator[None]:
+    """Say what to do if ``path`` cannot be created."""
     again = "Correct this, and run the command again: it adds what is missing."
     try:
         yield
     except OSError as error:
-        raise OperatorError(
-            f"Cannot write {error.filename2 or error.filename}: {error.strerror}. {again}"
-        ) from error
+        raise OperatorError(f"Cannot create {path}: {error.strerror}. {again}") from error
     except RequestError as error:
         raise OperatorError(f"{error} {again}") from error
 
 
-def _create_content(directory: str, owner: str, sample: bool) -> None:
-    content = _inside(directory, "content")
+def _create_content(content: str, owner: str, sample: bool) -> None:
     if os.path.isdir(content) and os.listdir(content):
         click.echo(f"Kept {content}, which is there already.", err=True)
         return
-
-    def fill(folder: str) -> None:
-        if sample:
-            _copy_files(PARTS / "sample", folder)
-            return
-        text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
-        draft = make_draft({"content": text, "changelog": "First version"})
-        publish(folder, owner, FIRST_PROMPT, draft, publisher=owner)
-
-    _create_folder(content, fill)
+    new = _beside(content)
+    with _creating(content):
+        os.mkdir(new)
+        try:
+            if sample:
+                _copy_files(PARTS / "sample", new)
+            else:
+                text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
+                draft = make_draft({"content": text, "changelog": "First version"})
+                publish(new, owner, FIRST_PROMPT, draft, publisher=owner)
+            os.rename(new, content)  # also over an empty one
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)  # the failure itself is told
+            raise
     owners = tree.list_owners(content)
     count = sum(len(tree.list_repos(content, each)) for each in owners)
     click.echo(f"Created {content} with {counted(count, 'prompt')}.")
@@ -124,33 +126,22 @@ def _copy_files(source: Path, folder: str) -> None:
             shutil.copyfile(path, target)
 
 
-def _create_folder(folder: str, fill: Callable[[str], None]) -> None:
-    """Create a folder that is there whole, or not at all."""
-    new = _beside(folder)
-    os.mkdir(new)
-    try:
-        fill(new)
-        os.rename(new, folder)  # also over an empty one
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)  # the failure itself is told
-        raise
-
-
 def _create(file: str, text: str) -> bool:
     """Create a file that is there whole, or not at all. Returns whether it was missing."""
     if os.path.lexists(file):
         click.echo(f"Kept {file}, which is there already.", err=True)
         return False
-    os.makedirs(os.path.dirname(file) or os.curdir, exist_ok=True)
     new = _beside(file)
-    try:
-        with open(new, "x", encoding="utf-8") as opened:
-            opened.write(text)
-        os.rename(new, file)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(new)
-        raise
+    with _creating(file):
+        os.makedirs(os.path.dirname(file) or os.curdir, exist_ok=True)
+        try:
+            with open(new, "x", encoding="utf-8") as opened:
+                opened.write(text)
+            os.rename(new, file)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+            raise
     click.echo(f"Created {file}.")
     return True
 
@@ -190,6 +181,7 @@ def _installed_as() -> str:
     origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
     direct = json.loads(origin) if origin else {}
     url = direct.get("url", "")
-    if commit := direct.get("vcs_info"):
+    commit = direct.get("vcs_info")
+    if commit and not url.startswith("file:"):
         return f"{PACKAGE} @ {commit['vcs']}+{url}@{commit['commit_id']}"
     return f"{PACKAGE} @ {url}" if url.startswith("https:") else _release()

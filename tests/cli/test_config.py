@@ -130,8 +130,8 @@ def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("xyzzy = 1", "line 1: Unknown key `xyzzy` at the top of the file. Remove it."),
         ("watch = true", "line 1: `watch` does not belong at the top of the file. Move it to "
          "[serve]."),
-        ("[build]\nport = 1", "line 2: `port` does not belong in [build]. Move it to [mcp] or "
-         "[serve]."),
+        ("[build]\nport = 1", "line 2: `port` does not belong in [build]. Move it to the top of "
+         "the file."),
         ("[serv]\nport = 1", "line 1: Unknown table [serv]. Did you mean `serve`?"),
         ("[owner.invit]\nbase-url = 'x'", "line 1: Unknown table [owner.invit]. Did you mean "
          "`invite`?"),
@@ -157,6 +157,7 @@ def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("port = {a = 1}", "line 1: `port` must be a whole number, not a table."),
         ("site-name", "line 1: Expected '='"),
         ("site-name = 'a'\nmcp-origin = [\n'*',", "line 3: "),
+        ("mcp-origin = [" + "\n" * 300 + "]\nwrong = 1", "hub.toml: Unknown key `wrong`"),
         (f"port = {'9' * 5000}", "line 1: Exceeds the limit"),
         ("port = " + "[" * 5000, "nests lists too deeply"),
         (b"\xff", "is not UTF-8 at byte 0. Save it as UTF-8."),
@@ -211,6 +212,7 @@ def test_paths_in_the_file_start_at_its_folder(hub: Path) -> None:
     (hub / "hub.toml").write_text(
         f'content = "{hub}/prompts"\nout = "site"\nbase-url = "https://file.example"\n'
         '[hosts]\ntarget = "conf"\ncertificate = ["pem", "key"]\nlisten = "127.0.0.1:8443"\n'
+        'trusted-proxy = ["198.51.100.0/24"]\n'
     )
     assert hubctl("build", cwd=hub / "below").exit_code == 0
     done = hubctl("hosts", "nginx", cwd=hub / "below")
@@ -218,3 +220,4 @@ def test_paths_in_the_file_start_at_its_folder(hub: Path) -> None:
     configuration = (hub / "conf/nginx.conf").read_text()
     assert f"{hub}/pem" in configuration and f"{hub}/key" in configuration
     assert f"{hub}/site" in configuration and "127.0.0.1:8443" in configuration
+    assert "198.51.100.0/24" in configuration

@@ -130,7 +130,7 @@ def test_the_sample(tmp_path: Path) -> None:
     ("arguments", "status", "told"),
     [
         ([], 2, "DIR"),
-        (["file"], 1, "Cannot write file: File exists"),
+        (["file"], 1, "Cannot create file: File exists"),
         (["file/hub"], 1, "Not a directory"),
         (["hub", "--owner", "No One"], 1, "Invalid owner"),
         (["hub", "--owner", "admin"], 1, "admin"),
@@ -172,6 +172,7 @@ GIT = "https://git.example.org/hub.git"
     [
         (None, "prompt-hub==1.2.3"),
         ({"url": "file:///home/ann/hub", "dir_info": {}}, "prompt-hub==1.2.3"),
+        ({"url": "file:///hub", "vcs_info": {"vcs": "git", "commit_id": "a"}}, "prompt-hub==1.2.3"),
         ({"url": "https://example.org/a.whl", "archive_info": {}},
          "prompt-hub @ https://example.org/a.whl"),
         ({"url": GIT, "vcs_info": {"vcs": "git", "commit_id": "a1b2"}},
