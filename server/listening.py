@@ -24,18 +24,6 @@ _REMEDY = "Choose another port with --port or HUB_PORT, or another address with 
 _METRICS_REMEDY = "Choose another address with --metrics or HUB_METRICS, like 127.0.0.1:9108."
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of an address like 127.0.0.1:9108 or [::1]:9108. Raises OperatorError."""
-    host, colon, port = text.rpartition(":")
-    is_port = port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536
-    is_bracketed = host.startswith("[") and host.endswith("]")
-    if not colon or not host or not is_port or (":" in host and not is_bracketed):
-        raise OperatorError(
-            f"Invalid address {text!r}. Give host and port, like 127.0.0.1:9108 or [::1]:9108."
-        )
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
 def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
     """Take the port before anything else, so that a wrong one is told at once. ``remedy``: what to
     do where it cannot be taken. Raises OperatorError.

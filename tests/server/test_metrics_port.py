@@ -13,7 +13,8 @@ from builder.model import metrics
 from builder.model.errors import OperatorError
 from builder.model.metrics import CONNECTIONS, LIMITS_HIT, Gauge, Reading
 from server import metrics_port
-from server.listening import address_of, listen_for_metrics, parse_address
+from server.access import parse_address
+from server.listening import address_of, listen_for_metrics
 from server.metrics_port import CONNECTIONS_MAX, MetricsPort
 from server.throttle import Throttle
 from tests.server.test_throttle import Clock
