@@ -16,6 +16,7 @@ COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
     "deploy": "cli.deploy",
+    "doctor": "cli.doctor",
     "hosts": "cli.hosts",
     "import": "cli.imports",
     "label": "cli.label",
