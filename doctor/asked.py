@@ -10,11 +10,11 @@ import requests
 
 from builder.model.records import Hub
 from builder.model.routes import BY_NAME, Route
+from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub
 from doctor.findings import Subject
 from publisher.outside.fetch import TIMEOUT_SECONDS, bounded, send_no_credentials
 
-USER_AGENT = "hubctl-doctor/1.0 (bot)"  # so that it counts as no pull
 # How many prompts are looked through for one with several versions.
 _LOOKED_MAX = 50
 
@@ -29,7 +29,7 @@ class Asked:
         self.sample = find_sample(self.out)
         self._session = bounded(requests.Session())
         self._session.auth = send_no_credentials
-        self._session.headers["User-Agent"] = USER_AGENT
+        self._session.headers["User-Agent"] = DOCTOR
 
     def close(self) -> None:
         self._session.close()
