@@ -17,6 +17,7 @@ CLOCK_SECONDS_MAX = 30
 
 _AS_CONFIGURED = "Compare your proxy or CDN with docs/operate/hosting.md#behind-a-cdn."
 _WRITE_AGAIN = "Write its configuration again with `hubctl hosts`, or name the file for it."
+_PATHS = "Clients know these paths. For links without extension, choose a host that tries .html."
 _DOWN = "Start `hubctl serve`, and look at its log."
 # A prompt that nobody has.
 _NOBODY = BY_NAME["repo"].url_for(owner="nobody-has-this-name", name="nothing")
@@ -133,7 +134,11 @@ def _file(asked: Asked, name: str, params: dict[str, str]) -> Iterator[Finding]:
         return  # no site here to compare with, or it has just changed
     answer = asked.get(url)
     if answer.status_code != 200:
-        yield problem(f"{url} answers HTTP {answer.status_code}.", _WRITE_AGAIN)
+        told = f"{url} answers HTTP {answer.status_code}"
+        if not _has_service(asked) and asked.get(f"/{route.file_for(**params)}").ok:
+            yield warning(f"{told}: this host has it at the path of its file alone.", _PATHS)
+        else:
+            yield problem(f"{told}.", _WRITE_AGAIN)
         return
     if answer.content != expected and answer.content != asked.file(name, **params):
         if route.cache == "immutable":
