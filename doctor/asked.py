@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,8 +14,16 @@ from builder.model.routes import BY_NAME, Route
 from builder.stats.agents import DOCTOR
 from builder.store.site import read_hub
 from doctor.findings import Subject
-from publisher.outside.fetch import TIMEOUT_SECONDS, bounded, send_no_credentials
+from publisher.outside.fetch import (
+    DOCUMENT_BYTES_MAX,
+    TIMEOUT_SECONDS,
+    TooLarge,
+    bounded,
+    send_no_credentials,
+)
 
+# As long as a window of the hub's own limit.
+WAIT_SECONDS_MAX = 60
 # How many prompts are looked through for one with several versions.
 _LOOKED_MAX = 50
 
@@ -35,15 +44,17 @@ class Asked:
         self._session.close()
 
     def ask(self, method: str, url: str, **headers: str) -> requests.Response:
-        """The answer at a URL, or at a path below the base URL. Follows no redirect. Raises
-        requests.RequestException.
+        """The answer at a URL, or at a path below the base URL. Follows no redirect. Told by a
+        rate limit to wait, it waits once. Raises requests.RequestException.
         """
-        return self._session.request(
-            method,
-            url if "://" in url else self.base_url + url,
-            headers={name.replace("_", "-"): value for name, value in headers.items()},
-            allow_redirects=False,
-        )
+        url = url if "://" in url else self.base_url + url
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = self._session.request(method, url, headers=named, allow_redirects=False)
+        wait = answer.headers.get("Retry-After", "")
+        if answer.status_code != 429 or not wait.isdecimal() or int(wait) > WAIT_SECONDS_MAX:
+            return answer
+        time.sleep(int(wait))
+        return self._session.request(method, url, headers=named, allow_redirects=False)
 
     def get(self, url: str, **headers: str) -> requests.Response:
         return self.ask("GET", url, **({"Accept_Encoding": "identity"} | headers))
@@ -110,6 +121,8 @@ def code_of(answer: requests.Response) -> str | None:
 
 def reason(error: requests.RequestException) -> str:
     """Why there is no answer, as the end of a sentence."""
+    if isinstance(error, TooLarge):
+        return f"more than {DOCUMENT_BYTES_MAX:,} bytes"
     if isinstance(error, requests.Timeout):
         return f"no answer in {TIMEOUT_SECONDS} seconds"
     causes: BaseException | None = error

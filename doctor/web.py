@@ -11,6 +11,7 @@ from builder.model.plural import counted
 from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, HEALTH_URL
 from doctor.asked import Asked, code_of, is_same_media, media_of, reason
 from doctor.findings import Finding, ok, problem, warning
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from publisher.outside.private_way import is_loopback, is_private_way
 
 CLOCK_SECONDS_MAX = 30
@@ -132,6 +133,8 @@ def _file(asked: Asked, name: str, params: dict[str, str]) -> Iterator[Finding]:
         expected = asked.file(name, **params)
     except OSError:
         return  # no site here to compare with, or it has just changed
+    if len(expected) > DOCUMENT_BYTES_MAX:
+        return  # more than is read of any answer
     answer = asked.get(url)
     if answer.status_code != 200:
         told = f"{url} answers HTTP {answer.status_code}"

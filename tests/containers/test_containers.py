@@ -53,7 +53,7 @@ def variables() -> set[str]:
 def ignored(path: str) -> bool:
     """Whether a top folder or file of the project stays out of the build."""
     is_out = False
-    for line in (PROJECT / ".containerignore").read_text().splitlines():
+    for line in (PROJECT / ".dockerignore").read_text().splitlines():
         pattern = line.removeprefix("!")
         if line and not line.startswith("#") and fnmatch.fnmatch(path, pattern):
             is_out = not line.startswith("!")
@@ -64,6 +64,8 @@ def test_the_build_sees_all_that_the_wheel_is_made_of() -> None:
     about = tomllib.loads((PROJECT / "pyproject.toml").read_text())
     packages = {name.partition(".")[0] for name in about["tool"]["setuptools"]["packages"]}
     needed = {*packages, about["project"]["readme"], "LICENSE", "clients", "requirements.lock"}
+    # Docker reads the one, Buildah the other.
+    assert (PROJECT / ".containerignore").samefile(PROJECT / ".dockerignore")
     assert [path for path in needed if ignored(path) or not (PROJECT / path).exists()] == []
     for secret in (".git", ".env", ".venv", "var", "site_out", "build", "node_modules"):
         assert ignored(secret), secret

@@ -19,6 +19,7 @@ from doctor import web
 from doctor.asked import Asked, find_sample
 from doctor.examine import examine
 from doctor.findings import Finding, Subject
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.doctor.conftest import told
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import DEADLINE_SECONDS, Server, in_thread, serving
@@ -247,6 +248,28 @@ def test_what_a_host_can_spoil(
     front.spoil = spoil
     wrong = told(check(asked), level)
     assert any(expected in one for one in wrong), list(check(asked))
+
+
+def test_a_limit_of_reads_is_waited_for(front: Front, asked: Asked) -> None:
+    refused = []
+
+    def limit(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        if not refused:
+            refused.append(target)
+            return Answer(429, {"Retry-After": "1"}, b"")
+        return passed(method, target, headers)
+
+    front.spoil = limit
+    assert [one.level for one in web.errors(asked)] == ["ok"]
+    assert len(refused) == 1
+    front.spoil = answer_itself("/", 429, Retry_After="86400")  # not for so long
+    assert told(web.errors(asked), "problem")
+
+
+def test_a_flood_is_not_read(front: Front, asked: Asked) -> None:
+    front.spoil = answer_itself("/", 200, b" " * (DOCUMENT_BYTES_MAX + 1))
+    (wrong,) = told(web.reach(asked), "problem")
+    assert "No answer from" in wrong and "more than 1,048,576 bytes" in wrong
 
 
 def test_it_counts_as_no_pull(front: Front, asked: Asked) -> None:
