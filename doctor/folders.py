@@ -6,7 +6,6 @@ import stat
 from collections.abc import Iterator
 
 from builder.model.errors import OperatorError
-from builder.model.plural import counted
 from builder.model.settings import check_folders
 from builder.stats.database import PULLS_FILE
 from doctor.findings import Finding, Subject, ok, problem, warning
@@ -71,8 +70,8 @@ def owners(subject: Subject) -> Iterator[Finding]:
         if others:
             shown = ", ".join(entry.path for entry in others[:_SHOWN_MAX])
             yield problem(
-                f"{counted(len(others), 'entry', 'entries')} of {path} do not belong to "
-                f"{name_of(user)}, as the folder does: {shown}{_more(others)}.",
+                f"{path} belongs to {name_of(user)}, but not all that is in it: {shown}"
+                f"{_more(others)}.",
                 f"Stop the hub, and run as root: chown -R {name_of(user)} {path}",
             )
         else:

@@ -11,6 +11,7 @@ from builder.model.plural import counted
 from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, HEALTH_URL
 from doctor.asked import Asked, code_of, is_same_media, media_of, reason
 from doctor.findings import Finding, ok, problem, warning
+from doctor.machine import how_far_apart
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from publisher.outside.private_way import is_loopback, is_private_way
 
@@ -62,6 +63,7 @@ def reach(asked: Asked) -> Iterator[Finding]:
 
 def clock(asked: Asked) -> Iterator[Finding]:
     """The server's clock and this machine's agree."""
+    before = time.time()
     # Of an error, so that no cache answers with an old date.
     answer = asked.get(f"{API}/doctor-{time.time_ns()}")
     try:
@@ -69,7 +71,7 @@ def clock(asked: Asked) -> Iterator[Finding]:
     except (KeyError, ValueError):
         yield warning("Answers have no Date, by which clocks could be compared.")
         return
-    apart = date - time.time()
+    apart = how_far_apart(date, before, time.time())
     if abs(apart) > CLOCK_SECONDS_MAX:
         yield problem(
             f"The clock of {asked.base_url} is {abs(apart):.0f} seconds "

@@ -8,10 +8,20 @@ import pytest
 
 from builder.model.settings import Settings
 from builder.pipeline.build import build
+from doctor import certificate
 from doctor.findings import Finding, Subject
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.outside import fetch
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.servers import DEADLINE_SECONDS
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy otherwise may take longer than an operator would wait."""
+    monkeypatch.setattr(fetch, "TIMEOUT_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(certificate, "TIMEOUT_SECONDS", DEADLINE_SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -62,8 +62,8 @@ def test_files_of_another_user(subject: Subject, monkeypatch: pytest.MonkeyPatch
             folders, "_owner", lambda entry: NOBODY if entry.path == stranger else user_of(entry)
         )
     told = only_problem(folders.owners, subject)
-    assert f"1 entry of {subject.settings.content}" in told
-    assert f"{stranger}. Stop the hub" in told
+    assert f"{subject.settings.content} belongs to " in told
+    assert f"but not all that is in it: {stranger}. Stop the hub" in told
 
 
 def test_root_looks_at_a_hub_of_another_user(

@@ -22,7 +22,7 @@ from doctor.findings import Finding, Subject
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.doctor.conftest import told
 from tests.support.catalogues import settings_in, write_small_catalogue
-from tests.support.servers import DEADLINE_SECONDS, Server, in_thread, serving
+from tests.support.servers import DEADLINE_SECONDS, Server, in_thread, serving, wait_until
 
 Headers = dict[str, str]
 TEXT = "/api/v1/repos/ann/review/versions/1.1.0.txt"
@@ -89,8 +89,10 @@ def _front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Front, Se
     write_small_catalogue(settings.content)
     front = Front()
     with in_thread(front), serving(settings, "--base-url", front.url, "--port", "0") as server:
-        # The line of the service names its own address, with the path of the base URL.
         front.upstream = server.port
+        wait_until(
+            lambda: requests.get(f"{front.url}/healthz").json()["status"] == "ok", "the first build"
+        )
         yield front, settings._replace(base_url=front.url)
 
 
