@@ -1,6 +1,7 @@
 """``hubctl doctor``: what is wrong with a hub, and what to do."""
 
 import json
+import os
 
 import click
 
@@ -26,8 +27,9 @@ def doctor(
 
     Checks versions, permissions, file systems, disk, clock, databases, content and site. Then asks
     the hub at its base URL as readers do, and compares: certificate, caching, queries, errors,
-    accounts. Changes nothing. Run it as the user who runs the hub, with the same settings. Exits 1
-    if there is a problem; warnings alone exit 0.
+    accounts. A hub for members only also needs a token, in HUB_TOKEN. Changes nothing. Run it as
+    the user who runs the hub, with the same settings. Exits 1 if there is a problem; warnings alone
+    exit 0.
 
     \b
       hubctl doctor --base-url https://prompts.example.org
@@ -37,7 +39,7 @@ def doctor(
     subject = Subject(Settings(content, out, state, url), noted)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
-    for name, finding in examine(subject, offline=offline):
+    for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):
         counts[finding.level] += 1
         if is_json:
             findings.append({"check": name, **finding._asdict()})

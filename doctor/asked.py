@@ -21,6 +21,7 @@ from publisher.outside.fetch import (
     bounded,
     send_no_credentials,
 )
+from publisher.outside.private_way import is_private_way
 
 # As long as a window of the hub's own limit.
 WAIT_SECONDS_MAX = 60
@@ -29,19 +30,28 @@ _LOOKED_MAX = 50
 
 
 class Asked:
-    """A site behind a base URL, and its files in a folder here."""
+    """A site behind a base URL, and its files in a folder here. ``token`` is for hubs that ask for
+    one; ``is_private``: this one does.
+    """
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, token: str | None = None) -> None:
         self.base_url = subject.settings.base_url
+        self.is_private = False
         self.out = subject.settings.out
         self.hub: Hub | None = read_hub(self.out)
         self.sample = find_sample(self.out)
+        self._token = token
         self._session = bounded(requests.Session())
         self._session.auth = send_no_credentials
         self._session.headers["User-Agent"] = DOCTOR
 
     def close(self) -> None:
         self._session.close()
+
+    def become_member(self) -> bool:
+        """Send the token from now on; False if there is none, or the way there is not private."""
+        self.is_private = bool(self._token) and is_private_way(self.base_url)
+        return self.is_private
 
     def ask(self, method: str, url: str, **headers: str) -> requests.Response:
         """The answer at a URL, or at a path below the base URL. Follows no redirect. Told by a
@@ -57,6 +67,8 @@ class Asked:
         return self._session.request(method, url, headers=named, allow_redirects=False)
 
     def get(self, url: str, **headers: str) -> requests.Response:
+        if self.is_private and "://" not in url:
+            headers["Authorization"] = f"Bearer {self._token}"
         return self.ask("GET", url, **({"Accept_Encoding": "identity"} | headers))
 
     def file(self, route: str, **params: str) -> bytes:

@@ -49,14 +49,18 @@ ONLINE: dict[str, web.WebCheck] = {
 }
 
 
-def examine(subject: Subject, *, offline: bool = False) -> Iterator[Named]:
-    """What each check finds, with its name, as soon as it is known."""
+def examine(
+    subject: Subject, *, offline: bool = False, token: str | None = None
+) -> Iterator[Named]:
+    """What each check finds, with its name, as soon as it is known. ``token`` is for a hub that
+    only members may read.
+    """
     for name, check in OFFLINE.items():
         yield from _findings(name, lambda check=check: check(subject))
     if offline:
         return
     yield from _findings(CERTIFICATE, lambda: certificate(subject))
-    with closing(Asked(subject)) as asked:
+    with closing(Asked(subject, token)) as asked:
         found = list(_findings(REACH, lambda: web.reach(asked)))
         yield from found
         if any(finding.level == "problem" for _, finding in found):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import requests
 
 from builder.model.plural import counted
-from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, HEALTH_URL
+from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, HEALTH_URL, Route
 from doctor.asked import Asked, code_of, is_same_media, media_of, reason
 from doctor.findings import Finding, ok, problem, warning
 from doctor.machine import how_far_apart
@@ -29,14 +29,23 @@ WebCheck = Callable[[Asked], Iterable[Finding]]
 
 def reach(asked: Asked) -> Iterator[Finding]:
     """The hub answers, with its own address. Without that, nothing else can be asked."""
-    url = asked.base_url + BY_NAME["hub"].url
+    path = BY_NAME["hub"].url
+    url = asked.base_url + path
     try:
-        answer = asked.get(url)
+        answer = asked.get(path)
+        if answer.status_code == 401 and asked.become_member():
+            answer = asked.get(path)
     except requests.RequestException as error:
         yield problem(
             f"No answer from {url}: {reason(error)}.",
             "Start the web server, and check the name, the port and the certificate. Or pass the "
             "address that readers use with --base-url; --offline leaves out these checks.",
+        )
+        return
+    if answer.status_code == 401:
+        yield problem(
+            f"{url} is for members only{', and refuses this token' if asked.is_private else ''}.",
+            "Set HUB_TOKEN to a token of this hub: hubctl token create OWNER --name doctor",
         )
         return
     if answer.status_code != 200:
@@ -163,18 +172,26 @@ def _file(asked: Asked, name: str, params: dict[str, str]) -> Iterator[Finding]:
         yield problem(
             f"{url} has the type {media_of(answer) or 'none'} and not {route.media}.", _WRITE_AGAIN
         )
-    rule = CACHE_CONTROL[route.cache]
-    if answer.headers.get("Cache-Control") != rule:
-        yield warning(
-            f"{url} has the cache rule {answer.headers.get('Cache-Control', 'none')!r} and not "
-            f"{rule!r}.",
-            _AS_CONFIGURED,
-        )
+    yield from _sharing(asked, url, answer, route)
+    yield from _condition(asked, url, answer)
+
+
+def _sharing(asked: Asked, url: str, answer: requests.Response, route: Route) -> Iterator[Finding]:
+    """Whether caches and other sites get what they may have of an answer, and no more."""
+    found, rule = answer.headers.get("Cache-Control", "none"), CACHE_CONTROL[route.cache]
+    if asked.is_private:
+        if not {"private", "no-store"} & {part.strip() for part in found.split(",")}:
+            yield problem(
+                f"{url} is for members, but caches on the way may keep it: {found!r}.",
+                _AS_CONFIGURED,
+            )
+        return
+    if found != rule:
+        yield warning(f"{url} has the cache rule {found!r} and not {rule!r}.", _AS_CONFIGURED)
     if route.is_api and answer.headers.get("Access-Control-Allow-Origin") != "*":
         yield warning(
             f"{url} has no CORS header, so web pages elsewhere cannot read it.", _WRITE_AGAIN
         )
-    yield from _condition(asked, url, answer)
 
 
 def _condition(asked: Asked, url: str, answer: requests.Response) -> Iterator[Finding]:
@@ -323,7 +340,7 @@ def transport(asked: Asked) -> Iterator[Finding]:
                 "Get a certificate (docs/operate/hosting.md#tls), and use https in the base URL.",
             )
         return
-    if "Strict-Transport-Security" not in asked.get(parts.path or "/").headers:
+    if "Strict-Transport-Security" not in asked.get("/").headers:
         yield warning(
             "Answers have no Strict-Transport-Security.",
             "Have the web server send `Strict-Transport-Security: max-age=31536000` once all works "

@@ -286,6 +286,62 @@ def test_it_counts_as_no_pull(front: Front, asked: Asked) -> None:
     assert agents and all(map(is_bot, agents))
 
 
+def members_only(cache_control: str) -> Spoil:
+    """A hub that only members may read, with this rule for caches."""
+
+    def spoil(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        if headers.get("Authorization") != "Bearer hub_right":
+            return Answer(401, {}, b"{}")
+        answer = passed(method, target, headers)
+        kept = {name: text for name, text in answer.headers.items() if "Access-Control" not in name}
+        return answer._replace(headers=kept | {"Cache-Control": cache_control})
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        (None, "is for members only. Set HUB_TOKEN"),
+        ("hub_wrong", "is for members only, and refuses this token."),
+        ("hub_right", None),
+    ],
+)
+def test_a_hub_for_members(
+    front: Front, asked: Asked, token: str | None, expected: str | None
+) -> None:
+    front.spoil = members_only("private, max-age=15")
+    asked._token = token
+    if expected:
+        (wrong,) = told(web.reach(asked), "problem")
+        assert expected in wrong
+    else:
+        for check in (web.reach, web.files, web.queries, web.errors, web.compression):
+            assert {one.level for one in check(asked)} == {"ok"}
+        front.spoil = members_only("public, max-age=15")
+        assert any(
+            "caches on the way may keep it" in one for one in told(web.files(asked), "problem")
+        )
+
+
+def test_a_token_goes_only_where_it_is_asked_for_and_nobody_listens(
+    front: Front, asked: Asked
+) -> None:
+    sent = []
+
+    def note(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
+        sent.append(headers.get("Authorization"))
+        return passed(method, target, headers)
+
+    asked._token = "hub_right"
+    front.spoil = note
+    for check in (web.reach, web.files, web.transport):
+        list(check(asked))
+    assert set(sent) == {None}
+    asked.base_url = "http://hub.example"
+    assert not asked.become_member()
+
+
 def test_a_name_without_a_host(asked: Asked) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
