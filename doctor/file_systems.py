@@ -1,5 +1,6 @@
 """File systems: which they are, and whether they do what the hub relies on, found by trying it."""
 
+import errno
 import fcntl
 import os
 import re
@@ -8,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+from builder.store.sqlite import primary_code
 from doctor.findings import Finding, Subject, ok, problem, warning
 
 _MEMORY = ("tmpfs", "ramfs")
@@ -81,9 +83,14 @@ def abilities(subject: Subject) -> Iterator[Finding]:
 
 
 def _run(probe: Probe, folder: str) -> str | None:
+    """What a probe says. Raises OSError where nothing but space is missing."""
     try:
         return probe(folder)
     except (OSError, sqlite3.Error) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        if isinstance(error, sqlite3.Error) and primary_code(error) == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         return f"fails at {probe.__name__}: {error}."
 
 

@@ -123,6 +123,13 @@ def test_the_commands_of_the_compose_file() -> None:
         assert test in (None, ["CMD", *yaml.safe_load(instruction("HEALTHCHECK").split("CMD")[1])])
 
 
+@pytest.mark.usefixtures("installed_tools")
+def test_shellcheck_has_nothing_to_say_of_the_script() -> None:
+    script = str(PROJECT / "tests/containers/try")
+    done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("container")

@@ -113,6 +113,22 @@ def test_no_log_for_sqlite(subject: Subject, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+def test_a_disk_that_is_full_for_a_database(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def connect_without_room(path: str, **options: Any) -> sqlite3.Connection:
+        db = connect(path, **options)
+        db.execute("PRAGMA max_page_count = 1")
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", connect_without_room)
+    told = only_problem(file_systems.abilities, subject)
+    assert f"Cannot create files in {subject.settings.state}: No space left" in told
+    assert "Free disk space" in told
+
+
 def test_a_disk_that_takes_no_file(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> str:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
