@@ -2,7 +2,7 @@
 
     python bench/upgrade.py [OLD]
 
-OLD is the commit of the release before (by default the one that this branch is based on). It makes
+OLD is the commit of the release before, by default the commit before this one. It makes
 a month of publications, labels and pulls, and serves them behind nginx, as docs/operate/hosting.md
 says. Then it is stopped, and this checkout starts on the same folders, writes nginx's
 configuration again and reloads it. Meanwhile clients read texts, records, pages and lists through
