@@ -49,7 +49,8 @@ def _missing(option: str, path: str) -> Finding:
     if option == "--content":
         return problem(
             f"No content folder {path}.",
-            f"Create it with `mkdir {path}`, or pass {option} DIR.",
+            f"Run the command in a hub's folder, pass {option} DIR, or create a hub with "
+            "`hubctl init DIR`.",
         )
     return warning(f"No folder {path} yet.", f"The first build makes it. Or pass {option} DIR.")
 
