@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from builder.model.errors import RequestError
+from builder.model.metrics import ACCOUNTS_ERRORS
 from builder.store import sqlite
 from builder.store.sqlite import DatabaseFile
 from publisher.accounts.handles import skeleton
@@ -274,6 +275,7 @@ class Database:
         with contextlib.suppress(OSError):
             if os.path.samestat(self._inode, os.stat(self.path)):
                 return
+        ACCOUNTS_ERRORS.count()
         raise RequestError(
             "storage_unavailable",
             "The accounts database was deleted, replaced or became unreadable while in use. "
@@ -285,6 +287,7 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            ACCOUNTS_ERRORS.count()
             primary = sqlite.primary_code(error)
             if primary in sqlite.DAMAGE:
                 raise self._file.damaged(str(error)) from error

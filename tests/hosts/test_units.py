@@ -95,7 +95,7 @@ def test_the_example_of_a_provider_is_one_that_works():
     known = {
         option.envvar for option in serve.params if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 9
+    assert len(found) == 10
     assert found.keys() <= known
 
 
