@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
+from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
     SEARCH_ENGINES,
     parse_base_url,
 )
+from builder.store.site import read_hub
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
@@ -51,6 +53,11 @@ langfuse_option = click.option(
     "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
     show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
 )  # fmt: skip
+private_option = click.option(
+    "--private/--no-private", default=None, envvar="HUB_PRIVATE", show_envvar=True,
+    help="Let only members read: people who are signed in, and programs with a token. See "
+    "docs/operate/private.md. [default: everybody reads]",
+)  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
@@ -65,6 +72,19 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def settle_private(out: str, private: bool | None) -> bool:
+    """Whether only members may read, by the option and the site in ``out``: what is private is not
+    opened because an option was forgotten. Raises OperatorError.
+    """
+    hub = read_hub(out)
+    if private is None and hub and hub.private:
+        raise OperatorError(
+            f"The site in {out} is private. To keep it so, pass --private or set HUB_PRIVATE=1; "
+            "to let everybody read it, pass --no-private."
+        )
+    return bool(private)
 
 
 def split_repo(repo: str) -> tuple[str, str]:

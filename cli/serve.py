@@ -22,7 +22,9 @@ from cli.options import (
     mcp_origin_option,
     name_option,
     openid_options,
+    private_option,
     search_option,
+    settle_private,
     signup_options,
     trusted_issuer_option,
 )
@@ -34,8 +36,10 @@ from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.web.app import PUBLISH_LIMIT, create_app
+from publisher.web.members import reader_check
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
+from server.guard import Guard
 from server.late import Late
 from server.listening import address_of, listen, run
 from server.mount import Hub
@@ -48,6 +52,7 @@ from server.throttle import Throttle
 @name_option
 @search_option
 @langfuse_option
+@private_option
 @listening_options(8000)
 @click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
@@ -60,10 +65,10 @@ from server.throttle import Throttle
 @click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
-    access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
-    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
-    watch: bool,
+    langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
+    trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
+    mcp_origins: tuple[str, ...], watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -75,10 +80,16 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
+    is_private = settle_private(out, private)
+    if is_private and open_signup:
+        raise click.UsageError(
+            "--open-signup lets everybody become a member, so --private would keep nothing back. "
+            "Leave out one of them, and invite members with `hubctl owner invite`."
+        )
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(
-            content, out, state, base_url or address, site_name, True, search, langfuse
+            content, out, state, base_url or address, site_name, True, search, langfuse, is_private
         )
         check_folders(settings)
         check_folder(content)  # before the state folder is made
@@ -118,6 +129,7 @@ def serve(
                 publish,
                 Late(make_mcp),
                 first.is_ready,
+                Guard(reader_check(settings, database), settings.base_path) if is_private else None,
             )
             run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)
         if first.error:

@@ -23,6 +23,7 @@ from publisher.accounts.accounts import (
     LABEL,
     LABELS_PER_TOKEN_MAX,
     PUBLISH,
+    READ,
     RIGHTS,
     TOKEN_NAME_CHARS_MAX,
     Token,
@@ -73,6 +74,7 @@ class TokenForm(FlaskForm):
             SelectChoice(" ".join(RIGHTS), "Publish, and move labels"),
             SelectChoice(PUBLISH, "Only publish"),
             SelectChoice(LABEL, "Only move labels"),
+            SelectChoice(READ, "Only read (for a private hub)"),
         ],
         default=" ".join(RIGHTS),
     )
