@@ -175,9 +175,9 @@ def value_pattern(parameter: str) -> str:
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
 
 
-def open_patterns() -> Iterator[str]:
+def open_patterns(group: str = "?<{}>") -> Iterator[str]:
     """Patterns of the paths that strangers read on a private hub, too."""
-    return (rule.pattern for rule in rules() if rule.route.is_open)
+    return (rule.pattern for rule in rules(group) if rule.route.is_open)
 
 
 def header_lines(headers: answer_headers.Headers) -> list[tuple[str, str]]:
