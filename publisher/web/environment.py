@@ -10,6 +10,7 @@ from builder.model.settings import (
     check_folders,
     parse_base_url,
 )
+from builder.store.site import read_hub
 from publisher.openid.provider import SECRET_VARIABLE, Provider, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
 from publisher.write.quotas import Quotas
@@ -35,6 +36,12 @@ def settings_from(environ: Mapping[str, str]) -> Settings:
             f"HUB_SEARCH is {settings.search!r}. Set it to {' or '.join(SEARCH_ENGINES)}."
         )
     check_folders(settings)
+    hub = read_hub(settings.out)
+    if flag_from(environ, "HUB_PRIVATE") or (hub and hub.private):
+        raise OperatorError(
+            "This hub is private, and the publish service on its own cannot tell a web server who "
+            "may read. Run `hubctl serve --private` instead."
+        )
     return settings
 
 

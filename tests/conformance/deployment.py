@@ -3,6 +3,13 @@
 from typing import NamedTuple
 
 LEVELS = ("files", "queries", "full")
+# Beside the others: a hub that only members read. They get what everybody gets of other hubs, but
+# for headers; so these areas are tested as well.
+PRIVATE = "private"
+MEMBERS_AREAS = {
+    "files", "raw text", "repos", "lists by query", "several tags", "MCP", "ranges", "withdrawn",
+    "client", "service", "health",
+}  # fmt: skip
 
 # What a host may lack by its nature or by choice. Tests that need one are marked with its name.
 CAPABILITIES = {
@@ -21,9 +28,10 @@ class Deployment(NamedTuple):
     """A hub under test. ``base_url`` is the address to ask, without a slash at its end; the one
     in its files may be another.
 
-    ``token`` publishes to ``publish_to``, a repo. ``rate_limit``: reads a minute. ``sample``: how
-    many repos, tags and pages of a list are looked at, at most; 0 for all. ``may_lack_data``:
-    whether a test may find nothing to look at. ``level`` is filled in from the table of hosts.
+    ``token`` publishes to ``publish_to``, a repo; ``member`` is one that reads a private hub.
+    ``rate_limit``: reads a minute. ``sample``: how many repos, tags and pages of a list are looked
+    at, at most; 0 for all. ``may_lack_data``: whether a test may find nothing to look at. ``level``
+    is filled in from the table of hosts.
     """
 
     base_url: str
@@ -33,6 +41,7 @@ class Deployment(NamedTuple):
     sample: int = 0
     may_lack_data: bool = False
     level: str = LEVELS[0]
+    member: str = ""
 
     @property
     def has_queries(self) -> bool:
