@@ -127,7 +127,7 @@ def files(site: HostedSite) -> dict[str, str]:
         **_reads(site),
         **_queries(site),
         **_service(site.base_path),
-        **_members(site.base_path),
+        **_members(site),
         **_header_values(site),
         **_limits_and_errors(site),
     )
@@ -248,8 +248,9 @@ def _service(base: str) -> dict[str, object]:
     }
 
 
-def _members(base: str) -> dict[str, object]:
+def _members(site: HostedSite) -> dict[str, object]:
     """The template's values for who may read a private hub."""
+    base = site.base_path
     service = [re.escape(url) for url in (*MCP_URLS, HEALTH_URL, TRUSTED_URL)]
     patterns = [*open_patterns(), *service, f"(?s:{ACCOUNT_PATTERN})"]
     return {
@@ -259,6 +260,10 @@ def _members(base: str) -> dict[str, object]:
         "access": base + ACCESS_URL,
         "login": base + LOGIN_URL,
         "closed": CLOSED,
+        "refusals": {
+            code: envelope(code, MESSAGES[code].replace(ACCOUNT_URL, site.base_url + ACCOUNT_URL))
+            for code in ("invalid_token", "token_expired", "missing_token")
+        },
     }
 
 
