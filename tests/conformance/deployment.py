@@ -3,13 +3,10 @@
 from typing import NamedTuple
 
 LEVELS = ("files", "queries", "full")
-# Beside the others: a hub that only members read. They get what everybody gets of other hubs, but
-# for headers; so these areas are tested as well.
+# Beside the others: a hub that only members read. Of other tests, those of these areas are run as
+# well, as a member: they look at no header that is another one there.
 PRIVATE = "private"
-MEMBERS_AREAS = {
-    "files", "raw text", "repos", "lists by query", "several tags", "MCP", "ranges", "withdrawn",
-    "client", "service", "health",
-}  # fmt: skip
+MEMBERS_AREAS = {"files", "raw text", "repos", "versions", "MCP", "client", "service", "health"}
 
 # What a host may lack by its nature or by choice. Tests that need one are marked with its name.
 CAPABILITIES = {

@@ -116,6 +116,34 @@ def test_queries_are_for_members(
         check_shut(check, stranger.ask("GET", path), nothing)
 
 
+def test_members_ask_as_everybody_asks_elsewhere(
+    check: Check, client: Client, catalogue: Catalogue
+) -> None:
+    owner, name = catalogue.repos[0]
+    repo = f"/api/v1/repos/{owner}/{name}"
+    for asked, file in (
+        ("/api/v1/repos?sort=new&page=1", "/api/v1/repos/_/new/1.json"),
+        (f"{repo}/raw?label=latest", f"{repo}/raw.txt"),
+        (f"{repo}/body", f"{repo}/body.txt"),
+        ("/", "/index.html"),
+        (f"/{owner}/{name}?x=1", f"/{owner}/{name}.html"),
+    ):
+        check.same_body(client.ask("GET", asked), client.get(file), file)
+    raw = client.get(f"{repo}/raw")
+    etag = {"If-None-Match": raw.headers.get("ETag", "")}
+    check.status(client.ask("GET", f"{repo}/raw", etag), 304)
+    part = client.ask("GET", f"{repo}/raw", {"Range": "bytes=0-4"})
+    check.that(part, (part.status, part.body) == (206, raw.body[:5]), "the first 5 bytes")
+    check.status(client.ask("GET", "/api/v1/repos?q=review"), 200)
+    for path, status in (("/api/v1/repos?page=x", 400), (NOTHING, 404), (f"/{NOBODY}", 404)):
+        answer = client.ask("GET", path)
+        check.status(answer, status)
+        check_hidden(check, answer)
+    slash = client.ask("GET", f"/{owner}/{name}/")
+    check.status(slash, 308)
+    check.header(slash, "Location", f"{client.root}/{owner}/{name}")
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -522,10 +522,10 @@ class Hub(_Hub):
     """Reads prompts from a hub.
 
     ``url``: its address, or several, of which the next is asked when one fails; default HUB_URL.
-    ``token``: for a private hub, sent to these addresses alone; by default HUB_TOKEN, if the address
-    is not given here. ``lock``: a file of ``hub lock``: a prompt in it is read at that version and hash. ``timeout``:
-    seconds that a call waits at most, in all. ``disk``: the folder of the copies for outages, by
-    default below XDG_CACHE_HOME; False for none. ``headers``: sent with each request.
+    ``token``: for a private hub, sent to these addresses alone; by default HUB_TOKEN, if no ``url``
+    is given. ``lock``: a file of ``hub lock``: a prompt in it is read at that version and hash.
+    ``timeout``: seconds that a call waits at most, in all. ``disk``: the folder of the copies for
+    outages, by default below XDG_CACHE_HOME; False for none. ``headers``: sent with each request.
     ``on_get``: called with a Got at each read. Raises ValueError and LockError.
     """
 
