@@ -121,9 +121,10 @@ def test_members_ask_as_everybody_asks_elsewhere(
 ) -> None:
     owner, name = catalogue.repos[0]
     repo = f"/api/v1/repos/{owner}/{name}"
+    version = catalogue.versions(owner, name)[0]["version"]
     for asked, file in (
         ("/api/v1/repos?sort=new&page=1", "/api/v1/repos/_/new/1.json"),
-        (f"{repo}/raw?label=latest", f"{repo}/raw.txt"),
+        (f"{repo}/raw?version={version}", f"{repo}/versions/{version}.txt"),
         (f"{repo}/body", f"{repo}/body.txt"),
         ("/", "/index.html"),
         (f"/{owner}/{name}?x=1", f"/{owner}/{name}.html"),
