@@ -59,8 +59,7 @@ def snippets(settings: Settings) -> Snippets:
     name, url = client_name(settings), mcp_url(settings)
     typed = {"type": "http", "url": url}
     return Snippets(
-        claude_code=shlex.join(["claude", "mcp", "add", "--transport", "http", name, url])
-        + (' --header "Authorization: Bearer $HUB_TOKEN"' if settings.private else ""),
+        claude_code=shlex.join(["claude", "mcp", "add", "--transport", "http", name, url]),
         cursor=_json({"mcpServers": {name: {"url": url}}}),
         vscode_command=shlex.join(["code", "--add-mcp", json.dumps({"name": name} | typed)]),
         vscode=_json({"servers": {name: typed}}),
