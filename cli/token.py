@@ -80,8 +80,9 @@ def create(
             owner, name, repos, expires_days, rights=rights or RIGHTS, labels=labels
         )
     click.echo(text)
+    does = "reads" if made.only_reads else f"{made.abilities()} in {made.scope()}"
     click.echo(
-        f"Token {made.id} ({made.name}) {made.abilities()} in {made.scope()} "
+        f"Token {made.id} ({made.name}) {does} "
         f"until {format_time(made.expires_at)}.\n"
         "It is shown only once. Keep it secret, and out of git.\n"
         'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',

@@ -72,6 +72,8 @@ _ODD_QUERIES = (
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
 )
 
+# What the service answers to everybody, and guards itself where that is needed.
+_SERVICE_URLS = (*MCP_URLS, HEALTH_URL, TRUSTED_URL)
 # The places of errors that have nothing from the site in them, or a page without prompts.
 _ERROR_PLACES = (
     "bad_request|internal_error|nobody|content_too_large|unavailable|preflight|"
@@ -236,7 +238,7 @@ def _service(base: str) -> dict[str, object]:
     """The template's values for what `hubctl serve` answers."""
     return {
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
-        "service_urls": [*MCP_URLS, HEALTH_URL, TRUSTED_URL],
+        "service_urls": _SERVICE_URLS,
         "writes": [
             (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
             for pattern, methods in WRITES.items()
@@ -251,8 +253,7 @@ def _service(base: str) -> dict[str, object]:
 def _members(site: HostedSite) -> dict[str, object]:
     """The template's values for who may read a private hub."""
     base = site.base_path
-    service = [re.escape(url) for url in (*MCP_URLS, HEALTH_URL, TRUSTED_URL)]
-    patterns = [*open_patterns(), *service, f"(?s:{ACCOUNT_PATTERN})"]
+    patterns = [*open_patterns(), *map(re.escape, _SERVICE_URLS), f"(?s:{ACCOUNT_PATTERN})"]
     return {
         # Also the places of errors, which say nothing of the hub.
         "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(patterns)})|/-/(?:access|{_ERROR_PLACES}))",

@@ -74,8 +74,15 @@ class Token(NamedTuple):
             return "revoked"
         return "expired" if clock.seconds(now) >= self.expires_at else "active"
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it is good for nothing but reading a private hub, all of it."""
+        return self.rights == (READ,)
+
     def scope(self) -> str:
         """Where it may publish, for people: ``ann/*``, or some repos."""
+        if self.only_reads:
+            return "nothing"
         return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
 
     def abilities(self) -> str:
@@ -123,6 +130,10 @@ class Accounts(Owners):
         names.check_owner(owner)
         _check_token_name(name)
         _check_rights(rights, labels)
+        if set(rights) == {READ} and repos:
+            raise OperatorError(
+                f"A token with the right `{READ}` alone reads the whole hub. Leave the prompts out."
+            )
         if not 1 <= expires_days <= EXPIRES_DAYS_MAX:
             raise OperatorError(
                 f"A token is valid for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}. "

@@ -51,7 +51,8 @@ def basic(text: str) -> str:
 
 @pytest.mark.parametrize("rights", [(READ,), (PUBLISH,), (READ, PUBLISH)])
 def test_every_token_reads(check: Callable, database: Database, rights: tuple[str, ...]):
-    text, token = Accounts(database).create_token("ann", "app", ["story"], rights=rights)
+    repos = ["story"] if PUBLISH in rights else []
+    text, token = Accounts(database).create_token("ann", "app", repos, rights=rights)
     for authorization in (f"Bearer {text}", f"bearer  {text} ", basic(f"pk:{text}")):
         check("", authorization)
     Accounts(database).revoke("ann", token.id)
@@ -71,6 +72,9 @@ def test_a_token_that_only_reads_does_nothing_else(database: Database):
         accounts.check_may_publish(token, "ann", "story")
     with pytest.raises(RequestError, match="cannot move labels"):
         accounts.check_may_label(token, "ann", "story", ["production"])
+    assert token.scope() == "nothing"
+    with pytest.raises(OperatorError, match="reads the whole hub"):
+        accounts.create_token("ann", "other", ["story"], rights=[READ])
     with pytest.raises(OperatorError, match="needs the right `label`"):
         accounts.create_token("ann", "other", rights=[READ], labels=["production"])
 
