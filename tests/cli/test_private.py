@@ -3,10 +3,13 @@
 # ruff: noqa: F811 - fixtures are imported, and asked for by name
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from builder.model.errors import OperatorError
+from cli.publish_service import publish_service
 from tests.cli.test_token import folder, run  # noqa: F401
 from tests.support.catalogues import write_small_catalogue
 
@@ -64,3 +67,9 @@ def test_what_is_said_on_purpose_is_done(private: Path):
     assert opened.exit_code == 0, opened.stderr
     assert "private" not in (private / "site_out/api/v1/hub.json").read_text()
     assert run("build", *BASE, "--no-index").exit_code == 0
+
+
+@pytest.mark.parametrize("args", [[], ["--private"]])
+def test_the_publish_service_on_its_own_does_not_start(private: Path, args: list[str]):
+    with ExitStack() as running, pytest.raises(OperatorError, match="hubctl serve --private"):
+        publish_service.main(args, standalone_mode=False, obj=running)

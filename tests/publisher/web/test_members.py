@@ -14,7 +14,6 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.locks import lock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
-from publisher.web.environment import settings_from
 from publisher.web.members import reader_check
 from publisher.web.pages.frame import site_page
 from tests.publisher.web.pages.conftest import PASSWORD, People
@@ -171,8 +170,3 @@ def sign_up(settings: Settings) -> str:
         Accounts(database).add_owner("cyd")
         Passwords(database).put("cyd", PASSWORD)
     return "cyd"
-
-
-def test_the_service_on_its_own_does_not_start(tmp_path: Path):
-    with pytest.raises(OperatorError, match="hubctl serve --private"):
-        settings_from({"HUB_PRIVATE": "1"})
