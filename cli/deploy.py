@@ -23,7 +23,7 @@ from cli.progress import Progress
 @click.argument("destination", required=False, envvar="HUB_DEPLOY")
 @out_option
 @state_option
-@destination_options()
+@destination_options("", "deploy-")
 @click.option(
     "--dry-run", is_flag=True,
     help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
@@ -36,7 +36,8 @@ from cli.progress import Progress
 )  # fmt: skip
 def deploy(
     destination: str | None, out: str, state: str, endpoint_url: str | None, jobs: int,
-    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, is_json: bool,
+    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, guarded: bool,
+    is_json: bool,
 ) -> None:  # fmt: skip
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
@@ -55,7 +56,7 @@ def deploy(
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
-    options = Options(jobs, everything, not no_delete, files_only, dry_run)
+    options = Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
 
     def tell_plan(plan: Plan) -> None:
         if dry_run:

@@ -15,7 +15,13 @@ from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
-from cli.options import out_option, rate_limit_option, state_option
+from cli.options import (
+    out_option,
+    private_option,
+    rate_limit_option,
+    settle_private,
+    state_option,
+)
 from publisher.outside.private_way import is_loopback
 
 # Name of each host, and what to do with its files. {folder} has them, {program} starts a server.
@@ -75,33 +81,38 @@ def _parse_networks(
 @click.command()
 @click.argument("host", type=click.Choice(list(NEXT)))
 @click.option(
-    "--target", metavar="DIR", required=True,
+    "--target", metavar="DIR", required=True, envvar="HUB_HOSTS_TARGET", show_envvar=True,
     help="Folder for the files. For netlify and github, use the site folder.",
 )  # fmt: skip
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
-    callback=_parse_address,
+    callback=_parse_address, envvar="HUB_LISTEN", show_envvar=True,
     help="Address for nginx or Caddy to listen on. Caddy also takes a host name, and gets a "
     "certificate for it.",
 )  # fmt: skip
 @click.option(
     "--upstream", metavar="HOST:PORT", default="127.0.0.1:8000", show_default=True,
-    callback=_parse_address,
+    callback=_parse_address, envvar="HUB_UPSTREAM", show_envvar=True,
     help="Address of `hubctl serve` as seen from the host. It answers searches, publishing and "
     "MCP.",
 )  # fmt: skip
-@click.option("--no-upstream", is_flag=True, help="Run nginx without a `hubctl serve` behind it.")
+@click.option(
+    "--no-upstream", is_flag=True, envvar="HUB_NO_UPSTREAM", show_envvar=True,
+    help="Run nginx without a `hubctl serve` behind it.",
+)  # fmt: skip
 @rate_limit_option
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-    callback=_parse_networks,
+    callback=_parse_networks, envvar="HUB_HOSTS_TRUSTED_PROXY", show_envvar=True,
     help="Address or network of a proxy in front of the host. Its X-Forwarded-For gives the "
-    "client's address. Can be repeated.",
+    "client's address. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
 @click.option(
     "--certificate",
     nargs=2,
     metavar="FILE KEY",
+    envvar="HUB_CERTIFICATE",
+    show_envvar=True,
     help="Certificate and key for TLS with nginx or Caddy.",
 )
 @click.option(
@@ -121,10 +132,12 @@ def _parse_networks(
     "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
     help="Address of the site. [default: the one it was built with]",
 )  # fmt: skip
+@private_option
 def hosts(
     host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
     trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None,
     redirect_from: str | None, hsts: int, out: str, state: str, base_url: str | None,
+    private: bool | None,
 ) -> None:  # fmt: skip
     """Write the configuration that a host needs to serve the site.
 
@@ -140,6 +153,17 @@ def hosts(
     \b
       hubctl hosts nginx --target var/conf --base-url http://127.0.0.1:8080
     """
+    is_private = settle_private(out, private)
+    if is_private and host not in SERVERS:
+        raise click.UsageError(
+            f"{host} cannot ask `hubctl serve` who may read, so everybody could read this private "
+            "hub there. Use nginx or caddy."
+        )
+    if is_private and no_upstream:
+        raise click.UsageError(
+            "A private hub needs `hubctl serve`, which knows its members. Leave out --no-upstream, "
+            "and give its address with --upstream."
+        )
     if no_upstream and host == "caddy":
         raise click.UsageError("--no-upstream works only with nginx. For caddy, give --upstream.")
     if host in SERVERS and not no_upstream and _is_same(listen, upstream):
@@ -157,6 +181,7 @@ def hosts(
         trusted_proxies=trusted_proxies,
         certificate=certificate and tuple(map(os.path.abspath, certificate)),
         redirect_from=redirect_from or "",
+        private=is_private,
     )
     if redirect_from:
         _check_redirect(host, site)

@@ -4,7 +4,7 @@ import contextlib
 
 import click
 
-from builder.model.errors import RequestError
+from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import MCP_URL, MCP_URLS
 from builder.model.settings import Settings
 from builder.search.query_thread import QueryThread
@@ -16,10 +16,9 @@ from cli.options import (
     out_option,
     state_option,
 )
-from mcp_app.app import create_app
-from mcp_app.endpoint import Endpoint
+from publisher.outside.private_way import is_loopback
 from server.answers import error_answer, send_answer
-from server.app import Receive, Scope, Send
+from server.app import Receive, RunningApp, Scope, Send
 from server.lifespan import run_lifespan
 from server.listening import address_of, listen, run
 from server.throttle import Throttle
@@ -43,10 +42,15 @@ def mcp(
     \b
       hubctl mcp --out site_out --state var
     """
+    hub = read_hub(out)
+    if hub and hub.private and not is_loopback(host):
+        raise OperatorError(
+            f"The site in {out} is private, and `hubctl mcp` answers whoever asks. Leave --host at "
+            "127.0.0.1, or run `hubctl serve --private`, which asks for a token."
+        )
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(out=out, state=state, base_url=base_url or address)
-        hub = read_hub(settings.out)
         if hub:
             settings = settings._replace(
                 base_url=base_url or hub.base_url, site_name=hub.name, search=hub.search
@@ -57,6 +61,9 @@ def mcp(
                 f"address is not {address}.",
                 err=True,
             )
+        # Its library takes longer to load than all the rest.
+        from mcp_app.app import create_app
+
         with contextlib.closing(QueryThread(settings)) as queries:
             throttle = Throttle(rate_limit) if rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)
@@ -69,7 +76,7 @@ def mcp(
 class _Alone:
     """The endpoint at its path, and nothing beside it."""
 
-    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+    def __init__(self, endpoint: RunningApp, settings: Settings) -> None:
         self._endpoint = endpoint
         self._paths = {settings.base_path + url for url in MCP_URLS}
 

@@ -2,26 +2,29 @@
 
 import functools
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from builder.deploy.compare import Options
+from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
     SEARCH_ENGINES,
     parse_base_url,
 )
+from builder.store.site import read_hub
 from publisher.deploys.job import Job
 from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from publisher.deploys.receiver import make_receiver
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
-from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
-from server.access import parse_origin
+from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, PUBLISH_LIMIT, default_quotas
+from server.access import parse_address, parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
@@ -29,6 +32,9 @@ content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
     show_envvar=True, help="Folder of the prompts.",
 )  # fmt: skip
+init_option = click.option(
+    "--init", is_flag=True, help="Create the content folder if it does not exist."
+)
 out_option = click.option(
     "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
     show_envvar=True, help="Folder of the generated site.",
@@ -43,6 +49,7 @@ name_option = click.option(
 )  # fmt: skip
 rate_limit_option = click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
+    envvar="HUB_RATE_LIMIT", show_envvar=True,
     help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
 )  # fmt: skip
 search_option = click.option(
@@ -51,15 +58,33 @@ search_option = click.option(
     help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. [default: "
     "tantivy if installed, else whoosh]",
 )  # fmt: skip
+queries_option = click.option(
+    "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
+    show_envvar=True,
+    help="Announce that the host answers searches (q), several tags at once and MCP, because "
+    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
+)  # fmt: skip
 langfuse_option = click.option(
     "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
     show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
 )  # fmt: skip
+private_option = click.option(
+    "--private/--no-private", default=None, envvar="HUB_PRIVATE", show_envvar=True,
+    help="Let only members read: people who are signed in, and programs with a token. See "
+    "docs/operate/private.md.",
+)  # fmt: skip
+publish_limit_option = click.option(
+    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
+    show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
+    help="Publications per minute and owner; 0: no limit.",
+)  # fmt: skip
 mcp_origin_option = click.option(
-    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
+    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN", envvar="HUB_MCP_ORIGINS",
+    show_envvar=True,
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
     help="Additional address at which /mcp and /account answer, and whose web pages may call "
-    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated.",
+    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
+    "in the variable, separate by spaces.",
 )  # fmt: skip
 trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
@@ -71,32 +96,39 @@ trusted_issuer_option = click.option(
 )  # fmt: skip
 
 
-def destination_options(prefix: str = "") -> Callable:
-    """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete`` and ``files_only``,
-    whose flags begin with ``prefix``.
+def destination_options(*prefixes: str) -> Callable:
+    """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete``, ``files_only`` and
+    ``guarded``. ``prefixes``: how the flags begin; with the longest one they are settings.
     """
+
+    def option(name: str, **rest: Any) -> Callable:
+        flags = [f"--{prefix}{name}" for prefix in prefixes]
+        variable = f"HUB_DEPLOY_{name.replace('-', '_').upper()}"
+        return click.option(
+            *flags, name.replace("-", "_"), envvar=variable, show_envvar=True, **rest
+        )
+
     options = (
-        click.option(
-            f"--{prefix}endpoint-url", "endpoint_url", metavar="URL",
-            envvar="HUB_DEPLOY_ENDPOINT_URL", show_envvar=True,
+        option(
+            "endpoint-url", metavar="URL",
             help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or "
             "AWS]",
         ),
-        click.option(
-            f"--{prefix}jobs", "jobs", metavar="N", type=click.IntRange(1, 256),
-            default=Options().jobs, show_default=True, envvar="HUB_DEPLOY_JOBS", show_envvar=True,
-            help="Number of uploads at a time.",
+        option(
+            "jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
+            show_default=True, help="Number of uploads at a time.",
         ),
-        click.option(
-            f"--{prefix}no-delete", "no_delete", is_flag=True, envvar="HUB_DEPLOY_NO_DELETE",
-            show_envvar=True, help="Keep remote files that are no longer on the site.",
-        ),
-        click.option(
-            f"--{prefix}files-only", "files_only", is_flag=True, envvar="HUB_DEPLOY_FILES_ONLY",
-            show_envvar=True,
+        option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),
+        option(
+            "files-only", is_flag=True,
             help="Upload each file once, under its name, and not also under its URL without "
             "extension. For a CDN that maps URLs to files, and for services that cannot store "
             "both `a` and `a/b` (MinIO).",
+        ),
+        option(
+            "guarded", is_flag=True,
+            help="The destination keeps strangers out itself, so the site of a private hub may go "
+            "there.",
         ),
     )  # fmt: skip
     return functools.partial(
@@ -110,7 +142,7 @@ def following_options(command: Callable) -> Callable:
     """
 
     @click.option(
-        "--deploy", metavar="DESTINATION", envvar="HUB_DEPLOY", show_envvar=True,
+        "--deploy", metavar="DIR/URL", envvar="HUB_DEPLOY", show_envvar=True,
         help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
         "s3://BUCKET/PREFIX.",
     )  # fmt: skip
@@ -124,11 +156,11 @@ def following_options(command: Callable) -> Callable:
     @functools.wraps(command)
     def with_deployment(
         *args: Any, deploy: str | None, endpoint_url: str | None, jobs: int, no_delete: bool,
-        files_only: bool, on_deployed: str | None, **params: Any,
+        files_only: bool, guarded: bool, on_deployed: str | None, **params: Any,
     ) -> Any:  # fmt: skip
         if on_deployed and not deploy:
             raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
-        options = Options(jobs, delete=not no_delete, files_only=files_only)
+        options = Options(jobs, delete=not no_delete, files_only=files_only, guarded=guarded)
         deployment = deploy and functools.partial(
             Job, destination=deploy, endpoint_url=endpoint_url, options=options
         )
@@ -137,6 +169,38 @@ def following_options(command: Callable) -> Callable:
         return command(*args, deployment=deployment, receiver=receiver, **params)
 
     return with_deployment
+
+
+def settle_private(out: str, private: bool | None) -> bool:
+    """Whether only members may read, by the option and the site in ``out``: what is private is not
+    opened because an option was forgotten. Raises OperatorError.
+    """
+    hub = read_hub(out)
+    if private is None and hub and hub.private:
+        raise OperatorError(
+            f"The site in {out} is private. To keep it so, pass --private or set HUB_PRIVATE=1; "
+            "to let everybody read it, pass --no-private."
+        )
+    return bool(private)
+
+
+def prepare_content(content: str, may_create: bool, command: str) -> None:
+    """Create a missing content folder, or say how ``command`` would. Raises OperatorError."""
+    if os.path.isdir(content):
+        return
+    if not may_create:
+        where = "" if content == "content" else f" --content {shlex.quote(content)}"
+        raise OperatorError(
+            f"No content folder {content}. To create it, run `hubctl {command}{where} --init`. "
+            "If your hub has another one, run this in the hub's folder, or pass --content DIR."
+        )
+    try:
+        os.makedirs(content, exist_ok=True)
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot create the content folder {content}: {error.strerror}. Choose another with "
+            "--content."
+        ) from error
 
 
 def split_repo(repo: str) -> tuple[str, str]:
@@ -169,7 +233,8 @@ def listening_options(port: int) -> Callable:
     """
     options = (
         click.option(
-            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+            "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
+            envvar="HUB_HOST", show_envvar=True, help="Address to listen on.",
         ),
         click.option(
             "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
@@ -179,11 +244,12 @@ def listening_options(port: int) -> Callable:
         rate_limit_option,
         click.option(
             "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+            envvar="HUB_TRUSTED_PROXY", show_envvar=True,
             help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
-            "address. Can be repeated.",
+            "address. Can be repeated; in the variable, separate by spaces.",
         ),
         click.option(
-            "--access-log", metavar="FILE",
+            "--access-log", metavar="FILE", envvar="HUB_ACCESS_LOG", show_envvar=True,
             help="Log each request to FILE, in the combined format. To rotate the log, move the "
             "file away. [default: none]",
         ),
@@ -227,6 +293,14 @@ def _quota_option(what: str, help_text: str) -> Callable:
         show_envvar=True,
         help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
     )  # fmt: skip
+
+
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", envvar="HUB_METRICS", show_envvar=True,
+    callback=lambda context, option, value: parse_address(value) if value else None,
+    help="Serve metrics for Prometheus at this address, under /metrics. Use one that only your "
+    "monitoring reaches, like 127.0.0.1:9108. [default: none]",
+)  # fmt: skip
 
 
 def openid_options(command: Callable) -> Callable:

@@ -2,10 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import click
 
-from builder.model.errors import ContentError, PullsError
+from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Report
 from builder.pipeline.rebuild import Outcome, Rebuilder
@@ -21,9 +22,13 @@ from cli.options import (
     langfuse_option,
     listening_options,
     mcp_origin_option,
+    metrics_option,
     name_option,
     openid_options,
+    private_option,
+    publish_limit_option,
     search_option,
+    settle_private,
     signup_options,
     trusted_issuer_option,
 )
@@ -37,12 +42,14 @@ from publisher.deploys.receiver import Receiver
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
+from publisher.sizes import size_readings
 from publisher.trusted.issuers import Issuer
-from publisher.web.app import PUBLISH_LIMIT, create_app
+from publisher.web.readiness import Readiness
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
+from server.guard import Guard
 from server.late import Late
-from server.listening import address_of, listen, run
+from server.listening import address_of, count_connections, listen, listen_for_metrics, run
 from server.mount import Hub
 from server.throttle import Throttle
 
@@ -53,46 +60,65 @@ from server.throttle import Throttle
 @name_option
 @search_option
 @langfuse_option
+@private_option
 @listening_options(8000)
-@click.option(
-    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
-    show_default=True, help="Publications per minute and owner; 0: no limit.",
-)  # fmt: skip
+@publish_limit_option
 @signup_options
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
 @following_options
-@click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
+@metrics_option
+@click.option(
+    "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
+    help="Rebuild when the content changes.",
+)  # fmt: skip
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
-    access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
-    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
+    langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
+    trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
+    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None,
     deployment: Callable[..., Job] | None, receiver: Receiver | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
     Serves pages, the API, search, publishing over HTTP, and MCP at /mcp. Shows the previous site
     until the new one is built; without a previous site, answers 503. /healthz reports the state of
-    the builds. Logs publications and builds as JSON lines on standard error. Ctrl-C or SIGTERM
-    stops it, after the open requests are answered.
+    the builds, /readyz whether publications work, too. Logs publications and builds as JSON lines
+    on standard error. Ctrl-C or SIGTERM stops it, after the open requests are answered.
 
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
-    with listen(host, port) as listener:
+    from publisher.web.app import create_app  # takes longer to load than most of the rest
+    from publisher.web.members import reader_check
+
+    is_private = settle_private(out, private)
+    if is_private and open_signup:
+        raise click.UsageError(
+            "--open-signup lets everybody become a member, so --private would keep nothing back. "
+            "Leave out one of them, and invite members with `hubctl owner invite`."
+        )
+    with (
+        listen(host, port) as listener,
+        listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
+    ):
         address = address_of(listener, host)
         settings = Settings(
-            content, out, state, base_url or address, site_name, True, search, langfuse
+            content, out, state, base_url or address, site_name, True, search, langfuse, is_private
         )
         check_folders(settings)
         check_folder(content)  # before the state folder is made
         configure_logging()
+        if metrics_listener:
+            click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
         # Told of each build in its thread, so they must return at once.
         followers: list[Callable[[Outcome], None]] = [first.tell]
+        # What /readyz and the metrics show of those that follow builds, by name: their `status`.
+        parts: dict[str, Callable[[], dict]] = {}
 
         def tell(outcome: Outcome) -> None:
             for follower in followers:
@@ -102,16 +128,28 @@ def serve(
         rebuilder.request(None)
         with (
             Database(state) as database,
-            _deploying(settings, deployment, receiver, followers),
+            _deploying(settings, deployment, receiver, followers, parts),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
+            contextlib.ExitStack() as stack,
         ):
+            readiness = Readiness(settings, rebuilder, database, parts)
+            connections = count_connections(trusted_proxies)
+            if metrics_listener:
+                # Its library takes long to load, and few need it.
+                from server.metrics_port import MetricsPort
+
+                sources = (
+                    rebuilder.readings, readiness.readings, connections.readings,
+                    partial(size_readings, settings),
+                )  # fmt: skip
+                stack.enter_context(MetricsPort(metrics_listener, sources, parts))
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
                 publish_limit=publish_limit, quotas=quotas, open_signup=open_signup,
-                issuers=issuers, openid=openid, origins=mcp_origins,
+                issuers=issuers, openid=openid, origins=mcp_origins, readiness=readiness,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:
@@ -125,8 +163,13 @@ def serve(
                 publish,
                 Late(make_mcp),
                 first.is_ready,
+                Guard(reader_check(settings, database), settings.base_path) if is_private else None,
+                is_measured=metrics is not None,
             )
-            run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)
+            run(
+                hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed,
+                connections,
+            )  # fmt: skip
         if first.error:
             raise first.error
 
@@ -134,20 +177,26 @@ def serve(
 @contextlib.contextmanager
 def _deploying(
     settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
-    followers: list[Callable[[Outcome], None]],
-) -> Iterator[Deployer | None]:  # fmt: skip
+    followers: list[Callable[[Outcome], None]], parts: dict[str, Callable[[], dict]],
+) -> Iterator[None]:  # fmt: skip
     """Deploy after each build, if that is wanted. Raises OperatorError."""
     if not deployment:
-        yield None
+        yield
         return
+    job = deployment(out=settings.out, state=settings.state)
+    if settings.private and not job.options.guarded:
+        raise OperatorError(
+            "This hub is private, and whoever can read the destination of --deploy can read all of "
+            "it. If the destination keeps strangers out itself, pass --deploy-guarded."
+        )
     with contextlib.ExitStack() as stack:
         notices = receiver and Notices(receiver, settings.state, settings.base_url)
         if notices:
             stack.enter_context(notices)
-        job = deployment(out=settings.out, state=settings.state)
         deployer = stack.enter_context(Deployer(job, notices))
         followers.append(deployer.tell)
-        yield deployer
+        parts["deploy"] = deployer.status
+        yield
 
 
 class _FirstBuild:

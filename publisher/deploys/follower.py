@@ -151,7 +151,8 @@ class Deployer:
                     self._note_due()
 
     def status(self) -> dict[str, Any]:
-        """How the deployments are doing, without secrets. Times are RFC 3339, durations seconds.
+        """How the deployments are doing, for anybody: without secrets and paths of this machine.
+        Times are RFC 3339, durations seconds.
 
         ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment)
         or ``failing``; ``serial`` is what the destination's lists have, None where that is not
@@ -161,7 +162,7 @@ class Deployer:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
             return {
                 "status": "failing" if self._failures else "behind" if since else "ok",
-                "destination": self._job.destination,
+                "destination": self._job.destination if self._is_bucket() else "a folder",
                 "serial": self._serial,
                 "deployed_at": self._deployed_at,
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
@@ -170,6 +171,9 @@ class Deployer:
                 "last_error": self._last_error,
                 "notices": self._notices and self._notices.status(),
             }
+
+    def _is_bucket(self) -> bool:
+        return self._job.destination.startswith("s3://")
 
     # With the lock held
 
@@ -327,8 +331,8 @@ class Deployer:
             # Not all at once, after a failure that several services have noticed.
             self._retry_at = time.monotonic() + wait * random.uniform(0.5, 1.0)
             self._failing_since = self._failing_since or format_time(datetime.now(UTC))
-            told = str(error) if isinstance(error, OperatorError) else type(error).__name__
-            self._last_error = told.partition("\n")[0]
+            # Anybody may read this, and the message may have paths.
+            self._last_error = "The deployment failed. The log has the cause."
             self._waiting_since = self._deploying_since or self._waiting_since
             self._deploying_since = None
             self._need_everything()

@@ -69,7 +69,7 @@ def _ask(
                 headers=headers | {"Accept-Encoding": "identity"},
                 data=body,
                 allow_redirects=False,
-                auth=_no_credentials,
+                auth=send_no_credentials,
             )
     except requests.Timeout as error:
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
@@ -183,6 +183,6 @@ class _TimedFile(io.RawIOBase):
         super().close()
 
 
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Sends none; without this, requests would look for some in ~/.netrc."""
     return request

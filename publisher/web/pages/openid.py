@@ -14,13 +14,14 @@ from flask import Response, request, session
 
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.metrics import FAILED_SIGN_INS
 from builder.model.routes import ACCOUNT_URL
 from publisher.accounts.people.invitations import parse_code
 from publisher.accounts.people.signup import sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
 from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import LOGIN, START, Frame, after_login
+from publisher.web.pages.frame import LOGIN, START, Frame
 from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
 from server.throttle import Throttle, network
 
@@ -75,9 +76,9 @@ class _OpenID:
     # There
 
     def start(self, frame: Frame) -> Response:
-        onwards = after_login(request.args.get("next"))
+        onwards = frame.asked_onwards()
         if frame.signed_in():
-            return frame.redirect(onwards)
+            return frame.go_on(onwards)
         self._limit(frame, self._starts)
         there = self._begin("login", onwards)
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
@@ -133,15 +134,20 @@ class _OpenID:
                 "sign-in works once, and a new one ends the one before. Start again.",
             )
         self._limit(frame, self._answers)
-        identity = self._client.finish(way.begun, request.args)
+        try:
+            identity = self._client.finish(way.begun, request.args)
+        except RequestError:
+            FAILED_SIGN_INS.count("openid")
+            raise
         return self._finishes[way.to](frame, identity, way.given)
 
     def _finish_login(self, frame: Frame, identity: Identity, onwards: str) -> Response:
         owner = frame.identities.find(*identity)
         if owner is None:
+            FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
         frame.begin_session(owner)
-        return frame.redirect(after_login(onwards))
+        return frame.go_on(onwards)
 
     def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
         owner = frame.signed_in()
