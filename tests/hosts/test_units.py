@@ -98,7 +98,7 @@ def test_the_example_of_a_provider_is_one_that_works():
         for option in (*serve.params, *hosts.params)
         if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 14
+    assert len(found) == 15
     assert found.keys() <= known
 
 
