@@ -17,6 +17,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    git_options,
     langfuse_option,
     listening_options,
     mcp_origin_option,
@@ -29,6 +30,8 @@ from cli.options import (
 from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.git.follower import GitFollower
+from publisher.git.options import GitOptions
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
@@ -57,13 +60,14 @@ from server.throttle import Throttle
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
+@git_options
 @click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
     langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
     access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
     openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
-    watch: bool,
+    git: GitOptions | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -94,8 +98,12 @@ def serve(
 
         rebuilder = Rebuilder(settings, tell, first.show_progress, first.say_waiting)
         rebuilder.request(None)
+        follower = git and GitFollower(settings, git, rebuilder.request)
+        if follower:
+            followers.append(follower.tell)
         with (
             Database(state) as database,
+            follower or contextlib.nullcontext(),  # ends after the last build, and pushes it
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
