@@ -237,10 +237,8 @@ class Branch:
             refused = next((line for line in lines if line.startswith("!")), None)
             if not refused:
                 raise
-            return GitError(
-                f"The remote refused the push, {one_line(refused, 300).split(' ', 2)[-1]}",
-                error.why,
-            )
+            reason = one_line(refused.split("\t")[-1], REASON_CHARS_MAX)
+            return GitError(f"The remote refused the push: {reason}", error.why)
         return None
 
     def tidy(self) -> None:

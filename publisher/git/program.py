@@ -139,16 +139,13 @@ class Git:
             timer.cancel()
             with self._lock:
                 self._process = None
+        if late.is_set():
+            raise kind(f"git {arguments[0]} took longer than {allowed:g} seconds")
         if self._is_stopped:
             raise GitStopped
-        if late.is_set():
-            raise kind(
-                f"git {arguments[0]} took longer than {allowed:g} seconds, so it was stopped"
-            )
         if status:
-            raise kind(
-                f"git {arguments[0]} failed: {self.censored(complaint.decode(errors='replace'))}"
-            )
+            why = self.censored(complaint.decode(errors="replace"))
+            raise kind(f"git {arguments[0]} failed", why)
 
     def censored(self, text: str) -> str:
         """What git says, on one line of bounded length, without users and passwords of URLs."""

@@ -57,6 +57,8 @@ class Sync:
         self._staging = staging
         self._looked = looked
         self._rebuild = rebuild
+        # Of profiles and the home page that could not be taken in: what was there and here.
+        self.faulty: dict[str, tuple[str, str | None]] = {}
 
     def run(self, places: Collection[Place] | None) -> Done:
         """Compare these places (None: all) and what has changed on the branch, and make them the
@@ -200,6 +202,11 @@ class _Step:
                     raise ContentChanged from None
                 if faults:
                     self._done.problems[place] = _told("not taken in", faults)
+                    if not place.name:
+                        self._sync.faulty |= {
+                            path: (entry.id, ours[place].get(path))
+                            for path, entry in entries.items()
+                        }
                 else:
                     taken.append(place)
         if not is_small:
@@ -230,7 +237,7 @@ class _Step:
 
     def _is_newer(self, path: str, ours: Mapping[str, str], blob: str, before: Entries) -> bool:
         """Whether a file that may change has changed there and not here."""
-        if path not in ours:
+        if path not in ours or self._sync.faulty.get(path) == (blob, ours[path]):
             return True
         if self._base:
             return path in before and before[path].id == ours[path]
