@@ -11,6 +11,7 @@ from publisher.git import commits, sync
 from publisher.git.branch import Branch, Moved
 from publisher.git.files import Place as FilesPlace
 from publisher.git.incoming import ContentChanged
+from publisher.git.program import Git
 from tests.publisher.git.places import Place, git
 from tests.support.catalogues import (
     edit_record,
@@ -20,6 +21,7 @@ from tests.support.catalogues import (
     write_version,
     write_withdrawn,
 )
+from tests.support.depth import some
 
 REVIEW = FilesPlace("ann", "review")
 
@@ -425,3 +427,46 @@ def test_a_damaged_repository_is_noticed_and_made_anew(place: Place) -> None:
     write_version(place.content, "ann", "story", "1.1.0", "More.\n")
     one.run(None)
     assert is_same(place)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.long
+def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.run()
+    clone = place.clone()
+    write_version(clone, "eve", "new", "1.0.0", "New.\n")
+    write_version(clone, "ann", "story", "1.1.0", "Theirs.\n")
+    place.merge()
+    write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
+    write_version(place.content, "ann", "review", "1.2.0", "Ours.\n")
+    folder = place.remote.parent
+    shutil.copytree(folder, f"{folder}-start")
+    calls, cut_at = 0, None
+    run = Git.started
+
+    def started(self, *arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == cut_at:
+            raise Killed
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(Git, "started", started)
+    place.run()
+    assert calls > 10
+    for cut_at in some(range(1, calls + 1)):
+        shutil.rmtree(folder)
+        shutil.copytree(f"{folder}-start", folder)
+        calls = 0
+        with pytest.raises(Killed):
+            place.run()
+        place.run()
+        assert is_same(place), cut_at
+        assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
+        subjects = place.log("%s")
+        assert len(subjects) == len({*subjects}), cut_at
