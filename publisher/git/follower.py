@@ -34,6 +34,7 @@ PROBLEMS_SHOWN_MAX = 20
 PROBLEM_CHARS_MAX = 500
 # So often in a row somebody else may be faster.
 MOVES_MAX = 5
+PUSHES_PER_TIDY = 50
 
 log = logging.getLogger("hub.git")
 
@@ -87,6 +88,7 @@ class GitFollower:
         self._since: float | None = None
         self._fetch_at = self._look_at = 0.0
         self._serial: int | None = None
+        self._pushes = 0
         # For the status.
         self._failures = 0
         self._last_push: str | None = None
@@ -200,7 +202,8 @@ class GitFollower:
             since, self._since = self._since, None
         started = time.monotonic()
         try:
-            done = self._run_sync(None if is_all else places)
+            with _telling_of_the_disk():
+                done = self._run_sync(None if is_all else places)
         except BaseException:
             with self._changed:
                 self._places |= taken
@@ -208,6 +211,10 @@ class GitFollower:
                 self._since = since or self._since
             raise
         self._note_success(done, time.monotonic() - started)
+        if done.commits:
+            self._pushes += 1
+            if self._pushes % PUSHES_PER_TIDY == 0:
+                self._branch.tidy()
         return True
 
     def _run_sync(self, places: set[Place] | None) -> Done:
@@ -273,3 +280,15 @@ class GitFollower:
             return
         except (HubError, OSError) as another:
             log_event(log, logging.ERROR, "git", another)
+
+
+@contextlib.contextmanager
+def _telling_of_the_disk() -> Iterator[None]:
+    """Turn the errors of the system, of which the log has no words, into OperatorError."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot use {error.filename or 'the disk'}: {error.strerror}. Check that the user who "
+            "runs hubctl may write there, and that the disk has space."
+        ) from error

@@ -173,6 +173,8 @@ class _Step:
             return files.ids_in(self._root, place)
         except FileNotFoundError:
             raise ContentChanged from None
+        except OSError as error:
+            raise ContentError([Fault(place.path, error.strerror or "unreadable")]) from None
 
     def _take_in(
         self, ours: dict[Place, dict[str, str]], theirs: Mapping[Place, Entries],

@@ -251,6 +251,16 @@ def test_a_text_that_was_damaged_here_does_not_get_there(place: Place) -> None:
     assert place.files() == before
 
 
+def test_a_file_that_cannot_be_read_stops_no_other(place: Place) -> None:
+    (place.content / "home.md").symlink_to("/etc/passwd")
+    (place.content / "ann/story/1.0.0.md").unlink()
+    done = place.run()
+    assert {where.path: told.partition(":")[0] for where, told in done.problems.items()} == {
+        "home.md": "not pushed", "ann/story": "not pushed",
+    }  # fmt: skip
+    assert {path.split("/")[1] for path in place.files()} == {"owner.json", "review", "sql"}
+
+
 def test_a_lost_file_comes_back_from_the_branch(place: Place) -> None:
     place.run()
     before = read_tree(place.content)
