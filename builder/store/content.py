@@ -35,6 +35,12 @@ HOME_FILE = "home.md"
 HOME_BYTES_MAX = 16 * 1024
 OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
+# The newest format of the content folder that this release reads. A release that writes what the
+# ones before it would not understand raises it, and writes it to FORMAT_FILE first; without that
+# file, it is 1. Releases up to 1.0 do not look.
+FORMAT = 1
+FORMAT_FILE = ".hub-format"
+_FORMAT_BYTES_MAX = 20
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
 version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
@@ -69,9 +75,28 @@ def repo_path(root: str, owner: str, name: str) -> str:
 
 
 def check_folder(root: str) -> None:
-    """Raises OperatorError where there is no content folder."""
+    """Raises OperatorError where there is no content folder, or that of a newer release."""
     if not os.path.isdir(root):
         raise _no_folder(root)
+    check_format(root)
+
+
+def check_format(root: str) -> None:
+    """Raises OperatorError for the content folder of a newer release."""
+    path = f"{root}/{FORMAT_FILE}"
+    try:
+        text = read_file(path, _FORMAT_BYTES_MAX).decode(errors="replace").strip()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
+    if not (text.isascii() and text.isdecimal()):
+        raise OperatorError(f"{path} must have the number of a format, and nothing else.")
+    if int(text) > FORMAT:
+        raise OperatorError(
+            f"{root} was written by a newer release of hub (format {text}; this release reads up "
+            f"to {FORMAT}). Upgrade to that release, or restore a backup from before the upgrade."
+        )
 
 
 def _no_folder(path: str) -> OperatorError:
@@ -82,6 +107,7 @@ def _no_folder(path: str) -> OperatorError:
 
 def list_owners(root: str) -> list[str]:
     """The handles of all owners' folders, sorted. Raises ContentError, OperatorError."""
+    check_format(root)
     return _list_folders(root, ".", names.OWNER_CHARS_MAX)
 
 
