@@ -49,8 +49,8 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
     Makes the repo's folder, and removes it if the work fails before a version is in it.
     Raises RequestError ``storage_unavailable``; OperatorError for the content of a newer release.
     """
-    check_format(root)
     with disk.telling(_THEN), contextlib.ExitStack() as held:
+        check_format(root)
         held.callback(os.close, _lock_folder(root, owner, name))
         try:
             yield
