@@ -259,7 +259,7 @@ class Importing:
 
     def commit(self, author: str, committer: str, message: str) -> None:
         """Begin a commit. A person is ``name <address> seconds +0000``."""
-        data = message.encode()
+        data = message.encode(errors="replace")
         told = f"commit {NEXT}\nauthor {author}\ncommitter {committer}\ndata {len(data)}\n"
         self._write(told.encode() + data + b"\n")
 

@@ -60,8 +60,7 @@ PACE = Pace()
 
 class GitFollower:
     """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
-    ``Rebuilder.request``. Raises OperatorError where the remote is a name that
-    means nothing.
+    ``Rebuilder.request``. Raises OperatorError where the remote is a name that means nothing.
     """
 
     def __init__(
@@ -157,8 +156,9 @@ class GitFollower:
             try:
                 with self._alone():
                     self._branch.open()
-                    while self._exchange() and self._wait():
-                        pass
+                    self._exchange()
+                    while self._wait():
+                        self._exchange()
             except GitStopped:
                 return
             except Exception as error:
@@ -193,8 +193,8 @@ class GitFollower:
                     return True
                 self._changed.wait(due - now)
 
-    def _exchange(self) -> bool:
-        """Make both sides the same. Always True. Raises what ``Sync.run`` does."""
+    def _exchange(self) -> None:
+        """Make both sides the same. Raises GitError, GitStopped, OperatorError, RequestError."""
         with self._changed:
             self._note_others()
             is_all, places = self._is_all, self._places | self._problems.keys()
@@ -215,7 +215,6 @@ class GitFollower:
             self._pushes += 1
             if self._pushes % PUSHES_PER_TIDY == 0:
                 self._branch.tidy()
-        return True
 
     def _run_sync(self, places: set[Place] | None) -> Done:
         for _ in range(MOVES_MAX):

@@ -31,8 +31,10 @@ _UNWANTED = (
     "GIT_WORK_TREE", "SSH_ASKPASS",
 )  # fmt: skip
 _SSH_OPTIONS = (
-    "-o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=2"
+    "-o BatchMode=yes -o ControlMaster=no -o ConnectTimeout=15 -o ServerAliveInterval=15 "
+    "-o ServerAliveCountMax=2"
 )
+_LAST_WORDS_SECONDS = 2.0
 _user_in_url = re.compile(r"(?<=://)[^/@\s']+@")
 
 
@@ -117,7 +119,7 @@ class Git:
         late = threading.Event()
         timer = threading.Timer(allowed, lambda: (late.set(), _kill(process)))
         complaint = bytearray()
-        reader = threading.Thread(target=_keep_start, args=(process.stderr, complaint))
+        reader = threading.Thread(target=_keep_start, args=(process.stderr, complaint), daemon=True)
         timer.start()
         reader.start()
         try:
@@ -133,7 +135,8 @@ class Git:
                     if process.stdin:
                         process.stdin.close()
                 status = process.wait()
-                reader.join()
+                # What git leaves behind, such as a credential helper's daemon, may hold it open.
+                reader.join(_LAST_WORDS_SECONDS)
                 _stdout(process).close()
         finally:
             timer.cancel()

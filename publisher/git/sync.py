@@ -158,6 +158,8 @@ class _Step:
             except ContentError as error:
                 self._done.problems[place] = _told("not pushed", error.faults)
                 continue
+            except FileNotFoundError:
+                raise ContentChanged from None
             differing += [
                 path for path, entry in theirs[place].items()
                 if ids.get(path, entry.id) != entry.id and entry != before[place].get(path)
@@ -191,35 +193,40 @@ class _Step:
         ]  # fmt: skip
         if not wanted:
             return
-        taken = []
         is_small = len(wanted) <= SYNCED_MAX
-        with contextlib.closing(self._branch.read(wanted)) as read:
-            for place, entries in coming.items():
-                try:
+        taken: list[Place] = []
+        try:
+            with contextlib.closing(self._branch.read(wanted)) as read:
+                for place, entries in coming.items():
                     faults = take_in(
                         self._root, self._sync._staging, place, ours[place], entries,
                         lambda: next(read), is_small,
                     )  # fmt: skip
-                except FileNotFoundError:
-                    raise ContentChanged from None
-                if faults:
-                    self._done.problems[place] = _told("not taken in", faults)
-                    if not place.name:
-                        self._sync.faulty |= {
-                            path: (entry.id, ours[place].get(path))
-                            for path, entry in entries.items()
-                        }
-                else:
-                    taken.append(place)
-        if not is_small:
-            os.sync()
+                    if faults:
+                        self._note_faulty(place, ours[place], entries, faults)
+                    else:
+                        taken.append(place)
+        except FileNotFoundError:
+            raise ContentChanged from None
+        finally:
+            # Also what came before a failure: the next attempt finds it the same on both sides.
+            if not is_small:
+                os.sync()
+            self._done.taken.extend(taken)
+            if HOME in taken:
+                self._sync._rebuild(None)
+            elif taken:
+                self._sync._rebuild([(place.owner, place.name or None) for place in taken])
         for place in taken:
             ours[place] = self._ids(place)
-        self._done.taken.extend(taken)
-        if HOME in taken:
-            self._sync._rebuild(None)
-        elif taken:
-            self._sync._rebuild([(place.owner, place.name or None) for place in taken])
+
+    def _note_faulty(
+        self, place: Place, ours: Mapping[str, str], entries: Entries, faults: Iterable[Fault]
+    ) -> None:
+        self._done.problems[place] = _told("not taken in", faults)
+        if not place.name:
+            known = {path: (entry.id, ours.get(path)) for path, entry in entries.items()}
+            self._sync.faulty |= known
 
     def _coming(
         self, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries

@@ -337,7 +337,9 @@ def test_who_pushes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPat
 
 def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.run()
-    write_version(place.clone(), "ann", "story", "1.1.0", "Theirs.\n")
+    clone = place.clone()
+    write_version(clone, "ann", "story", "1.1.0", "Theirs.\n")
+    write_version(clone, "ann", "new", "1.0.0", "New.\n")
     place.merge()
     one = place.sync()
     with monkeypatch.context() as patch:
@@ -350,6 +352,7 @@ def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.Monkey
         patch.setattr(Branch, "read", publish)
         with pytest.raises(ContentChanged):
             one.run(None)
+    assert place.builds == [[("ann", "new")]]  # which came before
     assert one.run(None).conflicts
     assert (place.content / "ann/story/1.1.0.md").read_text() == "Ours.\n"
     assert is_same(place)
