@@ -1,10 +1,15 @@
 """``hubctl``: builds, serves and manages a hub."""
 
+import os
+import signal
+import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
 from builder.model.errors import HubError
+from cli.config import find_file, read_config
 
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.
@@ -12,8 +17,10 @@ COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
     "deploy": "cli.deploy",
+    "doctor": "cli.doctor",
     "hosts": "cli.hosts",
     "import": "cli.imports",
+    "init": "cli.init",
     "label": "cli.label",
     "mcp": "cli.mcp",
     "owner": "cli.owner",
@@ -27,6 +34,13 @@ COMMANDS = {
 
 class _Group(click.Group):
     """Turns the project's own errors into a message and exit status 1."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        # The first process of a container gets no signal that it has not asked for. So a stop that
+        # comes while the libraries are loaded would be lost, and end in a kill.
+        if os.getpid() == 1:
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        return super().main(*args, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -44,14 +58,35 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+def _use_config(context: click.Context, option: click.Option, file: str | None) -> None:
+    """Let each command take its defaults from ``file``; None: from the one that is found."""
+    if context.resilient_parsing:
+        return
+    try:
+        file = find_file(os.curdir) if file is None else file
+        if file:
+            context.default_map = read_config(file, context.command)
+    except HubError as error:
+        raise click.ClickException(str(error)) from error
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config", metavar="FILE", envvar="HUB_CONFIG", show_envvar=True, expose_value=False,
+    callback=_use_config,
+    help="File of settings; '' uses none. [default: the nearest hub.toml, here or in a folder "
+    "above]",
+)  # fmt: skip
 @click.version_option(package_name="prompt-hub", prog_name="hubctl")
 def main() -> None:
     """Build, serve and manage a hub: a catalogue of prompts in plain files.
 
+    Flags override environment variables, and these override hub.toml.
+
     Exit status: 0 success, 1 failure or faults found, 2 wrong usage.
 
     \b
+      hubctl init my-hub
       hubctl publish ann/story story.md
       hubctl serve
     """

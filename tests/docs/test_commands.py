@@ -40,6 +40,7 @@ DOCUMENTS = (
     "docs/operate/deploy.md",
     "docs/operate/git.md",
     "docs/operate/monitoring.md",
+    "docs/operate/own-hub.md",
     "docs/operate/stats.md",
 )
 NODE = PROJECT / "tests/node/node_modules/.bin"
