@@ -18,6 +18,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    git_options,
     langfuse_option,
     listening_options,
     mcp_origin_option,
@@ -34,6 +35,8 @@ from cli.options import (
 from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.git.follower import GitFollower
+from publisher.git.options import GitOptions
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
@@ -63,6 +66,7 @@ from server.throttle import Throttle
 @trusted_issuer_option
 @mcp_origin_option
 @metrics_option
+@git_options
 @click.option(
     "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
     help="Rebuild when the content changes.",
@@ -72,7 +76,8 @@ def serve(
     langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None, watch: bool,
+    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None, git: GitOptions | None,
+    watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -119,8 +124,13 @@ def serve(
 
         rebuilder = Rebuilder(settings, tell, first.show_progress, first.say_waiting)
         rebuilder.request(None)
+        follower = git and GitFollower(settings, git, rebuilder.request)
+        if follower:
+            followers.append(follower.tell)
+            parts["git"] = follower.summary
         with (
             Database(state) as database,
+            follower or contextlib.nullcontext(),  # ends after the last build, and pushes it
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),

@@ -41,7 +41,8 @@ log = logging.getLogger("hub.build")
 class Report(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
     ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
-    change that lists do not have.
+    change that lists do not have. ``changed``: the (owner, name) of the repos whose files were not
+    as remembered, and with None for the name the owners whose profile was not.
     """
 
     repos: int
@@ -54,6 +55,7 @@ class Report(NamedTuple):
     is_settled: bool
     behind_seconds: float
     seconds: float
+    changed: tuple[Named, ...] = ()
 
 
 class Difference(NamedTuple):
@@ -179,6 +181,7 @@ def _run(context: Context) -> Report:
     return Report(
         repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
         context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
+        found.named(),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def check(root: str) -> Iterator[Fault]:
             yield from error.faults
             repos = _readable(f"{root}/{owner}", names.REPO_CHARS_MAX)
         for name in repos:
-            yield from _check_repo(root, owner, name)
+            yield from check_repo(root, owner, name)
 
 
 def _readable(path: str, chars_max: int) -> list[str]:
@@ -55,7 +55,8 @@ def _readable(path: str, chars_max: int) -> list[str]:
         )  # fmt: skip
 
 
-def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
+def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
+    """As ``check``, of one repo's folder."""
     where = f"{owner}/{name}"
     try:
         versions, _, events, withdrawn, left = list_versions(root, owner, name)
