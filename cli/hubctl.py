@@ -9,6 +9,7 @@ from builder.model.errors import HubError
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.
 COMMANDS = {
+    "backup": "cli.backup",
     "build": "cli.build",
     "check": "cli.check",
     "deploy": "cli.deploy",
@@ -18,6 +19,7 @@ COMMANDS = {
     "mcp": "cli.mcp",
     "owner": "cli.owner",
     "publish": "cli.publish",
+    "restore": "cli.restore",
     "serve": "cli.serve",
     "stats": "cli.stats",
     "token": "cli.token",

@@ -176,6 +176,14 @@ _REMEDIES = {
 }
 
 
+def accounts_file(state_folder: str) -> DatabaseFile:
+    """The accounts database of a state folder."""
+    return DatabaseFile(
+        f"{state_folder}/{ACCOUNTS_FILE}", "accounts", "the owners and tokens",
+        "create owners and tokens again",
+    )  # fmt: skip
+
+
 class Database:
     """The accounts database of a state folder; makes both where they are missing.
 
@@ -183,12 +191,10 @@ class Database:
     """
 
     def __init__(self, state_folder: str) -> None:
-        self.path = f"{state_folder}/{ACCOUNTS_FILE}"
+        self._file = accounts_file(state_folder)
+        self.path = self._file.path
         # Reentrant, so that what runs in a transaction may call what would run without one.
         self._turn = threading.RLock()
-        self._file = DatabaseFile(
-            self.path, "accounts", "the owners and tokens", "create owners and tokens again"
-        )
         with self._file.telling():
             os.makedirs(state_folder, exist_ok=True)
             # SQLite does not wait for another that changes the file to WAL at the same time.
