@@ -51,12 +51,15 @@ Record = TypeVar("Record")
 
 
 class Site(Protocol):
-    """The files of a site. Both methods may raise OperatorError."""
+    """The files of a site. All methods may raise OperatorError."""
 
     name: str
 
     def repos(self) -> Iterator[tuple[str, str]]:
         """Owner and name of each repo that it shows, or says that it is withdrawn."""
+
+    def past_labels(self, owner: str, name: str) -> list[str]:
+        """Labels that a repo has or had, as far as the site tells."""
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
         """The bytes of a file; None where it is not there."""
@@ -76,6 +79,10 @@ class SiteFolder:
         for owner in _folders(f"{self.name}/{above}"):
             for name in _folders(f"{self.name}/{above}{owner}"):
                 yield owner, name
+
+    def past_labels(self, owner: str, name: str) -> list[str]:
+        above = BY_NAME["labels"].file_for(owner=owner, name=name).removesuffix(".json")
+        return [*filter(names.is_label, _folders(f"{self.name}/{above}"))]
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
         try:
@@ -101,6 +108,9 @@ class SiteUrl:
         for line in lines.splitlines():
             row = _decode(_Line, line, f"{self.name}/{BY_NAME['catalogue'].file}")
             yield row.owner, row.name
+
+    def past_labels(self, owner: str, name: str) -> list[str]:
+        return []  # no file lists those that it has no more
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
         url = f"{self.name}/{file}"
@@ -247,6 +257,16 @@ def _recover_profile(site: Site, root: str, owner: str) -> None:
 
 
 def _recover_repo(site: Site, root: str, owner: str, name: str) -> Found:
+    try:
+        return _bring_up(site, root, owner, name)
+    except ValueError as error:  # of a record that cannot be
+        raise OperatorError(
+            f"{site.name} says of {owner}/{name} what no content can have: {error}. Pass the site "
+            "that this hub had, or restore without --site."
+        ) from error
+
+
+def _bring_up(site: Site, root: str, owner: str, name: str) -> Found:
     repo = f"{owner}/{name}"
     listed = _get(site, list[_Listed], "versions", owner=owner, name=name)
     listing = content.list_versions(root, owner, name)
@@ -389,9 +409,9 @@ def _missing_moves(
     now = {move.label: move for move in there}
     missing: list[LabelMove] = []
     conflicts = []
-    for label in sorted(now.keys() | before.history.keys()):
+    for label in sorted({*now, *before.history, *site.past_labels(owner, name)}):
         names.check_new_label(label)
-        if now.get(label) == before.current.get(label):
+        if label in now and now[label] == before.current.get(label):
             continue
         past = _get(site, list[LabelMove], "label_history", label=label, **at) or []
         known = before.history.get(label, [])
@@ -429,15 +449,12 @@ def _decode(kind: type[Record], data: bytes, where: str) -> Record:
 
 
 def _checked(kind: type[Struct], record: Struct) -> bytes:
-    """The bytes of a record that can be read again. Raises OperatorError."""
+    """The bytes of a record. Raises ValueError where they could not be read again."""
     data = render(record)
     try:
         msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise OperatorError(
-            f"The site has a record that no content can have ({error}). Pass the site that this "
-            "hub had, or restore without --site."
-        ) from error
+        raise ValueError(str(error)) from error
     return data
 
 

@@ -7,6 +7,7 @@ at any moment and be run again.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -40,7 +41,7 @@ _decode = msgspec.json.Decoder(_Progress).decode
 
 class Staging:
     """The restore of a snapshot into a content and a state folder; goes on with one that was
-    killed. ``aside``: a name for folders that is not in use.
+    killed. ``aside``: the start of a name for folders.
 
     Raises OperatorError, also where a restore of another snapshot must end first.
     """
@@ -62,7 +63,7 @@ class Staging:
                         f"first: run it again with --snapshot {self._now.snapshot}."
                     )
                 self._remove(self._root)
-                self._now = _Progress(snapshot, aside)
+                self._now = _Progress(snapshot, self._unused(aside))
             os.makedirs(self.files, exist_ok=True)
             if self._now.stage == "filling":
                 self._remove(self.databases)
@@ -144,6 +145,15 @@ class Staging:
         self._now.stage = stage
         self._write()
         os.sync()
+
+    def _unused(self, name: str) -> str:
+        """A name that begins so, of which there is no folder yet."""
+        for number in itertools.count(1):
+            found = f"{name}-{number}"
+            paths = (f"{self._content}/.{found}", f"{self._state}/{found}")
+            if not any(map(os.path.lexists, paths)):
+                return found
+        raise AssertionError("there are as many names as numbers")
 
     def _old_content(self) -> Iterator[str]:
         return (name for name in os.listdir(self._content) if not name.startswith("."))
