@@ -17,7 +17,7 @@ SKIPPED_SHOWN = 5
 
 
 @click.command()
-@click.argument("destination", metavar="DEST")
+@click.argument("destination", metavar="DEST", envvar="HUB_BACKUP")
 @content_option
 @out_option
 @state_option
@@ -41,7 +41,8 @@ def backup(
 
     Others may publish meanwhile. Stores only what changed, reads it back, and then writes the
     snapshot, so a snapshot is there whole or not at all. After an interruption, run the command
-    again. DEST is for this hub alone, and private: it has hashes of passwords and tokens.
+    again. DEST is for this hub alone, and private: it has hashes of passwords and tokens. By
+    default, DEST is the environment variable HUB_BACKUP.
 
     \b
       hubctl backup /mnt/backup/hub

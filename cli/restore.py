@@ -30,7 +30,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 
 
 @click.command()
-@click.argument("source", metavar="SRC")
+@click.argument("source", metavar="SRC", envvar="HUB_BACKUP")
 @content_option
 @out_option
 @state_option
@@ -75,7 +75,8 @@ def restore(
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
     Stop the hub first. Restores into empty folders, after every hash is verified. After an
-    interruption, run the same command again. Then build the site.
+    interruption, run the same command again. Then build the site. By default, SRC is the
+    environment variable HUB_BACKUP.
 
     No version number is given twice: what was published after the snapshot comes back from the
     site; without a site, new versions get numbers above all that can have been given.

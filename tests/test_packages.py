@@ -6,7 +6,7 @@ from graphlib import TopologicalSorter
 
 from tests.support.servers import PROJECT
 
-PACKAGES = ("builder", "server", "publisher", "mcp_app", "cli")
+PACKAGES = ("builder", "server", "publisher", "mcp_app", "backup", "cli")
 
 
 def modules() -> dict[str, tuple[str, str]]:
@@ -59,7 +59,8 @@ def test_who_may_import_whom() -> None:
         "server": {"builder"},
         "publisher": {"builder", "server"},
         "mcp_app": {"builder", "server"},
-        "cli": {"builder", "server", "publisher", "mcp_app"},
+        "backup": {"builder", "publisher"},
+        "cli": {"builder", "server", "publisher", "mcp_app", "backup"},
     }
 
 
