@@ -11,6 +11,9 @@ from typing import Protocol
 from builder.model.errors import OperatorError
 from builder.store.plain_files import read_file
 
+# Of so many new files, each is synced; of more, all that the machine has to write, at once.
+SYNCED_ONE_BY_ONE_MAX = 1000
+
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
@@ -55,6 +58,8 @@ class FolderPlace:
 
     def __init__(self, name: str, apart_from: Iterable[str] = ()) -> None:
         self.name = name
+        # Since the last ``sync``.
+        self._written: list[str] = []
         self.root = os.path.realpath(os.path.expanduser(name))
         for folder in map(os.path.realpath, apart_from):
             if os.path.commonpath([folder, self.root]) in (folder, self.root):
@@ -126,6 +131,7 @@ class FolderPlace:
                     while view:
                         view = view[file.write(view) :]
                 os.rename(temporary, path)
+                self._written.append(path)
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
@@ -137,8 +143,19 @@ class FolderPlace:
             os.unlink(path)
 
     def sync(self) -> None:
-        # One for all: an fsync of each of a hundred thousand small files takes minutes.
-        os.sync()
+        if len(self._written) > SYNCED_ONE_BY_ONE_MAX:
+            os.sync()
+        else:
+            folders = {os.path.dirname(path) for path in self._written}
+            # A new folder has a name, too.
+            for path in [*self._written, *folders, *map(os.path.dirname, folders)]:
+                with self._explained("write", path):
+                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    try:
+                        os.fsync(descriptor)
+                    finally:
+                        os.close(descriptor)
+        self._written.clear()
 
     def close(self) -> None:
         pass

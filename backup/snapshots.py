@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -173,8 +174,12 @@ def id_of(moment: datetime) -> str:
 
 def read_list(objects: Objects, sha256: str) -> list[StoredFile]:
     """The files that an object lists. Raises DamagedBackup."""
+    return _parse_list(objects, sha256, objects.get(sha256, LIST_BYTES_MAX))
+
+
+def _parse_list(objects: Objects, sha256: str, data: bytes) -> list[StoredFile]:
     try:
-        return _decode_list(objects.get(sha256, LIST_BYTES_MAX))
+        return _decode_list(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedBackup(
             f"{objects.place.name}: the object {sha256} lists no files ({error}).{_OTHER}"
@@ -244,28 +249,36 @@ def verify(place: Place, jobs: int, progress: Progress) -> Verified:
     Raises OperatorError where there is no backup.
     """
     check_is_backup(place)
-    objects, wrong, found = Objects(place), [], ids(place)
-    needed: set[bytes] = set()
-    for one in found:
-        try:
-            needed.update(_needed([load(place, one)], objects, jobs, progress))
-        except OperatorError as error:
-            wrong.append(f"{one}: {error}")
+    objects, found, faults = Objects(place), ids(place), []
+    lists: set[str] = set()
+    needed: set[str] = set()
     size = 0
 
-    def check(digest: bytes) -> int | str:
+    def check(sha256: str, is_list: bool) -> tuple[int, list[str], str]:
+        """How large an object is, what it lists, and what is wrong."""
         try:
-            return len(objects.get(digest.hex(), LIST_BYTES_MAX))
-        except DamagedBackup as error:
-            return str(error)
+            data = objects.get(sha256, LIST_BYTES_MAX)
+            files = _parse_list(objects, sha256, data) if is_list else []
+        except OperatorError as error:
+            return 0, [], str(error)
+        return len(data), [one for file in files for one in file.objects], ""
 
-    for done, result in enumerate(in_parallel(check, needed, jobs)):
-        progress("Verifying", done, len(needed))
-        if isinstance(result, int):
-            size += result
-        else:
-            wrong.append(result)
-    return Verified(found, len(needed), size, wrong)
+    for one in found:
+        try:
+            snapshot = load(place, one)
+        except OperatorError as error:
+            faults.append(str(error))
+            continue
+        lists.update(snapshot.lists.values())
+        needed.update(one for file in snapshot.databases for one in file.objects)
+    for is_list, wanted in ((True, lists), (False, needed)):
+        results = in_parallel(partial(check, is_list=is_list), wanted, jobs)
+        for done, (bytes_read, inside, fault) in enumerate(results):
+            progress("Verifying", done, len(wanted))
+            size += bytes_read
+            needed.update(inside)
+            faults += [fault] if fault else []
+    return Verified(found, len(lists) + len(needed), size, sorted(faults))
 
 
 def known_objects(place: Place) -> tuple[set[bytes], list[str]]:

@@ -4,7 +4,8 @@ import errno
 import json
 import os
 import stat
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -99,34 +100,29 @@ def test_while_others_publish(hub: Hub, other: Hub, place: FolderPlace, tmp_path
     """Each snapshot is a content without faults: no record without its text, no label without its
     version, and all that was acknowledged before it began.
     """
-    over = threading.Event()
 
     def publish(name: str) -> None:
-        number = 0
-        while not over.is_set():
-            number += 1
+        for number in range(30):
             done = hub.publish(name, f"Text {number} of {name}.", labels=["production"])
             if number % 3 == 0:
                 hub.withdraw(name, done.version)
+            time.sleep(0.01)  # or it would be over before the second backup
 
-    threads = [threading.Thread(target=publish, args=(f"busy-{one}",)) for one in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        for number in range(8):
-            before = [hub.publish("mine", f"Mine {number} {one}.") for one in range(2)]
+    with ThreadPoolExecutor() as pool:
+        publishing = [pool.submit(publish, name) for name in ("busy", "busier")]
+        number = 0
+        while number < 2 or not all(one.done() for one in publishing):
+            number += 1
+            before = hub.publish("mine", f"Mine {number}.")
             report = hub.back_up(place)
             here = Hub(other.settings._replace(
                 content=f"{tmp_path}/{number}/content", state=f"{tmp_path}/{number}/state"
             ))  # fmt: skip
             here.restore(place, complete=True, snapshot_id=report.id)
             assert faults(here.settings.content) == []
-            for one in before:
-                assert Path(here.settings.content, "ann", "mine", f"{one.version}.json").exists()
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+            assert Path(here.settings.content, "ann", "mine", f"{before.version}.json").exists()
+        for one in publishing:
+            one.result()
 
 
 def test_killed_at_any_change(hub: Hub, other: Hub, place: FolderPlace) -> None:
@@ -176,6 +172,29 @@ def test_a_full_disk(hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPat
     assert snapshots.ids(place) == [first.id]
     assert snapshots.verify(place, 2, lambda *_: None).faults == []
     assert hub.back_up(place, keep=1).snapshots == 1
+
+
+def test_objects_are_on_the_disk_before_their_snapshot(
+    hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsynced: set[str] = set()
+    real = os.rename
+
+    def rename(source: str, target: str) -> None:
+        if "/snapshots/" in target:
+            assert unsynced == set()
+        unsynced.add(target)
+        real(source, target)
+
+    def fsync(descriptor: int) -> None:
+        unsynced.discard(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(os, "rename", rename)
+    monkeypatch.setattr(os, "fsync", fsync)
+    hub.back_up(place)
+    hub.publish("poem", "Write an ode.")
+    hub.back_up(place, keep=1)
+    assert unsynced == set()
 
 
 def test_a_damaged_database_does_not_push_out_sound_ones(hub: Hub, place: FolderPlace) -> None:
