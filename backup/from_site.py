@@ -45,6 +45,8 @@ CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
 TIMEOUT_SECONDS = 30
 ATTEMPTS = 5
+# Of a site that limits reads: a prompt takes two or three, and hosts of hub allow 120 a minute.
+WAITS_MAX = 200
 _CONFLICTS_SHOWN = 10
 
 Record = TypeVar("Record")
@@ -114,7 +116,8 @@ class SiteUrl:
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
         url = f"{self.name}/{file}"
-        for attempt in range(ATTEMPTS):
+        failures = waits = 0
+        while True:
             try:
                 answer = requests.get(
                     url, stream=True, timeout=TIMEOUT_SECONDS, allow_redirects=False,
@@ -125,12 +128,19 @@ class SiteUrl:
                         return None
                     if answer.status_code == 200:
                         return _body(answer, url, bytes_max)
-                    reason = f"HTTP {answer.status_code}"
-                    waits = answer.headers.get("Retry-After", "")
+                    reason, seconds = f"HTTP {answer.status_code}", 2**failures
+                    if answer.status_code == 429:
+                        waits += 1
+                        told = answer.headers.get("Retry-After", "")
+                        seconds = min(int(told), 60) if told.isdecimal() else 1
+                    else:
+                        failures += 1
             except requests.RequestException as error:
-                reason, waits = type(error).__name__, ""
-            if attempt < ATTEMPTS - 1:
-                time.sleep(min(int(waits), 60) if waits.isdecimal() else 2**attempt)
+                reason, seconds = type(error).__name__, 2**failures
+                failures += 1
+            if failures >= ATTEMPTS or waits >= WAITS_MAX:
+                break
+            time.sleep(seconds)
         raise OperatorError(
             f"Cannot read {url}: {reason}. Restore again when the site answers; if it limits "
             "reads, let this machine read without limit, or pass a copy of the site's folder."

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from typing import Annotated, BinaryIO
 
@@ -50,6 +51,7 @@ class Objects:
         # Those that this run has stored, and how many bytes they have.
         self.written: list[str] = []
         self.written_bytes = 0
+        self._lock = threading.Lock()
 
     def put(self, data: bytes) -> str:
         """Store an object, unless it is there; returns its hash."""
@@ -57,8 +59,9 @@ class Objects:
         if sha256.digest() not in self.known:
             self.place.put(key_of(sha256.hexdigest()), data)
             self.known.add(sha256.digest())
-            self.written.append(sha256.hexdigest())
-            self.written_bytes += len(data)
+            with self._lock:
+                self.written.append(sha256.hexdigest())
+                self.written_bytes += len(data)
         return sha256.hexdigest()
 
     def has(self, file: StoredFile) -> bool:
@@ -95,6 +98,8 @@ class Objects:
             data = self.get(sha256)
             whole.update(data)
             size += len(data)
+            if size > file.size:
+                break
             yield data
         if (size, whole.hexdigest()) != (file.size, file.sha256):
             raise DamagedBackup(

@@ -107,6 +107,7 @@ def restore(
                 if not options.replace:
                     staging.check_empty()
                 highest, fetched = _fill(place, snapshot, staging.files, options.jobs, progress)
+                staging.begin_adding()
                 ended = _fill_databases(place, snapshot, staging.databases, options, moment)
                 if site:
                     found = from_site.recover(site, staging.files, options.jobs, progress)

@@ -22,8 +22,10 @@ from builder.store import database
 from builder.store.restored import RESTORING
 from builder.store.state import State
 
-# Collecting; verified, and to put the old aside; to put the new in place.
-Stage = Literal["filling", "ready", "cleared"]
+# Collecting; adding what the snapshot does not have; all is verified, and to put the old aside; to
+# put the new in place.
+Stage = Literal["filling", "adding", "ready", "cleared"]
+_COLLECTING = ("filling", "adding")
 _ENDED = f"{RESTORING}.ended"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 
@@ -56,8 +58,9 @@ class Staging:
                 os.makedirs(folder, exist_ok=True)
             self._remove(f"{content}/{_ENDED}")
             self._now = self._read()
-            if self._now.snapshot != snapshot:
-                if self._now.stage != "filling":
+            # Half of what was added cannot be told from the whole.
+            if self._now.snapshot != snapshot or self._now.stage == "adding":
+                if self._now.stage not in _COLLECTING:
                     raise OperatorError(
                         f"The restore of {self._now.snapshot} has begun to replace files. End it "
                         f"first: run it again with --snapshot {self._now.snapshot}."
@@ -77,7 +80,7 @@ class Staging:
     def check_empty(self) -> None:
         """Raises OperatorError where the restore would meet something else."""
         there = [f"{self._content}/{name}" for name in self._old_content()]
-        there += [path for path in self._old_databases() if path]
+        there += self._old_databases()
         if there:
             self._remove(self._root)
             self._remove(self.databases)
@@ -86,13 +89,18 @@ class Staging:
                 "pass --replace: it moves what is there aside and deletes nothing."
             )
 
+    def begin_adding(self) -> None:
+        """From here on, files change that the snapshot does not have so; begins anew if killed."""
+        with self._explained():
+            self._go_on("adding")
+
     def put_in_place(self) -> list[str]:
         """Put the old aside and the new in place; returns where the old is, if anything was.
 
         What is collected must be verified and whole.
         """
         with self._explained():
-            if self._now.stage == "filling":
+            if self._now.stage in _COLLECTING:
                 os.sync()
                 self._go_on("ready")
             aside = [f"{self._content}/.{self._now.aside}", f"{self._state}/{self._now.aside}"]

@@ -16,10 +16,10 @@ def test_back_up_verify_and_restore(hub: Hub, other: Hub, s3: S3, bucket: str) -
     settle()
     place = open_place(f"s3://{bucket}/hubs/one", jobs=4, endpoint_url=s3.url)
     try:
-        for number in range(10):
+        for number in range(16):
             hub.publish("many", f"Text {number}.")
         settle()
-        hub.back_up(place)
+        assert hub.back_up(place).stored > PAGE_KEYS
         text = Path(hub.settings.content, "ann", "poem", "1.0.0.md").read_bytes()
         assert hub.back_up(place).stored == 0
         hub.withdraw("poem", "1.0.0")
@@ -28,7 +28,6 @@ def test_back_up_verify_and_restore(hub: Hub, other: Hub, s3: S3, bucket: str) -
         checked = snapshots.verify(place, 4, lambda *_: None)
         assert (checked.snapshots, checked.faults) == ([report.id], [])
         keys = s3.etags(bucket)
-        assert len(keys) > PAGE_KEYS
         assert all(key.startswith("hubs/one/") for key in keys)
         assert len(keys) == checked.objects + 2
         assert text not in read_tree(hub.settings.content).values()

@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,10 +27,8 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def served(hub: Hub) -> Iterator[str]:
-    """The URL of the hub's site, as a host of plain files serves it."""
-    handler = partial(_Quiet, directory=hub.settings.out)
+@contextmanager
+def _serving(handler: Callable) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -37,6 +37,13 @@ def served(hub: Hub) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@pytest.fixture
+def served(hub: Hub) -> Iterator[str]:
+    """The URL of the hub's site, as a host of plain files serves it."""
+    with _serving(partial(_Quiet, directory=hub.settings.out)) as url:
+        yield url
 
 
 def publish_more(hub: Hub) -> None:
@@ -179,3 +186,32 @@ def test_profiles_of_new_owners(hub: Hub, place: FolderPlace, other: Hub) -> Non
     other.restore(place, site=hub.settings.out)
     profile = json.loads(Path(other.settings.content, "bob", "owner.json").read_bytes())
     assert (profile["name"], profile["bio"]) == ("Bob", "Writes.")
+
+
+def test_a_site_that_limits_reads_and_fails(
+    hub: Hub, lost: dict[str, bytes], place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    answers = {"versions.json": [429, 429, 503, 200], "raw.txt": [], "hub.json": [200]}
+
+    class Moody(_Quiet):
+        def do_GET(self) -> None:
+            due = answers.get(self.path.rpartition("/")[2])
+            status = due.pop(0) if due else 200
+            if status == 200:
+                super().do_GET()
+                return
+            self.send_response(status)
+            self.send_header("Retry-After", "7")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    with _serving(partial(Moody, directory=hub.settings.out)) as url:
+        report = hub.restore(place, site=url, jobs=1)
+        assert report.found.versions == 3 and slept == [7, 7, 1]
+        slept.clear()
+        answers["catalogue.jsonl"] = [500] * 10
+        with pytest.raises(OperatorError, match=r"catalogue\.jsonl: HTTP 500"):
+            hub.restore(place, site=url, replace=True)
+    assert slept == [1, 2, 4, 8]

@@ -20,6 +20,7 @@ from builder.model.errors import OperatorError, RequestError
 from builder.stats.database import open_for_writing, pulls_file
 from builder.store.content import check_folder
 from publisher.accounts.accounts import Accounts
+from publisher.accounts.events import Events
 from publisher.accounts.people.invitations import Invitations
 from publisher.accounts.people.sessions import Sessions
 from tests.backup.conftest import SECRET, Hub, killings
@@ -87,7 +88,7 @@ def test_nobody_gets_in_who_may_not_any_more(hub: Hub, other: Hub, place: Folder
             Accounts(database).authenticate(text)
         with pytest.raises(RequestError):
             Invitations(database).look(invitation)
-        kinds = [(row.kind, row.note) for row in Accounts(database)._events.latest("ann", 3)]
+        kinds = [(row.kind, row.note) for row in Events(database).latest("ann", 3)]
         assert ("restored", snapshots.load(place, report.id).at) in kinds
     kept = other.restore(place, revoke_tokens=False, replace=True)
     assert kept.ended == (1, 0)
