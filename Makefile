@@ -17,10 +17,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: serve test test-all tests/conformance tests/site tests/others lint lock bench clean
+.PHONY: serve dist test test-all tests/conformance tests/site tests/others lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
+
+# The wheel is built from the source distribution, so that has all it needs.
+dist: $(VENV)/.serve
+	rm -rf dist
+	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")'
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+		--wheel-dir dist dist/*.tar.gz
 
 # What can be proven with Python, git and make alone; of the long proofs a quarter of the cases.
 test: $(VENV)/.test
@@ -84,4 +91,4 @@ build/mlflow:
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
 
 clean:
-	rm -rf $(VENV) build var site_out/* tests/node/node_modules
+	rm -rf $(VENV) build dist var site_out/* tests/node/node_modules

@@ -11,6 +11,7 @@ from cli.options import (
     folder_options,
     langfuse_option,
     name_option,
+    queries_option,
     search_option,
 )
 from cli.progress import Progress
@@ -22,12 +23,7 @@ SHOWN_FILES = 20
 @folder_options
 @base_url_option()
 @name_option
-@click.option(
-    "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
-    show_envvar=True,
-    help="Announce that the host answers searches (q), several tags at once and MCP, because "
-    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
-)  # fmt: skip
+@queries_option
 @search_option
 @langfuse_option
 @click.option(

@@ -24,12 +24,13 @@ from cli.progress import Progress
 @out_option
 @state_option
 @click.option(
-    "--endpoint-url", metavar="URL",
+    "--endpoint-url", metavar="URL", envvar="HUB_ENDPOINT_URL", show_envvar=True,
     help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
 )  # fmt: skip
 @click.option(
     "--jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
-    show_default=True, help="Number of uploads at a time.",
+    show_default=True, envvar="HUB_DEPLOY_JOBS", show_envvar=True,
+    help="Number of uploads at a time.",
 )  # fmt: skip
 @click.option(
     "--dry-run", is_flag=True,
@@ -37,9 +38,12 @@ from cli.progress import Progress
     "site.",
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Upload every file, also unchanged ones.")
-@click.option("--no-delete", is_flag=True, help="Keep remote files that are no longer on the site.")
 @click.option(
-    "--files-only", is_flag=True,
+    "--no-delete", is_flag=True, envvar="HUB_NO_DELETE", show_envvar=True,
+    help="Keep remote files that are no longer on the site.",
+)  # fmt: skip
+@click.option(
+    "--files-only", is_flag=True, envvar="HUB_FILES_ONLY", show_envvar=True,
     help="Upload each file once, under its name, and not also under its URL without extension. "
     "For a CDN that maps URLs to files, and for services that cannot store both `a` and `a/b` "
     "(MinIO).",

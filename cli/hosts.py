@@ -70,35 +70,36 @@ def _parse_networks(
 @click.command()
 @click.argument("host", type=click.Choice(list(NEXT)))
 @click.option(
-    "--target", metavar="DIR", required=True,
+    "--target", metavar="DIR", required=True, envvar="HUB_HOSTS_TARGET", show_envvar=True,
     help="Folder for the files. For netlify and github, use the site folder.",
 )  # fmt: skip
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
-    callback=_parse_address,
+    callback=_parse_address, envvar="HUB_LISTEN", show_envvar=True,
     help="Address for nginx or Caddy to listen on. Caddy also takes a host name, and gets a "
     "certificate for it.",
 )  # fmt: skip
 @click.option(
     "--upstream", metavar="HOST:PORT", default="127.0.0.1:8000", show_default=True,
-    callback=_parse_address,
+    callback=_parse_address, envvar="HUB_UPSTREAM", show_envvar=True,
     help="Address of `hubctl serve` as seen from the host. It answers searches, publishing and "
     "MCP.",
 )  # fmt: skip
-@click.option("--no-upstream", is_flag=True, help="Run nginx without a `hubctl serve` behind it.")
+@click.option(
+    "--no-upstream", is_flag=True, envvar="HUB_NO_UPSTREAM", show_envvar=True,
+    help="Run nginx without a `hubctl serve` behind it.",
+)  # fmt: skip
 @rate_limit_option
 @click.option(
     "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
-    callback=_parse_networks,
+    callback=_parse_networks, envvar="HUB_HOSTS_TRUSTED_PROXY", show_envvar=True,
     help="Address or network of a proxy in front of the host. Its X-Forwarded-For gives the "
-    "client's address. Can be repeated.",
+    "client's address. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
 @click.option(
-    "--certificate",
-    nargs=2,
-    metavar="FILE KEY",
+    "--certificate", nargs=2, metavar="FILE KEY", envvar="HUB_CERTIFICATE", show_envvar=True,
     help="Certificate and key for TLS with nginx or Caddy.",
-)
+)  # fmt: skip
 @out_option
 @state_option
 @click.option(

@@ -1,10 +1,12 @@
 """``hubctl``: builds, serves and manages a hub."""
 
+import os
 from importlib import import_module
 
 import click
 
 from builder.model.errors import HubError
+from cli.config import find_file, read_config
 
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.
@@ -15,6 +17,7 @@ COMMANDS = {
     "deploy": "cli.deploy",
     "hosts": "cli.hosts",
     "import": "cli.imports",
+    "init": "cli.init",
     "label": "cli.label",
     "mcp": "cli.mcp",
     "owner": "cli.owner",
@@ -46,14 +49,35 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+def _use_config(context: click.Context, option: click.Option, file: str | None) -> None:
+    """Let each command take its defaults from ``file``; None: from the one that is found."""
+    if context.resilient_parsing:
+        return
+    try:
+        file = find_file(os.curdir) if file is None else file
+        if file:
+            context.default_map = read_config(file, context.command)
+    except HubError as error:
+        raise click.ClickException(str(error)) from error
+
+
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config", metavar="FILE", envvar="HUB_CONFIG", show_envvar=True, expose_value=False,
+    callback=_use_config,
+    help="File of settings; '' uses none. [default: the nearest hub.toml, here or in a folder "
+    "above]",
+)  # fmt: skip
 @click.version_option(package_name="prompt-hub", prog_name="hubctl")
 def main() -> None:
     """Build, serve and manage a hub: a catalogue of prompts in plain files.
 
+    Flags override environment variables, and these override hub.toml.
+
     Exit status: 0 success, 1 failure or faults found, 2 wrong usage.
 
     \b
+      hubctl init my-hub
       hubctl publish ann/story story.md
       hubctl serve
     """

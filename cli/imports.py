@@ -1,5 +1,9 @@
 """``hubctl import``: publishes the prompts of another collection."""
 
+import contextlib
+import os
+import shlex
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 
@@ -7,7 +11,7 @@ import click
 
 from builder.model.errors import RequestError
 from builder.model.plural import counted
-from cli.options import content_option
+from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
 from cli.publish import HINT
 from publisher.importers.items import (
@@ -26,7 +30,8 @@ SHOWN_OWNERS = 20
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
     return click.option(
-        option, metavar="COLUMN", **settings,
+        option, metavar="COLUMN", **settings, show_envvar=True,
+        envvar=f"HUB_IMPORT_{option.removeprefix('--').replace('-', '_').upper()}",
         help=f"Column or key with {what}. [default: {' or '.join(usual)}]",
     )  # fmt: skip
 
@@ -43,13 +48,17 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
 @click.argument("source", metavar="FILE_OR_DIR", type=click.Path(exists=True))
 @click.option(
     "--owner", metavar="HANDLE", default="imported", show_default=True,
+    envvar="HUB_IMPORT_OWNER", show_envvar=True,
     help="Owner of prompts for which the source names no owner.",
 )  # fmt: skip
 @column_option("--title-column", "the titles, which become names", TITLE_COLUMNS)
 @column_option("--prompt-column", "the texts", PROMPT_COLUMNS)
 @column_option("--tags-column", "tags. Can be repeated", TAGS_COLUMNS, multiple=True)
 @column_option("--contributor-column", "the owners; '' uses --owner for all", CONTRIBUTOR_COLUMNS)
-@click.option("--license", metavar="ID", help="License of prompts that name none, like CC0-1.0.")
+@click.option(
+    "--license", metavar="ID", envvar="HUB_IMPORT_LICENSE", show_envvar=True,
+    help="License of prompts that name none, like CC0-1.0.",
+)  # fmt: skip
 @click.option(
     "--tag", "tags", metavar="TAG", multiple=True, callback=check_tags,
     help="Tag to add to every prompt. Can be repeated.",
@@ -60,17 +69,19 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
 )  # fmt: skip
 @click.option(
     "--allow-owner", "allowed_owners", metavar="NAME", multiple=True,
+    envvar="HUB_IMPORT_ALLOW_OWNER", show_envvar=True,
     help="Also update existing prompts of this owner. By default, only those of --owner are "
     "updated. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "--dry-run", is_flag=True, help="Write nothing; list what would be created and updated."
 )
+@init_option
 def imports(
     content: str, source: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
     tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...],
-    dry_run: bool,
+    dry_run: bool, init: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder.
 
@@ -96,8 +107,11 @@ def imports(
     """
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
     options = Options(owner, columns, license, tags, changelog, dry_run, allowed_owners)
-    with Progress() as progress:
-        outcome = import_source(source, content, options, progress)
+    with contextlib.ExitStack() as stack:
+        if init and dry_run and not os.path.isdir(content):
+            content = stack.enter_context(tempfile.TemporaryDirectory())
+        prepare_content(content, init, f"import {shlex.quote(source)}")
+        outcome = import_source(source, content, options, stack.enter_context(Progress()))
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:

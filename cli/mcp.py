@@ -16,10 +16,8 @@ from cli.options import (
     out_option,
     state_option,
 )
-from mcp_app.app import create_app
-from mcp_app.endpoint import Endpoint
 from server.answers import error_answer, send_answer
-from server.app import Receive, Scope, Send
+from server.app import Receive, RunningApp, Scope, Send
 from server.lifespan import run_lifespan
 from server.listening import address_of, listen, run
 from server.throttle import Throttle
@@ -57,6 +55,9 @@ def mcp(
                 f"address is not {address}.",
                 err=True,
             )
+        # Its library takes longer to load than all the rest.
+        from mcp_app.app import create_app
+
         with contextlib.closing(QueryThread(settings)) as queries:
             throttle = Throttle(rate_limit) if rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)
@@ -69,7 +70,7 @@ def mcp(
 class _Alone:
     """The endpoint at its path, and nothing beside it."""
 
-    def __init__(self, endpoint: Endpoint, settings: Settings) -> None:
+    def __init__(self, endpoint: RunningApp, settings: Settings) -> None:
         self._endpoint = endpoint
         self._paths = {settings.base_path + url for url in MCP_URLS}
 

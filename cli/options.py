@@ -2,11 +2,13 @@
 
 import functools
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
     DEFAULT_SEARCH,
@@ -16,7 +18,7 @@ from builder.model.settings import (
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
-from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, default_quotas
+from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, PUBLISH_LIMIT, default_quotas
 from server.access import parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
@@ -25,6 +27,9 @@ content_option = click.option(
     "--content", metavar="DIR", default="content", show_default=True, envvar="HUB_CONTENT",
     show_envvar=True, help="Folder of the prompts.",
 )  # fmt: skip
+init_option = click.option(
+    "--init", is_flag=True, help="Create the content folder if it does not exist."
+)
 out_option = click.option(
     "--out", metavar="DIR", default="site_out", show_default=True, envvar="HUB_OUT",
     show_envvar=True, help="Folder of the generated site.",
@@ -39,6 +44,7 @@ name_option = click.option(
 )  # fmt: skip
 rate_limit_option = click.option(
     "--rate-limit", type=click.IntRange(0), metavar="N", default=120, show_default=True,
+    envvar="HUB_RATE_LIMIT", show_envvar=True,
     help="Reads per minute and client address; an IPv6 address counts as its /64. 0: no limit.",
 )  # fmt: skip
 search_option = click.option(
@@ -47,15 +53,28 @@ search_option = click.option(
     help="Search engine. Whoosh is pure Python, but slower: use it for small hubs. [default: "
     "tantivy if installed, else whoosh]",
 )  # fmt: skip
+queries_option = click.option(
+    "--queries/--no-queries", default=False, show_default=True, envvar="HUB_QUERIES",
+    show_envvar=True,
+    help="Announce that the host answers searches (q), several tags at once and MCP, because "
+    "it forwards them to `hubctl serve`. Plain file hosts cannot.",
+)  # fmt: skip
 langfuse_option = click.option(
     "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
     show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
 )  # fmt: skip
+publish_limit_option = click.option(
+    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
+    show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
+    help="Publications per minute and owner; 0: no limit.",
+)  # fmt: skip
 mcp_origin_option = click.option(
-    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN",
+    "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN", envvar="HUB_MCP_ORIGINS",
+    show_envvar=True,
     callback=lambda context, option, values: tuple(map(parse_origin, values)),
     help="Additional address at which /mcp and /account answer, and whose web pages may call "
-    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated.",
+    "/mcp, like https://app.example.org. * allows any address for /mcp only. Can be repeated; "
+    "in the variable, separate by spaces.",
 )  # fmt: skip
 trusted_issuer_option = click.option(
     "--trusted-issuer", "issuers", multiple=True, metavar="KIND=URL",
@@ -65,6 +84,25 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def prepare_content(content: str, may_create: bool, command: str) -> None:
+    """Create a missing content folder, or say how ``command`` would. Raises OperatorError."""
+    if os.path.isdir(content):
+        return
+    if not may_create:
+        where = "" if content == "content" else f" --content {shlex.quote(content)}"
+        raise OperatorError(
+            f"No content folder {content}. To create it, run `hubctl {command}{where} --init`. "
+            "If your hub has another one, run this in the hub's folder, or pass --content DIR."
+        )
+    try:
+        os.makedirs(content, exist_ok=True)
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot create the content folder {content}: {error.strerror}. Choose another with "
+            "--content."
+        ) from error
 
 
 def split_repo(repo: str) -> tuple[str, str]:
@@ -110,7 +148,8 @@ def listening_options(port: int) -> Callable:
     """
     options = (
         click.option(
-            "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
+            "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
+            envvar="HUB_HOST", show_envvar=True, help="Address to listen on.",
         ),
         click.option(
             "--port", type=click.IntRange(0, 65535), default=port, show_default=True,
@@ -120,11 +159,12 @@ def listening_options(port: int) -> Callable:
         rate_limit_option,
         click.option(
             "--trusted-proxy", "trusted_proxies", multiple=True, metavar="ADDRESS",
+            envvar="HUB_TRUSTED_PROXY", show_envvar=True,
             help="Address or network of a reverse proxy. Its X-Forwarded-For gives the client's "
-            "address. Can be repeated.",
+            "address. Can be repeated; in the variable, separate by spaces.",
         ),
         click.option(
-            "--access-log", metavar="FILE",
+            "--access-log", metavar="FILE", envvar="HUB_ACCESS_LOG", show_envvar=True,
             help="Log each request to FILE, in the combined format. To rotate the log, move the "
             "file away. [default: none]",
         ),

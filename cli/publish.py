@@ -1,12 +1,13 @@
 """``hubctl publish``: publishes a file as the next version of a prompt."""
 
+import shlex
 from typing import Any, BinaryIO
 
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.names import BUMPS
-from cli.options import content_option, split_repo
+from cli.options import content_option, init_option, prepare_content, split_repo
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
@@ -44,7 +45,10 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
     help="Move this label to the version, with its publication. Can be repeated.",
 )  # fmt: skip
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
-def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fields: Any) -> None:
+@init_option
+def publish(
+    content: str, repo: str, file: BinaryIO, publisher: str | None, init: bool, **fields: Any
+) -> None:  # fmt: skip
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
     The first publication creates the prompt, and the owner. Title, description, tags, license,
@@ -65,6 +69,8 @@ def publish(content: str, repo: str, file: BinaryIO, publisher: str | None, **fi
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
+    source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
+    prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
     done = publish_draft(content, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
         click.echo(f"Warning: {warning}", err=True)

@@ -22,6 +22,7 @@ from cli.options import (
     mcp_origin_option,
     name_option,
     openid_options,
+    publish_limit_option,
     search_option,
     signup_options,
     trusted_issuer_option,
@@ -33,7 +34,6 @@ from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
-from publisher.web.app import PUBLISH_LIMIT, create_app
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
 from server.late import Late
@@ -49,15 +49,15 @@ from server.throttle import Throttle
 @search_option
 @langfuse_option
 @listening_options(8000)
-@click.option(
-    "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
-    show_default=True, help="Publications per minute and owner; 0: no limit.",
-)  # fmt: skip
+@publish_limit_option
 @signup_options
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
-@click.option("--watch", is_flag=True, help="Rebuild when the content changes.")
+@click.option(
+    "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
+    help="Rebuild when the content changes.",
+)  # fmt: skip
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
     langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
@@ -75,6 +75,8 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
+    from publisher.web.app import create_app  # takes longer to load than most of the rest
+
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(

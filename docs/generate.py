@@ -22,23 +22,26 @@ from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.shell_client import CLIENT
+from cli.config import schema_of
+from cli.config_text import settings_table
 from cli.hubctl import main as hubctl
 from mcp_app.schemas import describe, schema
 from mcp_app.tools import TOOLS, Tool
 from publisher.accounts.accounts import EXPIRES_DAYS_DEFAULT, EXPIRES_DAYS_MAX
 from publisher.trusted.issuers import Kind
 from publisher.trusted.publishers import TrustedPublisher
-from publisher.web.app import FAILED_AUTH_LIMIT, PUBLISH_LIMIT
+from publisher.web.app import FAILED_AUTH_LIMIT
 from publisher.web.incoming import BODY_BYTES_MAX
 from publisher.web.pages.snippets import workflow
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import KEPT_SECONDS
+from publisher.write.quotas import PUBLISH_LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "docs/reference/endpoints.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
     "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
-    "docs/use/publish-from-ci.md",
+    "docs/use/publish-from-ci.md", "docs/operate/own-hub.md",
 ]  # fmt: skip
 
 
@@ -182,6 +185,11 @@ def client() -> str:
     return "\n\n".join(parts)
 
 
+def settings() -> str:
+    """Every key of hub.toml."""
+    return settings_table(schema_of(hubctl))
+
+
 def trusted_github() -> str:
     """The workflow of GitHub Actions that needs no stored token."""
     return _trusted("github", "publish-prompts.yml", "hub")
@@ -216,7 +224,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
-        commands, client, trusted_github, trusted_gitlab,
+        commands, client, settings, trusted_github, trusted_gitlab,
     )
 }  # fmt: skip
 

@@ -79,7 +79,8 @@ def check_folder(root: str) -> None:
 
 def _no_folder(path: str) -> OperatorError:
     return OperatorError(
-        f"No content folder {path}. Create it with `mkdir {path}`, or pass --content DIR."
+        f"No content folder {path}. Run the command in a hub's folder, pass --content DIR, or "
+        "create a hub with `hubctl init DIR`."
     )
 
 

@@ -66,12 +66,11 @@ from publisher.write.idempotency import (
 )
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
-from publisher.write.quotas import NO_QUOTAS, QuotaKeeper, Quotas
+from publisher.write.quotas import NO_QUOTAS, PUBLISH_LIMIT, QuotaKeeper, Quotas
 from server import answers
 from server.access import ANY, Access
 from server.throttle import Throttle, network
 
-PUBLISH_LIMIT = 30
 FAILED_AUTH_LIMIT = 20
 
 log = logging.getLogger("hub.publish")

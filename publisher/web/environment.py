@@ -1,72 +1,8 @@
-"""Settings from environment variables, under the names that ``hubctl`` has for them."""
+"""Secrets from environment variables; ``cli`` reads all other settings."""
 
 from collections.abc import Mapping
 
 from builder.model.errors import OperatorError
-from builder.model.settings import (
-    DEFAULT_BASE_URL,
-    SEARCH_ENGINES,
-    Settings,
-    check_folders,
-    parse_base_url,
-)
-from publisher.openid.provider import SECRET_VARIABLE, Provider, make_provider
-from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer, parse_issuers
-from publisher.write.quotas import Quotas
-
-_TRUE, _FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n", "off", "")
-
-
-def settings_from(environ: Mapping[str, str]) -> Settings:
-    """The settings that the environment gives. Raises OperatorError."""
-    default = Settings()
-    settings = Settings(
-        content=environ.get("HUB_CONTENT") or default.content,
-        out=environ.get("HUB_OUT") or default.out,
-        state=environ.get("HUB_STATE") or default.state,
-        base_url=parse_base_url(environ.get("HUB_BASE_URL") or DEFAULT_BASE_URL),
-        site_name=environ.get("HUB_SITE_NAME") or default.site_name,
-        queries=flag_from(environ, "HUB_QUERIES"),
-        search=environ.get("HUB_SEARCH") or default.search,
-        langfuse=flag_from(environ, "HUB_LANGFUSE"),
-    )
-    if settings.search not in SEARCH_ENGINES:
-        raise OperatorError(
-            f"HUB_SEARCH is {settings.search!r}. Set it to {' or '.join(SEARCH_ENGINES)}."
-        )
-    check_folders(settings)
-    return settings
-
-
-def number_from(environ: Mapping[str, str], variable: str, default: int) -> int:
-    """A count that the environment gives. Raises OperatorError."""
-    text = environ.get(variable) or str(default)
-    if not (text.isascii() and text.isdigit()):
-        raise OperatorError(f"{variable} is {text!r}. Set it to a whole number, 0 or more.")
-    return int(text)
-
-
-def quotas_from(environ: Mapping[str, str], default: Quotas) -> Quotas:
-    """The most that an owner may have. Raises OperatorError."""
-    return Quotas(
-        repos=number_from(environ, "HUB_QUOTA_REPOS", default.repos),
-        versions=number_from(environ, "HUB_QUOTA_VERSIONS", default.versions),
-        bytes=number_from(environ, "HUB_QUOTA_BYTES", default.bytes),
-    )
-
-
-def issuers_from(environ: Mapping[str, str]) -> tuple[Issuer, ...]:
-    """Whose word on CI jobs is believed. Raises OperatorError."""
-    text = environ.get("HUB_TRUSTED_ISSUERS")
-    return parse_issuers(text.split()) if text else DEFAULT_ISSUERS
-
-
-def flag_from(environ: Mapping[str, str], variable: str) -> bool:
-    """A switch that the environment gives, by default off. Raises OperatorError."""
-    text = environ.get(variable, "").lower()
-    if text not in _TRUE + _FALSE:
-        raise OperatorError(f"{variable} is {text!r}. Set it to 1 or 0.")
-    return text in _TRUE
 
 
 def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
@@ -91,13 +27,3 @@ def secret_from(environ: Mapping[str, str], variable: str) -> str | None:
             f"{path}, which {variable}_FILE names, is empty. Write the secret into it."
         )
     return secret
-
-
-def provider_from(environ: Mapping[str, str]) -> Provider | None:
-    """The OpenID provider that the environment gives, if it gives one. Raises OperatorError."""
-    return make_provider(
-        environ.get("HUB_OPENID_ISSUER"),
-        environ.get("HUB_OPENID_CLIENT_ID"),
-        environ.get("HUB_OPENID_NAME"),
-        secret_from(environ, SECRET_VARIABLE),
-    )

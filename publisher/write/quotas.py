@@ -38,6 +38,9 @@ NO_QUOTAS = Quotas()
 # Where anybody can sign up, unless other quotas are set.
 OPEN_SIGNUP_QUOTAS = Quotas(repos=100, versions=5_000, bytes=100 * 1024 * 1024)
 
+# Publications a minute of each owner, unless set.
+PUBLISH_LIMIT = 30
+
 # What tells that a folder, its ``labels`` and its ``withdrawn`` have changed (inodes, change
 # times); what is in them.
 _Counted = tuple[tuple[int, ...], Quotas]

@@ -312,7 +312,7 @@ def test_a_port_that_is_taken(small: Settings) -> None:
 def test_no_content_leaves_nothing_behind(tmp_path: Path) -> None:
     for command in (["build"], ["serve", "--port", "0"]):
         done = hubctl(*command, cwd=tmp_path)
-        assert done.exit_code == 1 and "mkdir content" in done.stderr
+        assert done.exit_code == 1 and "hubctl init" in done.stderr
         assert not os.listdir(tmp_path)
 
 

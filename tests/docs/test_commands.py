@@ -39,6 +39,7 @@ DOCUMENTS = (
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
     "docs/operate/monitoring.md",
+    "docs/operate/own-hub.md",
     "docs/operate/stats.md",
 )
 NODE = PROJECT / "tests/node/node_modules/.bin"

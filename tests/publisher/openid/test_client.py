@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from builder.model.errors import OperatorError, RequestError
+from cli.options import openid_options
 from publisher.openid import client as openid_client
 from publisher.openid.client import FRESH_SECONDS, PAUSE_SECONDS, Begun, Client, Identity
-from publisher.openid.provider import make_provider
+from publisher.openid.provider import Provider, make_provider
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
-from publisher.web.environment import provider_from
 from tests.publisher.outside.test_fetch import trickling
 from tests.publisher.web.pages.openid_provider import (
     CLIENT_ID,
@@ -442,6 +444,19 @@ def test_nobody_waits_long_for_what_another_asks(
 
 
 # Settings
+
+
+def provider_from(environ: dict[str, str]) -> Provider | None:
+    """What a command gets from these variables."""
+    given: list[Provider | None] = []
+
+    @click.command()
+    @openid_options
+    def command(openid: Provider | None) -> None:
+        given.append(openid)
+
+    CliRunner().invoke(command, [], env=environ, standalone_mode=False, catch_exceptions=False)
+    return given[0]
 
 
 def test_no_settings_are_no_provider() -> None:

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from builder.model.errors import OperatorError
 from cli.options import trusted_issuer_option
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
-from publisher.web.environment import issuers_from
 from tests.support.servers import HUBCTL, PROJECT, clean_environment
 
 GITHUB, GITLAB = (f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
@@ -34,7 +33,6 @@ def by_option(*options: str, **environ: str) -> tuple[Issuer, ...]:
 
 def test_spaces_separate():
     for text in (f"{GITHUB} {GITLAB}", f" {GITHUB}\n  {GITLAB} "):
-        assert issuers_from({"HUB_TRUSTED_ISSUERS": text}) == DEFAULT_ISSUERS
         assert by_option(HUB_TRUSTED_ISSUERS=text) == DEFAULT_ISSUERS
     assert by_option("--trusted-issuer", GITHUB) == DEFAULT_ISSUERS[:1]
 
@@ -44,7 +42,6 @@ def test_spaces_separate():
 )
 def test_commas_do_not(text: str):
     for read in (
-        lambda: issuers_from({"HUB_TRUSTED_ISSUERS": text}),
         lambda: by_option(HUB_TRUSTED_ISSUERS=text),
         lambda: by_option("--trusted-issuer", text),
     ):

@@ -34,7 +34,6 @@ from publisher.log import configure_logging
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from publisher.web.app import create_app
-from publisher.web.environment import number_from, settings_from
 from publisher.web.incoming import BODY_BYTES_MAX, bearer_token
 from publisher.write import durable, idempotency
 from publisher.write.quotas import Quotas
@@ -1182,48 +1181,27 @@ def test_secrets_are_not_logged_wherever_they_are_sent(hub: Hub, log: io.StringI
 # The service on its own
 
 
-def test_settings_of_the_environment():
-    environ = {
-        "HUB_CONTENT": "c", "HUB_OUT": "o", "HUB_STATE": "s", "HUB_BASE_URL": "https://x.example/p/",
-        "HUB_SITE_NAME": "Mine", "HUB_QUERIES": "1", "HUB_SEARCH": "whoosh",
-        "HUB_LANGFUSE": "1",
-    }  # fmt: skip
-    assert settings_from(environ) == Settings(
-        "c", "o", "s", "https://x.example/p", "Mine", True, "whoosh", True
-    )
-    assert settings_from({}) == Settings()
-    assert number_from({}, "HUB_PUBLISH_LIMIT", 30) == 30
-    assert number_from({"HUB_PUBLISH_LIMIT": "0"}, "HUB_PUBLISH_LIMIT", 30) == 0
-    for wrong in (
-        {"HUB_BASE_URL": "x"},
-        {"HUB_QUERIES": "maybe"},
-        {"HUB_SEARCH": "x"},
-        {"HUB_STATE": "content/s"},
-    ):
-        with pytest.raises(OperatorError):
-            settings_from(wrong)
-    for wrong in ("-1", "many", "1.5", "²"):
-        with pytest.raises(OperatorError, match="HUB_PUBLISH_LIMIT"):
-            number_from({"HUB_PUBLISH_LIMIT": wrong}, "HUB_PUBLISH_LIMIT", 30)
-
-
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str]]:
-    """A gunicorn process, the base URL of its service, and a token of ann's."""
+    """A gunicorn process with settings in a file, the base URL of its service, and a token of
+    ann's.
+    """
     base_url = f"http://127.0.0.1:{free_port()}/prompts"
     (tmp_path / "content").mkdir()
     with Database(f"{tmp_path}/state") as database:
         accounts = Accounts(database)
         accounts.add_owner("ann")
         token, _ = accounts.create_token("ann", "ci")
+    config = tmp_path / "settings/hub.toml"
+    config.parent.mkdir()
+    config.write_text(
+        'content = "../content"\nout = "../site"\nstate = "../state"\npublish-limit = 1\n'
+        f'base-url = "{base_url}"\n[publish-service]\ntrusted-proxies = 1\n'
+    )
     process = Process(
         sys.executable, "-m", "gunicorn", "--threads", "4", "--no-control-socket",
-        "--bind", base_url.split("/")[2], "publisher.web.wsgi:app",
-        env=clean_environment(
-            HUB_CONTENT=f"{tmp_path}/content", HUB_OUT=f"{tmp_path}/site",
-            HUB_STATE=f"{tmp_path}/state", HUB_BASE_URL=base_url, HUB_PUBLISH_LIMIT="2",
-            HUB_TRUSTED_PROXIES="1",
-        ),
+        "--bind", base_url.split("/")[2], "cli.wsgi:app",
+        env=clean_environment(HUB_CONFIG=str(config), HUB_PUBLISH_LIMIT="2"),
     )  # fmt: skip
     yield process, base_url, token
     process.stop()

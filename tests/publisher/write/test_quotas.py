@@ -15,7 +15,6 @@ from builder.store import content
 from builder.store.check import check
 from cli.options import signup_options
 from publisher.accounts.database import Database
-from publisher.web.environment import quotas_from
 from publisher.write.drafts import make_draft
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.publish import Published, publish
@@ -209,12 +208,9 @@ def test_nothing_is_counted_without_quotas(tmp_path: Path):
     assert calls == ["flock", "scandir"]
 
 
-def test_quotas_of_the_environment():
+def test_default_quotas():
     assert default_quotas(open_signup=False) == NO_QUOTAS
     assert default_quotas(open_signup=True) == OPEN_SIGNUP_QUOTAS and all(OPEN_SIGNUP_QUOTAS)
-    environ = {"HUB_QUOTA_VERSIONS": "7", "HUB_QUOTA_BYTES": "0"}
-    assert quotas_from(environ, NO_QUOTAS) == Quotas(versions=7)
-    assert quotas_from(environ, Quotas(1, 2, 3)) == Quotas(1, 7, 0)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +219,7 @@ def test_quotas_of_the_environment():
         ([], {}, NO_QUOTAS),
         (["--open-signup"], {}, OPEN_SIGNUP_QUOTAS),
         ([], {"HUB_OPEN_SIGNUP": "1"}, OPEN_SIGNUP_QUOTAS),
+        ([], {"HUB_QUOTA_VERSIONS": "7", "HUB_QUOTA_BYTES": "0"}, Quotas(versions=7)),
         (["--quota-repos", "5"], {"HUB_QUOTA_REPOS": "6", "HUB_QUOTA_BYTES": "7"}, Quotas(5, 0, 7)),
         (["--open-signup", "--quota-bytes", "0"], {}, OPEN_SIGNUP_QUOTAS._replace(bytes=0)),
     ],

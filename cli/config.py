@@ -1,0 +1,355 @@
+"""Reads ``hub.toml``, which has settings for all commands.
+
+What can stand in it follows from the commands' options: each option with an environment variable
+is a setting, and its key is the flag without dashes. Settings that several commands share, by the
+same variable, stand at the top of the file. A command's table has its own settings, and takes
+shared ones for this command alone. Flags and variables override the file.
+
+Relative paths in the file, and relative default folders, start at the file's folder.
+"""
+
+import os
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from builder.model.errors import HubError, OperatorError
+from builder.text.likeness import alike
+
+FILE_NAME = "hub.toml"
+BYTES_MAX = 64 * 1024
+SHOWN_FAULTS = 20
+# A mistake after a list or text of more lines is told without its line.
+STATEMENT_LINES_MAX = 200
+
+_secret = re.compile(r"(^|[-_])(secret|password|passwd|credentials?|token|key)s?($|[-_])")
+_place_in_toml = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
+# Where a key stands: the table's name, of several words for a command of a group, and the key.
+Where = tuple[str, ...]
+
+
+class Setting(NamedTuple):
+    """An option that can stand in the file, of the command whose name is ``words``."""
+
+    words: tuple[str, ...]
+    command: click.Command
+    option: click.Option
+
+    @property
+    def key(self) -> str:
+        return key_of(self.option)
+
+    @property
+    def shared_as(self) -> tuple[str, str]:
+        """Equal for settings that stand at the top together."""
+        return self.key, variable_of(self.option)
+
+
+class Schema(NamedTuple):
+    """What can stand in the file. ``known`` has, for each place of a key, the settings that it is
+    for: several at the top, one in a table. ``other`` has the options that are no settings.
+    """
+
+    known: dict[Where, list[Setting]]
+    tables: set[Where]
+    other: dict[str, list[str]]
+
+    @property
+    def settings(self) -> Iterator[Setting]:
+        """Each setting of each command."""
+        return (each for where, (each, *_) in self.known.items() if len(where) > 1)
+
+
+def key_of(option: click.Option) -> str:
+    """The name of an option's flag, without dashes."""
+    return max(option.opts, key=len).lstrip("-")
+
+
+def variable_of(option: click.Option) -> str:
+    """The environment variable of an option; empty if it has none."""
+    return option.envvar if isinstance(option.envvar, str) else ""
+
+
+def is_path(option: click.Option) -> bool:
+    """Whether the values are paths, as an option's help says by DIR or FILE."""
+    return not {"DIR", "FILE"}.isdisjoint(re.split(r"\W", option.metavar or ""))
+
+
+def schema_of(group: click.Group) -> Schema:
+    """What can stand in the file, for the commands of ``group`` and the publish service."""
+    from cli.publish_service import publish_service
+
+    known: dict[Where, list[Setting]] = {}
+    shared: defaultdict[tuple[str, str], list[Setting]] = defaultdict(list)
+    tables: set[Where] = set()
+    other: defaultdict[str, list[str]] = defaultdict(list)
+    for words, command in [*_commands(group), (("publish-service",), publish_service)]:
+        for option in command.params:
+            if not isinstance(option, click.Option):
+                continue
+            setting = Setting(words, command, option)
+            is_secret = _secret.search(setting.key) and not is_path(option)
+            if is_secret or not variable_of(option):
+                other[setting.key].append(" ".join(words))
+                continue
+            known[(*words, setting.key)] = [setting]
+            shared[setting.shared_as].append(setting)
+            tables |= {words[:count] for count in range(1, len(words) + 1)}
+    known |= {(key,): those for (key, _), those in shared.items() if len(those) > 1}
+    return Schema(known, tables, other)
+
+
+def _commands(
+    group: click.Group, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from _commands(command, (*words, name))
+        elif command:
+            yield (*words, name), command
+
+
+def find_file(folder: str) -> str | None:
+    """The ``hub.toml`` in ``folder``, or in the nearest folder above it that has one.
+
+    Raises OperatorError if a folder above has one of another user, who could have put it there to
+    choose where your commands write.
+    """
+    try:
+        here = above = os.path.abspath(folder)
+    except FileNotFoundError:  # the current folder was removed
+        return None
+    while True:
+        file = os.path.join(above, FILE_NAME)
+        if os.path.isfile(file):
+            if above != here and os.stat(file).st_uid not in (0, os.getuid()):
+                raise OperatorError(
+                    f"{file} belongs to another user, who could change where your commands write. "
+                    f"Run the command as that user, name the file with `hubctl --config {file}`, "
+                    "or use none with `hubctl --config ''`."
+                )
+            return file
+        if above == os.path.dirname(above):
+            return None
+        above = os.path.dirname(above)
+
+
+def read_config(file: str, group: click.Group) -> dict[str, Any]:
+    """The defaults of each command, as click's ``default_map``. Raises OperatorError, which has
+    every mistake with its line.
+    """
+    text = _read(file)
+    reader = _Reader(schema_of(group), os.path.dirname(os.path.abspath(file)))
+    shown = os.path.relpath(file)
+    try:
+        reader.read(tomllib.loads(text))
+    except ValueError as error:  # of TOML, or a number of too many digits
+        reason, line = str(error), f", line {text.count(chr(10)) + 1}"
+        if found := _place_in_toml.fullmatch(reason):
+            reason, line = found[1], f", line {found[2]}"
+        reason = reason.removesuffix(" (at end of document)")
+        raise OperatorError(
+            f"{shown}{line}: {reason}. Correct this line; it is not TOML."
+        ) from None
+    except RecursionError:
+        raise OperatorError(f"{shown} nests lists too deeply. Remove them.") from None
+    if reader.faults:
+        lines = _lines_of(text)
+        faults = sorted((lines.get(where, 0), told) for where, told in reader.faults)
+        told = [
+            f"{shown}, line {line}: {fault}" if line else f"{shown}: {fault}"
+            for line, fault in faults[:SHOWN_FAULTS]
+        ]
+        if len(faults) > SHOWN_FAULTS:
+            told.append(f"… and {len(faults) - SHOWN_FAULTS:,} more")
+        raise OperatorError("\n".join(told))
+    return reader.default_map()
+
+
+def _read(file: str) -> str:
+    try:
+        with open(file, "rb") as opened:
+            data = opened.read(BYTES_MAX + 1)
+        if len(data) > BYTES_MAX:
+            raise OperatorError(f"{file} has more than {BYTES_MAX:,} bytes. Remove some.")
+        return data.decode()
+    except FileNotFoundError:
+        raise OperatorError(
+            f"No file {file}. Name another with --config or HUB_CONFIG, or create a hub with "
+            "`hubctl init DIR`."
+        ) from None
+    except OSError as error:
+        raise OperatorError(f"Cannot read {file}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise OperatorError(
+            f"{file} is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
+        ) from None
+
+
+class _Reader:
+    """Compares the file with the schema, and collects values and faults."""
+
+    def __init__(self, schema: Schema, root: str) -> None:
+        self.faults: list[tuple[Where, str]] = []
+        self._schema = schema
+        self._root = root
+        self._values: dict[Where, Any] = {}
+
+    def read(self, table: dict[str, Any], where: Where = ()) -> None:
+        for key, value in table.items():
+            place = (*where, key)
+            if place in self._schema.known:
+                self._read_value(place, value)
+            elif place in self._schema.tables and isinstance(value, dict):
+                self.read(value, place)
+            else:
+                self.faults.append((place, self._unknown(place, value)))
+
+    def _read_value(self, place: Where, value: Any) -> None:
+        for setting in self._schema.known[place]:
+            if fault := fault_of(setting, value):
+                self.faults.append((place, fault))
+                return
+        self._values[place] = value
+
+    def _unknown(self, place: Where, value: Any) -> str:
+        *table, key = place
+        within = f"in [{'.'.join(table)}]" if table else "at the top of the file"
+        if place in self._schema.tables:
+            return f"{key} is a table. Write [{'.'.join(place)}] on a line, and its keys below it."
+        if isinstance(value, dict):
+            near = _nearest(key, (one[-1] for one in self._schema.tables if one[:-1] == place[:-1]))
+            return f"Unknown table [{'.'.join(place)}]. {near or 'No such command has settings.'}"
+        if _secret.search(key):
+            return (
+                f"`{key}` is unknown, and secrets do not belong in {FILE_NAME}, which is often "
+                "shared. Put them into the environment."
+            )
+        if (key,) in self._schema.known:
+            return f"`{key}` does not belong {within}. Move it to the top of the file."
+        if tables := [
+            f"[{'.'.join(one.words)}]" for one in self._schema.settings if one.key == key
+        ]:
+            return f"`{key}` does not belong {within}. Move it to {' or '.join(tables)}."
+        if key in self._schema.other:
+            return (
+                f"`{key}` cannot stand in {FILE_NAME}: it is for one call of a command. Pass it "
+                f"to `hubctl {self._schema.other[key][0]}`."
+            )
+        known = (one[-1] for one in self._schema.known if one[:-1] == place[:-1])
+        near = _nearest(key, known) or _nearest(key, (one.key for one in self._schema.settings))
+        return f"Unknown key `{key}` {within}. {near or 'Remove it.'}"
+
+    def default_map(self) -> dict[str, Any]:
+        """What was read, by the commands' words and the options' names."""
+        defaults: dict[str, Any] = {}
+        for setting in self._schema.settings:
+            value = self._value_for(setting)
+            if value is None:
+                continue
+            table = defaults
+            for word in setting.words:
+                table = table.setdefault(word, {})
+            table[setting.option.name] = self._placed(value) if is_path(setting.option) else value
+        return defaults
+
+    def _value_for(self, setting: Setting) -> Any:
+        own = (*setting.words, setting.key)
+        if own in self._values:
+            return self._values[own]
+        top = (setting.key,)
+        if top in self._values and setting in self._schema.known[top]:
+            return self._values[top]
+        default = setting.option.default
+        return default if is_path(setting.option) and isinstance(default, str) else None
+
+    def _placed(self, value: Any) -> Any:
+        """A path, or each of a list of them, from the current folder."""
+        if isinstance(value, list):
+            return [self._placed(one) for one in value]
+        if "://" in value or os.path.isabs(value) or self._root == os.getcwd():
+            return value
+        return os.path.relpath(os.path.join(self._root, value))
+
+
+def fault_of(setting: Setting, value: Any) -> str | None:
+    """What is wrong with a value of the file, None if nothing is."""
+    option, key = setting.option, setting.key
+    if wanted := _wrong_type(option, value):
+        return f"`{key}` must be {wanted}, not {_described(value)}."
+    try:
+        option.process_value(click.Context(setting.command), value)
+    except click.UsageError as error:
+        return f"`{key}`: {error.message}"
+    except HubError as error:
+        return f"`{key}`: {error}"
+    return None
+
+
+def _wrong_type(option: click.Option, value: Any) -> str | None:
+    """What a value must be, if it is of another type."""
+    if option.is_flag:
+        return None if isinstance(value, bool) else "true or false"
+    if option.multiple or option.nargs != 1:
+        is_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return None if is_list else f'a list of texts, like ["{option.metavar}"]'
+    if isinstance(option.type, click.types.IntParamType):
+        return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
+    if isinstance(option.type, click.types.FloatParamType):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if is_number else "a number"
+    return None if isinstance(value, str) else 'a text, in "double quotes"'
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list):
+        return "a list"
+    return "a table" if isinstance(value, dict) else f"{value}"
+
+
+def _nearest(wrong: str, known: Iterator[str]) -> str:
+    near = next(iter(alike(wrong, sorted(set(known)))), None)
+    return f"Did you mean `{near}`?" if near else ""
+
+
+def _lines_of(text: str) -> dict[Where, int]:
+    """The first line of each key and table. ``text`` is valid TOML.
+
+    tomllib tells no lines, but reads each statement alone, too: it ends at the first line with
+    which it can be read.
+    """
+    places: dict[Where, int] = {}
+    table: Where = ()
+    statement = ""
+    start = 1
+    for number, line in enumerate(text.split("\n"), 1):
+        start = start if statement else number
+        if number - start > STATEMENT_LINES_MAX:
+            break  # or the time would grow with the square of its lines
+        statement += f"{line}\n"
+        try:
+            read = tomllib.loads(statement)
+        except ValueError:
+            continue
+        is_header = statement.lstrip().startswith("[")
+        inner: Any = read
+        place = () if is_header else table
+        while isinstance(inner, dict) and inner:
+            for key in inner:
+                places.setdefault((*place, key), start)
+            name = next(iter(inner))
+            place, inner = (*place, name), inner[name]
+        if is_header:
+            table = place
+        statement = ""
+    return places

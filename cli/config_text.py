@@ -1,0 +1,93 @@
+"""Writes a ``hub.toml`` that explains every setting, and the table of all settings."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from cli.config import FILE_NAME, Schema, Setting, variable_of
+
+WIDTH = 100
+HEAD = f"""\
+# Settings of this hub, for all commands of hubctl. They find this file from any folder below it.
+# An option of a command overrides its environment variable, which overrides its setting here.
+# Relative paths start at the folder of this file. Secrets do not belong here: {FILE_NAME} is often
+# in git. To set something, remove the # before its key, and replace the value, which is the default
+# or shows what can stand there.
+"""
+# What a reader looks for first.
+USUAL = ("site-name", "base-url", "search", "rate-limit", "publish-limit", "open-signup")
+EXAMPLES = {"base-url": "https://prompts.example.org"}
+
+
+def config_text(schema: Schema, chosen: Mapping[str, Any]) -> str:
+    """A file of settings that sets those that are ``chosen``, by their keys, and shows the rest."""
+    parts = [HEAD]
+    table: tuple[str, ...] = ()
+    for words, setting in listed(schema):
+        if words != table:
+            parts.append(f"\n[{'.'.join(words)}]\n")
+            table = words
+        explained = textwrap.fill(
+            setting.option.help or "", WIDTH, initial_indent="# ", subsequent_indent="# ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        is_chosen = not words and setting.key in chosen
+        value = chosen[setting.key] if is_chosen else shown_value(setting)
+        parts.append(f"\n{explained}\n{'' if is_chosen else '# '}{setting.key} = {toml(value)}\n")
+    return "".join(parts)
+
+
+def listed(schema: Schema) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    """Each setting after the table where it usually stands: at the top if it has one default for
+    several commands, there the usual ones first; then those of `hubctl serve`.
+    """
+    top = [
+        settings[0] for where, settings in schema.known.items()
+        if len(where) == 1 and len({toml(shown_value(each)) for each in settings}) == 1
+    ]  # fmt: skip
+    order = {key: number for number, key in enumerate(USUAL)}
+    for setting in sorted(top, key=lambda one: order.get(one.key, len(order))):
+        yield (), setting
+    shared = {setting.shared_as for setting in top}
+    for setting in sorted(schema.settings, key=lambda one: one.words != ("serve",)):
+        if setting.shared_as not in shared:
+            yield setting.words, setting
+
+
+def settings_table(schema: Schema) -> str:
+    """All settings as rows of Markdown."""
+    rows = ["| table | key | variable | value | meaning |", "|---|---|---|---|---|"]
+    for words, setting in listed(schema):
+        table = f"`[{'.'.join(words)}]`" if words else ""
+        help_text = (setting.option.help or "").replace("|", "\\|")
+        rows.append(
+            f"| {table} | `{setting.key}` | `{variable_of(setting.option)}` | "
+            f"`{toml(shown_value(setting))}` | {help_text} |"
+        )
+    return "\n".join(rows)
+
+
+def shown_value(setting: Setting) -> Any:
+    """The default, or a value that shows what can stand there."""
+    option = setting.option
+    if setting.key in EXAMPLES:
+        return EXAMPLES[setting.key]
+    if option.is_flag:
+        return option.default is True
+    if option.multiple:
+        return [*option.default] if isinstance(option.default, list | tuple) else []
+    if option.nargs != 1:
+        return (option.metavar or "").split()
+    if isinstance(option.default, str | int | float):
+        return option.default
+    return 0 if isinstance(option.type, click.types.IntParamType) else option.metavar
+
+
+def toml(value: Any) -> str:
+    """A text, number, truth value, or list of texts, as TOML has it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,187 @@
+"""``hubctl init``: creates a folder that is a hub."""
+
+import contextlib
+import getpass
+import importlib.metadata
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.names import check_new_owner
+from builder.model.plural import counted
+from builder.store import content as tree
+from cli.config import FILE_NAME, schema_of
+from cli.config_text import config_text
+from publisher.importers.naming import handle_of
+from publisher.write.drafts import make_draft
+from publisher.write.publish import publish
+
+PARTS = Path(__file__).parent / "new_hub"
+PACKAGE = "prompt-hub"
+FIRST_PROMPT = "summarize"
+# In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
+KEEP_BYTES = "content/** -text\n"
+IGNORED = "/site_out/\n/public/\n/var/\n"
+
+
+@click.command()
+@click.argument("directory", metavar="DIR")
+@click.option("--sample", is_flag=True, help="Start with the sample catalogue: 33 prompts.")
+@click.option(
+    "--owner", metavar="HANDLE", help="Owner of the first prompt. [default: your user name]"
+)
+@click.option(
+    "--package", metavar="SPEC",
+    help="What the CI jobs install hubctl from, for pip. [default: as it was installed here]",
+)  # fmt: skip
+@click.pass_context
+def init(
+    context: click.Context, directory: str, sample: bool, owner: str | None, package: str | None
+) -> None:
+    """Create a hub in the folder DIR.
+
+    Creates content/ with a first prompt, hub.toml with every setting, a README for the authors,
+    .gitignore, .gitattributes, and CI jobs that check the prompts and deploy the site to GitHub
+    Pages or GitLab Pages. Never overwrites a file: run it again to add what is missing.
+
+    \b
+      hubctl init my-hub
+      hubctl init demo --sample
+    """
+    owner = check_new_owner(owner) if owner else _own_handle()
+    spec = package or _installed_as()
+    if '"' in spec or not spec.isprintable():  # it stands in quotes in the jobs
+        raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
+    name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
+    words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
+    texts = {
+        FILE_NAME: config_text(schema_of(context.parent.command), {"site-name": name}),
+        "README.md": _filled("README.md", words),
+        ".gitignore": IGNORED,
+        ".gitattributes": KEEP_BYTES,
+        ".github/workflows/hub.yml": _filled("github.yml", words),
+        ".gitlab-ci.yml": _filled("gitlab.yml", words),
+    }
+    with _creating(directory):
+        os.makedirs(directory, exist_ok=True)
+    _create_content(_inside(directory, "content"), owner, sample)
+    created = [file for file, text in texts.items() if _create(_inside(directory, file), text)]
+    if spec == _release() and any("git" in file and file.endswith(".yml") for file in created):
+        click.echo(
+            f"The CI jobs install {spec} from a package index. If it is not there, change "
+            "HUB_PACKAGE in them.",
+            err=True,
+        )
+    folder = "" if os.path.samefile(directory, os.curdir) else f"cd {shlex.quote(directory)}\n  "
+    click.echo(f"Next:\n  {folder}hubctl serve", err=True)
+
+
+@contextlib.contextmanager
+def _creating(path: str) -> Iterator[None]:
+    """Say what to do if ``path`` cannot be created."""
+    again = "Correct this, and run the command again: it adds what is missing."
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(f"Cannot create {path}: {error.strerror}. {again}") from error
+    except RequestError as error:
+        raise OperatorError(f"{error} {again}") from error
+
+
+def _create_content(content: str, owner: str, sample: bool) -> None:
+    if os.path.isdir(content) and os.listdir(content):
+        click.echo(f"Kept {content}, which is there already.", err=True)
+        return
+    new = _beside(content)
+    with _creating(content):
+        os.mkdir(new)
+        try:
+            if sample:
+                _copy_files(PARTS / "sample", new)
+            else:
+                text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
+                draft = make_draft({"content": text, "changelog": "First version"})
+                publish(new, owner, FIRST_PROMPT, draft, publisher=owner)
+            os.rename(new, content)  # also over an empty one
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)  # the failure itself is told
+            raise
+    owners = tree.list_owners(content)
+    count = sum(len(tree.list_repos(content, each)) for each in owners)
+    click.echo(f"Created {content} with {counted(count, 'prompt')}.")
+
+
+def _copy_files(source: Path, folder: str) -> None:
+    """Copy a tree, but not its permissions: packages may be installed read-only."""
+    for path in source.rglob("*"):
+        target = os.path.join(folder, path.relative_to(source))
+        if path.is_file():
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copyfile(path, target)
+
+
+def _create(file: str, text: str) -> bool:
+    """Create a file that is there whole, or not at all. Returns whether it was missing."""
+    if os.path.lexists(file):
+        click.echo(f"Kept {file}, which is there already.", err=True)
+        return False
+    new = _beside(file)
+    with _creating(file):
+        os.makedirs(os.path.dirname(file) or os.curdir, exist_ok=True)
+        try:
+            with open(new, "x", encoding="utf-8") as opened:
+                opened.write(text)
+            os.rename(new, file)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(new)
+            raise
+    click.echo(f"Created {file}.")
+    return True
+
+
+def _inside(directory: str, file: str) -> str:
+    return os.path.normpath(os.path.join(directory, file))
+
+
+def _beside(path: str) -> str:
+    """A name for what becomes ``path`` when it is whole."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.getpid()}")
+
+
+def _filled(part: str, words: dict[str, str]) -> str:
+    text = (PARTS / part).read_text(encoding="utf-8")
+    for mark, word in words.items():
+        text = text.replace(mark, word)
+    return text
+
+
+def _own_handle() -> str:
+    """A handle for whoever runs this."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in a container
+        user = ""
+    return handle_of(user, "author")
+
+
+def _release() -> str:
+    return f"{PACKAGE}=={importlib.metadata.version(PACKAGE)}"
+
+
+def _installed_as() -> str:
+    """What pip takes to install this release again: its commit, its URL, or its number."""
+    origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
+    direct = json.loads(origin) if origin else {}
+    url = direct.get("url", "")
+    commit = direct.get("vcs_info")
+    if commit and not url.startswith("file:"):
+        return f"{PACKAGE} @ {commit['vcs']}+{url}@{commit['commit_id']}"
+    return f"{PACKAGE} @ {url}" if url.startswith("https:") else _release()

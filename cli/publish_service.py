@@ -1,0 +1,81 @@
+"""The publish service without the rest, as a WSGI application. ``cli.wsgi`` starts it."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import click
+
+from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
+from builder.pipeline.rebuild import Rebuilder
+from cli.options import (
+    base_url_option,
+    folder_options,
+    langfuse_option,
+    name_option,
+    openid_options,
+    publish_limit_option,
+    queries_option,
+    search_option,
+    signup_options,
+    trusted_issuer_option,
+)
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.log import configure_logging, log_build
+from publisher.openid.provider import Provider
+from publisher.trusted.issuers import Issuer
+from publisher.write.quotas import Quotas
+
+
+@click.command("publish-service")
+@folder_options
+@base_url_option()
+@name_option
+@queries_option
+@search_option
+@langfuse_option
+@publish_limit_option
+@signup_options
+@openid_options
+@trusted_issuer_option
+@click.option(
+    "--trusted-proxies", type=click.IntRange(0), metavar="N", default=0, show_default=True,
+    envvar="HUB_TRUSTED_PROXIES", show_envvar=True,
+    help="Number of proxies in front of the publish service, each of which adds to "
+    "X-Forwarded-For. 0: the header is ignored.",
+)  # fmt: skip
+@click.pass_obj
+def publish_service(
+    running: ExitStack, content: str, out: str, state: str, base_url: str | None,
+    site_name: str, queries: bool, search: str, langfuse: bool, publish_limit: int,
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
+    trusted_proxies: int,
+) -> Callable:  # fmt: skip
+    """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
+
+    Requests come with the base URL's path, or without it where a proxy takes it off.
+    """
+    # These take longer to load than all the rest.
+    from werkzeug.middleware.dispatcher import DispatcherMiddleware
+    from werkzeug.middleware.proxy_fix import ProxyFix
+
+    from publisher.web.app import create_app
+
+    settings = Settings(
+        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse
+    )
+    check_folders(settings)
+    configure_logging()
+    database = running.enter_context(Database(settings.state))
+    rebuilder = running.enter_context(Rebuilder(settings, log_build))
+    rebuilder.request(None)  # what was published and not built when the last process ended
+    wsgi: Callable = create_app(
+        settings, rebuilder, Accounts(database), database,
+        publish_limit=publish_limit, quotas=quotas, issuers=issuers, open_signup=open_signup,
+        openid=openid,
+    )  # fmt: skip
+    if settings.base_path:
+        wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})
+    if trusted_proxies:
+        wsgi = ProxyFix(wsgi, x_for=trusted_proxies, x_proto=0, x_host=0)
+    return wsgi

@@ -1,0 +1,223 @@
+"""``hub.toml``: what it sets, which of its settings count, and how its mistakes are told."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.config import BYTES_MAX, SHOWN_FAULTS, Schema, find_file, is_path, schema_of, variable_of
+from cli.hubctl import main
+from tests.support.catalogues import write_small_catalogue
+
+
+@pytest.fixture(scope="module")
+def schema() -> Schema:
+    return schema_of(main)
+
+
+def hubctl(*arguments: str, cwd: Path, **environment: str) -> Result:
+    ours = {key: None for key in os.environ if key.startswith("HUB_")}
+    with contextlib.chdir(cwd):
+        done = CliRunner().invoke(main, arguments, prog_name="hubctl", env=ours | environment)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+def told(folder: Path, text: str | bytes) -> str:
+    """What a command says of this file, which it refuses."""
+    (folder / "hub.toml").write_bytes(text.encode() if isinstance(text, str) else text)
+    done = hubctl("check", cwd=folder)
+    assert (done.exit_code, done.stdout) == (1, "")
+    return done.stderr
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """The folder of a hub whose folders have names of their own."""
+    write_small_catalogue(tmp_path / "prompts")
+    (tmp_path / "hub.toml").write_text(
+        'content = "prompts"\nout = "site"\nsite-name = "Of the file"\n'
+        'base-url = "https://file.example/"\nsearch = "whoosh"\n[build]\nqueries = true\n'
+    )
+    (tmp_path / "below/deeper").mkdir(parents=True)
+    return tmp_path
+
+
+def read_hub(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "api/v1/hub.json").read_text())["data"]
+
+
+def test_commands_find_the_file_from_folders_below(hub: Path) -> None:
+    done = hubctl("build", cwd=hub / "below/deeper")
+    assert done.exit_code == 0, done.stderr
+    assert sorted(os.listdir(hub)) == ["below", "hub.toml", "prompts", "site", "var"]
+    assert os.listdir(hub / "below/deeper") == []
+    built = read_hub(hub / "site")
+    assert (built["name"], built["base_url"]) == ("Of the file", "https://file.example")
+    assert (built["search"], built["queries"]) == ("whoosh", True)
+    checked = hubctl("check", cwd=hub / "below")
+    assert checked.stderr.startswith("No faults in ../prompts: 3 prompts")
+    assert hubctl("owner", "list", cwd=hub / "below").exit_code == 0
+
+
+def test_a_flag_wins_over_the_environment_and_that_over_the_file(hub: Path) -> None:
+    environment = {"HUB_SITE_NAME": "Of the environment", "HUB_BASE_URL": "https://env.example"}
+    arguments = ("--site-name", "Of the flag", "--out", "here", "--no-queries")
+    done = hubctl("build", *arguments, cwd=hub / "below", **environment)
+    assert done.exit_code == 0, done.stderr
+    built = read_hub(hub / "below/here")
+    assert (built["name"], built["base_url"]) == ("Of the flag", "https://env.example")
+    assert (built["search"], built["queries"]) == ("whoosh", False)
+
+
+def test_another_file_and_none(hub: Path) -> None:
+    (hub / "below/other.toml").write_text('content = "../prompts"\n')
+    named = hubctl("--config", "below/other.toml", "check", cwd=hub)
+    assert named.stderr.startswith("No faults in prompts: 3 prompts")
+    by_variable = hubctl("check", cwd=hub, HUB_CONFIG="below/other.toml")
+    assert by_variable.exit_code == 0
+    assert "No content folder content" in hubctl("--config", "", "check", cwd=hub).stderr
+    missing = hubctl("--config", "nowhere.toml", "check", cwd=hub)
+    assert missing.exit_code == 1 and "No file nowhere.toml" in missing.stderr
+    folder = hubctl("--config", "below", "check", cwd=hub)
+    assert folder.exit_code == 1 and "Cannot read below: Is a directory" in folder.stderr
+
+
+def test_help_needs_no_sound_file(hub: Path) -> None:
+    (hub / "hub.toml").write_text("=")
+    assert hubctl("--help", cwd=hub).exit_code == 0
+    assert hubctl("--config", "", "build", "--help", cwd=hub).exit_code == 0
+
+
+def test_a_file_of_another_user_above(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: os.stat(hub).st_uid + 1)
+    if os.stat(hub).st_uid:
+        refused = hubctl("check", cwd=hub / "below")
+        assert refused.exit_code == 1 and "belongs to another user" in refused.stderr
+    else:
+        # What root has put there may be used, by whom it may.
+        assert hubctl("check", cwd=hub / "below").exit_code == 0
+        os.chown(hub / "hub.toml", 12345, -1)
+        refused = hubctl("check", cwd=hub / "below")
+        assert refused.exit_code == 1 and "belongs to another user" in refused.stderr
+    assert hubctl("check", cwd=hub).exit_code == 0
+    assert hubctl("--config", "../hub.toml", "check", cwd=hub / "below").exit_code == 0
+
+
+def test_no_file_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hub.toml").mkdir()
+    assert find_file(str(tmp_path)) is None
+    write_small_catalogue(tmp_path / "content")
+    assert hubctl("check", cwd=tmp_path).exit_code == 0
+
+    def removed() -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("os.getcwd", removed)
+    assert find_file(os.curdir) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("base_url = 'x'", "line 1: Unknown key `base_url` at the top of the file. Did you mean "
+         "`base-url`?"),
+        ("\n[serve]\nprot = 1", "line 3: Unknown key `prot` in [serve]. Did you mean `port`?"),
+        ("xyzzy = 1", "line 1: Unknown key `xyzzy` at the top of the file. Remove it."),
+        ("watch = true", "line 1: `watch` does not belong at the top of the file. Move it to "
+         "[serve]."),
+        ("[build]\nport = 1", "line 2: `port` does not belong in [build]. Move it to the top of "
+         "the file."),
+        ("[serv]\nport = 1", "line 1: Unknown table [serv]. Did you mean `serve`?"),
+        ("[owner.invit]\nbase-url = 'x'", "line 1: Unknown table [owner.invit]. Did you mean "
+         "`invite`?"),
+        ("serve = 1", "line 1: serve is a table. Write [serve] on a line"),
+        ("[[serve]]", "line 1: serve is a table."),
+        ("dry-run = true", "line 1: `dry-run` cannot stand in hub.toml: it is for one call of a "
+         "command. Pass it to `hubctl deploy`."),
+        ("[withdraw]\nyes = true", "line 2: `yes` cannot stand in hub.toml"),
+        ("openid-client-secret = 'x'", "line 1: `openid-client-secret` is unknown, and secrets do "
+         "not belong in hub.toml"),
+        ("a = 1\n[serve]\nhost = 1", "line 3: `host` must be a text, in \"double quotes\", not"),
+        ("port = '80'", "line 1: `port` must be a whole number, not text."),
+        ("port = true", "line 1: `port` must be a whole number, not true."),
+        ("port = 70000", "line 1: `port`: 70000 is not in the range 0<=x<=65535."),
+        ("langfuse = 'no'", "line 1: `langfuse` must be true or false, not text."),
+        ("trusted-proxy = '::1'", "line 1: `trusted-proxy` must be a list of texts, like "
+         "[\"ADDRESS\"], not text."),
+        ("search = 'sphinx'", "line 1: `search`: 'sphinx' is not one of 'tantivy', 'whoosh'."),
+        ("base-url = 'hub'", "line 1: `base-url`: Invalid base URL 'hub'."),
+        ("host = 'a'\nhost.name = 1", "line 2: "),
+        ("[hosts]\ncertificate = ['a']", "line 2: `certificate`: Takes 2 values but 1 was given."),
+        ("[hosts]\nlisten = 'a b'", "line 2: `listen`: 'a b' is not HOST:PORT."),
+        ("port = {a = 1}", "line 1: `port` must be a whole number, not a table."),
+        ("site-name", "line 1: Expected '='"),
+        ("site-name = 'a'\nmcp-origin = [\n'*',", "line 3: "),
+        ("mcp-origin = [" + "\n" * 300 + "]\nwrong = 1", "hub.toml: Unknown key `wrong`"),
+        (f"port = {'9' * 5000}", "line 1: Exceeds the limit"),
+        ("port = " + "[" * 5000, "nests lists too deeply"),
+        (b"\xff", "is not UTF-8 at byte 0. Save it as UTF-8."),
+        (b"#" * (BYTES_MAX + 1), "has more than 65,536 bytes."),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_their_line(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert message in told(tmp_path, text)
+
+
+def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
+    """Also after texts and lists of several lines, in which keys and tables only seem to be."""
+    text = (
+        '# first\n\nsite-name = """\nwrong = 1\n[serve]\n"""\nmcp-origin = [ # ]\n  "*",\n'
+        '  "x]",\n]\nport = 1\r\n  [ "serve" ]  # table\n"host" = 5\nquota.a = 1\n'
+    )
+    lines = told(tmp_path, text).removeprefix("Error: ").splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        "hub.toml, line 7", "hub.toml, line 13", "hub.toml, line 14",
+    ]  # fmt: skip
+
+
+def test_all_tables_are_checked_and_the_number_of_mistakes_is_bounded(tmp_path: Path) -> None:
+    lines = told(tmp_path, "[deploy]\njobs = 0\n[hosts]\nlisten = ''\n").splitlines()
+    assert len(lines) == 2
+    many = told(tmp_path, "".join(f"wrong-{number} = 1\n" for number in range(500)))
+    assert len(many.splitlines()) == SHOWN_FAULTS + 1 and "… and 480 more" in many
+
+
+def test_every_option_of_serve_is_a_setting() -> None:
+    serve = main.get_command(click.Context(main), "serve")
+    for option in serve.params:
+        assert variable_of(option).startswith("HUB_"), option.name
+        assert option.show_envvar
+
+
+def test_settings_have_one_meaning(schema: Schema) -> None:
+    """A variable is of one key; a key at the top is of one variable, and is no table."""
+    keys: dict[str, set[str]] = {}
+    for setting in schema.settings:
+        keys.setdefault(variable_of(setting.option), set()).add(setting.key)
+    assert all(len(of_one) == 1 for of_one in keys.values()), keys
+    for where, settings in schema.known.items():
+        if len(where) == 1:
+            assert len({variable_of(one.option) for one in settings}) == 1, where
+            assert where not in schema.tables
+    paths = {one.key for one in schema.settings if is_path(one.option)}
+    assert {"content", "out", "state", "access-log", "target", "certificate"} <= paths
+
+
+def test_paths_in_the_file_start_at_its_folder(hub: Path) -> None:
+    (hub / "hub.toml").write_text(
+        f'content = "{hub}/prompts"\nout = "site"\nbase-url = "https://file.example"\n'
+        '[hosts]\ntarget = "conf"\ncertificate = ["pem", "key"]\nlisten = "127.0.0.1:8443"\n'
+        'trusted-proxy = ["198.51.100.0/24"]\n'
+    )
+    assert hubctl("build", cwd=hub / "below").exit_code == 0
+    done = hubctl("hosts", "nginx", cwd=hub / "below")
+    assert done.exit_code == 0, done.stderr
+    configuration = (hub / "conf/nginx.conf").read_text()
+    assert f"{hub}/pem" in configuration and f"{hub}/key" in configuration
+    assert f"{hub}/site" in configuration and "127.0.0.1:8443" in configuration
+    assert "198.51.100.0/24" in configuration
