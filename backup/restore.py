@@ -39,13 +39,14 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class Options(NamedTuple):
     """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``site``: what readers saw, a folder
-    or a URL. ``complete``: nothing happened after the snapshot. ``revoke_tokens``: also personal
-    ones. ``replace``: put aside what is there.
+    or a URL. ``skip_numbers``: take a floor in any case. ``complete``: nothing happened after the
+    snapshot. ``revoke_tokens``: also personal ones. ``replace``: put aside what is there.
     """
 
     snapshot_id: str | None = None
     at: datetime | None = None
     site: str | None = None
+    skip_numbers: bool = False
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
@@ -111,7 +112,8 @@ def restore(
                 ended = _fill_databases(place, snapshot, staging.databases, options, moment)
                 if site:
                     found = from_site.recover(site, staging.files, options.jobs, progress)
-                if found.has_unknown if found else not options.complete:
+                has_all = not found.has_unknown if found else options.complete
+                if options.skip_numbers or not has_all:
                     others = [_restored_in(content), _restored_in(staging.files)]
                     restored = take_floor(place, highest, others, moment)
                     _write(f"{staging.files}/{RESTORED_FILE}", [render(restored)])

@@ -24,7 +24,7 @@ SKIPPED_SHOWN = 5
 @backup_place_options
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
-    envvar="HUB_KEEP", show_envvar=True, help="Snapshots to keep; older ones are removed.",
+    envvar="HUB_BACKUP_KEEP", show_envvar=True, help="Snapshots to keep; older ones are removed.",
 )  # fmt: skip
 @click.option(
     "--verify",

@@ -137,7 +137,7 @@ def backup_place_options(command: Callable) -> Callable:
     )  # fmt: skip
     jobs = click.option(
         "--jobs", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
-        envvar="HUB_JOBS", show_envvar=True, help="Files at a time.",
+        envvar="HUB_BACKUP_JOBS", show_envvar=True, help="Files at a time.",
     )  # fmt: skip
     return endpoint(jobs(command))
 

@@ -48,6 +48,12 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
     "the snapshot. `none`: there is no such site. [default: the site in --out, if there is one]",
 )
 @click.option(
+    "--skip-numbers",
+    is_flag=True,
+    help="Also with --site, let new versions skip every number that can have been given: for a "
+    "site that may lack the newest versions.",
+)
+@click.option(
     "--complete",
     is_flag=True,
     help="Nothing was published or revoked after the snapshot, as in a move to another machine: "
@@ -69,8 +75,8 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def restore(
     source: str, content: str, out: str, state: str, endpoint_url: str | None, jobs: int,
-    at: datetime | None, snapshot: str | None, site: str | None, complete: bool, revoke: str,
-    replace: bool, is_json: bool,
+    at: datetime | None, snapshot: str | None, site: str | None, skip_numbers: bool,
+    complete: bool, revoke: str, replace: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
@@ -92,7 +98,14 @@ def restore(
         site = out
         click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
     options = Options(
-        snapshot, at, None if site == "none" else site, complete, revoke == "tokens", replace, jobs
+        snapshot,
+        at,
+        None if site == "none" else site,
+        skip_numbers,
+        complete,
+        revoke == "tokens",
+        replace,
+        jobs,
     )
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
