@@ -76,10 +76,12 @@ def back_up(
         objects = Objects(place, known)
         existing = snapshots.ids(place)
         skipped: list[str] = []
-        shards = _store_content(
-            content, objects, _previous(place, existing), jobs, skipped, progress
-        )
+        last = _last(place, existing)
+        lists = last.lists if last else {}
+        shards = _store_content(content, objects, lists, jobs, skipped, progress)
         databases = store_databases(state, objects)
+        if last:
+            _check_still_there(last, content, state, shards, databases)
         place.sync()
         if not place.checks_arrival:
             _check(objects, jobs, progress)
@@ -100,12 +102,31 @@ def back_up(
     )  # fmt: skip
 
 
-def _previous(place: Place, existing: list[str]) -> dict[str, str]:
-    """The lists of the last snapshot, by shard; they only spare reading."""
+def _last(place: Place, existing: list[str]) -> Snapshot | None:
+    """The last snapshot; it only spares reading."""
     try:
-        return snapshots.load(place, existing[-1]).lists if existing else {}
+        return snapshots.load(place, existing[-1]) if existing else None
     except snapshots.DamagedBackup:
-        return {}
+        return None
+
+
+def _check_still_there(
+    last: Snapshot, content: str, state: str, shards: list[_Shard], databases: list[StoredFile]
+) -> None:
+    """Raises OperatorError where all of something is gone: such backups would push out those that
+    have it.
+    """
+    gone = [f"{state}/{name}" for name in (
+        {file.path for file in last.databases} - {file.path for file in databases}
+    )]  # fmt: skip
+    if last.lists and not shards:
+        gone.append(f"all of {content}")
+    if gone:
+        raise OperatorError(
+            f"{' and '.join(sorted(gone))} is gone since the snapshot {last.id}. Nothing was "
+            "backed up. Check --content and --state, and that their disks are mounted; restore "
+            "what is lost. To start over, back up to another place."
+        )
 
 
 def _store_content(

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -204,6 +205,21 @@ def test_a_damaged_database_does_not_push_out_sound_ones(hub: Hub, place: Folder
     data[4096:12288] = os.urandom(8192)
     path.write_bytes(data)
     with pytest.raises(OperatorError, match="is damaged"):
+        hub.back_up(place, keep=1)
+    assert snapshots.ids(place) == [first.id]
+
+
+@pytest.mark.parametrize("lost", ["content", "accounts"])
+def test_what_is_lost_does_not_push_out_what_there_was(
+    hub: Hub, place: FolderPlace, lost: str
+) -> None:
+    first = hub.back_up(place)
+    if lost == "content":
+        shutil.rmtree(hub.settings.content)
+        Path(hub.settings.content).mkdir()  # where a disk is not mounted
+    else:
+        Path(hub.settings.state, "accounts.sqlite3").unlink()
+    with pytest.raises(OperatorError, match=rf"{lost}.* is gone since the snapshot {first.id}"):
         hub.back_up(place, keep=1)
     assert snapshots.ids(place) == [first.id]
 
