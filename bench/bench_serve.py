@@ -1,8 +1,9 @@
 """Reads a second of the embedded server on one core, beside nginx with one worker.
 
 Both answer the same files of the same site, in turns, each on the first core, with wrk on the
-second. The embedded server has its rate limit on, nginx has none; two more rows tell what the
-limit costs each. Everything counts as refused that is no 2xx or 3xx. Needs nginx and wrk.
+second. The embedded server has its rate limit on, nginx has none; more rows tell what the limit
+costs each, and what metrics cost. Everything counts as refused that is no 2xx or 3xx. Needs nginx
+and wrk.
 """
 
 import argparse
@@ -54,13 +55,18 @@ def main() -> None:
         with (
             hub(folder, server_core, RATE_LIMIT) as ours,
             hub(folder, server_core, 0) as ours_unlimited,
+            hub(folder, server_core, 0, ["--metrics", "127.0.0.1:0"]) as ours_counted,
             nginx(f"{folder}/site", folder, server_core, 0) as theirs,
             nginx(f"{folder}/site", folder, server_core, RATE_LIMIT) as theirs_limited,
         ):
             compare(options, _cases(catalogue, ours), ours, theirs, wrk_core)
-            limits(
+            costs(
                 options, _cases(catalogue, ours)[0], wrk_core,
-                {"hub": (ours, ours_unlimited), "nginx": (theirs_limited, theirs)},
+                {
+                    "limit, hub": (ours, ours_unlimited),
+                    "limit, nginx": (theirs_limited, theirs),
+                    "metrics, hub": (ours_counted, ours_unlimited),
+                },
             )  # fmt: skip
         print_machine(folder)
 
@@ -150,30 +156,32 @@ def _compared(ours: list[float], theirs: list[float]) -> list[object]:
     return [median(ours), median(theirs), f"{ratio:.2f}"]
 
 
-def limits(
+def costs(
     options: argparse.Namespace,
     case: Case,
     core: int | None,
     servers: dict[str, tuple[Server, Server]],
 ) -> None:
-    """What the limit costs: each server with it and without."""
+    """What a part costs: each server with it and without."""
     rows = []
     for name, (limited, free) in servers.items():
-        paths = case.paths if name == "hub" else case.files
-        with_limit, without = [], []
+        paths = case.files if name.endswith("nginx") else case.paths
+        with_it, without = [], []
         for _ in range(options.rounds):
-            with_limit.append(load(limited, paths, {}, options.seconds, core))
+            with_it.append(load(limited, paths, {}, options.seconds, core))
             without.append(load(free, paths, {}, options.seconds, core))
-        pairs = zip(with_limit, without, strict=True)
-        kept = median([a.reads_per_second / b.reads_per_second for a, b in pairs])
+        kept = median([
+            a.reads_per_cpu_second / b.reads_per_cpu_second
+            for a, b in zip(with_it, without, strict=True)
+        ])  # fmt: skip
         rows.append([
-            name, median([one.reads_per_second for one in with_limit]),
+            name, median([one.reads_per_second for one in with_it]),
             median([one.reads_per_second for one in without]), f"{1 - kept:.0%}",
-            sum(one.refused + one.broken for one in with_limit + without),
+            sum(one.refused + one.broken for one in with_it + without),
         ])  # fmt: skip
     print_table(
-        f"What a limit of {RATE_LIMIT} reads a minute and client costs: {case.name}",
-        ("", "with", "without", "cost", "refused"),
+        f"What a limit of {RATE_LIMIT} reads a minute and client costs, and metrics: {case.name}",
+        ("", "with", "without", "cost in CPU", "refused"),
         rows,
     )
 

@@ -1,7 +1,10 @@
 """``hubctl``: builds, serves and manages a hub."""
 
 import os
+import signal
+import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -15,6 +18,7 @@ COMMANDS = {
     "build": "cli.build",
     "check": "cli.check",
     "deploy": "cli.deploy",
+    "doctor": "cli.doctor",
     "hosts": "cli.hosts",
     "import": "cli.imports",
     "init": "cli.init",
@@ -32,6 +36,13 @@ COMMANDS = {
 
 class _Group(click.Group):
     """Turns the project's own errors into a message and exit status 1."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        # The first process of a container gets no signal that it has not asked for. So a stop that
+        # comes while the libraries are loaded would be lost, and end in a kill.
+        if os.getpid() == 1:
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        return super().main(*args, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -19,7 +19,7 @@ from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
 from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, PUBLISH_LIMIT, default_quotas
-from server.access import parse_origin
+from server.access import parse_address, parse_origin
 
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
@@ -208,6 +208,14 @@ def _quota_option(what: str, help_text: str) -> Callable:
         show_envvar=True,
         help=f"{help_text}; 0: no limit. [default: 0; with --open-signup {default:,}]",
     )  # fmt: skip
+
+
+metrics_option = click.option(
+    "--metrics", metavar="HOST:PORT", envvar="HUB_METRICS", show_envvar=True,
+    callback=lambda context, option, value: parse_address(value) if value else None,
+    help="Serve metrics for Prometheus at this address, under /metrics. Use one that only your "
+    "monitoring reaches, like 127.0.0.1:9108. [default: none]",
+)  # fmt: skip
 
 
 def openid_options(command: Callable) -> Callable:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import click
 
@@ -11,6 +12,7 @@ from cli.options import (
     base_url_option,
     folder_options,
     langfuse_option,
+    metrics_option,
     name_option,
     openid_options,
     publish_limit_option,
@@ -23,7 +25,9 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
+from publisher.sizes import size_readings
 from publisher.trusted.issuers import Issuer
+from publisher.web.readiness import Readiness
 from publisher.write.quotas import Quotas
 
 
@@ -38,6 +42,7 @@ from publisher.write.quotas import Quotas
 @signup_options
 @openid_options
 @trusted_issuer_option
+@metrics_option
 @click.option(
     "--trusted-proxies", type=click.IntRange(0), metavar="N", default=0, show_default=True,
     envvar="HUB_TRUSTED_PROXIES", show_envvar=True,
@@ -49,7 +54,7 @@ def publish_service(
     running: ExitStack, content: str, out: str, state: str, base_url: str | None,
     site_name: str, queries: bool, search: str, langfuse: bool, publish_limit: int,
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    trusted_proxies: int,
+    metrics: tuple[str, int] | None, trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 
@@ -60,6 +65,7 @@ def publish_service(
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from publisher.web.app import create_app
+    from server.listening import listen_for_metrics
 
     settings = Settings(
         content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse
@@ -69,10 +75,17 @@ def publish_service(
     database = running.enter_context(Database(settings.state))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
+    readiness = Readiness(settings, rebuilder, database, {})
+    if metrics:
+        # Its library takes long to load, and few need it.
+        from server.metrics_port import MetricsPort
+
+        sources = (rebuilder.readings, readiness.readings, partial(size_readings, settings))
+        running.enter_context(MetricsPort(listen_for_metrics(*metrics), sources))
     wsgi: Callable = create_app(
         settings, rebuilder, Accounts(database), database,
         publish_limit=publish_limit, quotas=quotas, issuers=issuers, open_signup=open_signup,
-        openid=openid,
+        openid=openid, readiness=readiness,
     )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 
 import click
 
@@ -20,6 +21,7 @@ from cli.options import (
     langfuse_option,
     listening_options,
     mcp_origin_option,
+    metrics_option,
     name_option,
     openid_options,
     publish_limit_option,
@@ -33,11 +35,13 @@ from publisher.accounts.database import Database
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
+from publisher.sizes import size_readings
 from publisher.trusted.issuers import Issuer
+from publisher.web.readiness import Readiness
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
 from server.late import Late
-from server.listening import address_of, listen, run
+from server.listening import address_of, count_connections, listen, listen_for_metrics, run
 from server.mount import Hub
 from server.throttle import Throttle
 
@@ -54,6 +58,7 @@ from server.throttle import Throttle
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
+@metrics_option
 @click.option(
     "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
     help="Rebuild when the content changes.",
@@ -63,21 +68,24 @@ def serve(
     langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
     access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
     openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
-    watch: bool,
+    metrics: tuple[str, int] | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
     Serves pages, the API, search, publishing over HTTP, and MCP at /mcp. Shows the previous site
     until the new one is built; without a previous site, answers 503. /healthz reports the state of
-    the builds. Logs publications and builds as JSON lines on standard error. Ctrl-C or SIGTERM
-    stops it, after the open requests are answered.
+    the builds, /readyz whether publications work, too. Logs publications and builds as JSON lines
+    on standard error. Ctrl-C or SIGTERM stops it, after the open requests are answered.
 
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
     from publisher.web.app import create_app  # takes longer to load than most of the rest
 
-    with listen(host, port) as listener:
+    with (
+        listen(host, port) as listener,
+        listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
+    ):
         address = address_of(listener, host)
         settings = Settings(
             content, out, state, base_url or address, site_name, True, search, langfuse
@@ -85,10 +93,14 @@ def serve(
         check_folders(settings)
         check_folder(content)  # before the state folder is made
         configure_logging()
+        if metrics_listener:
+            click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
         # Told of each build in its thread, so they must return at once.
         followers: list[Callable[[Outcome], None]] = [first.tell]
+        # What /readyz and the metrics show of those that follow builds, by name: their `status`.
+        parts: dict[str, Callable[[], dict]] = {}
 
         def tell(outcome: Outcome) -> None:
             for follower in followers:
@@ -101,12 +113,24 @@ def serve(
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
+            contextlib.ExitStack() as stack,
         ):
+            readiness = Readiness(settings, rebuilder, database, parts)
+            connections = count_connections(trusted_proxies)
+            if metrics_listener:
+                # Its library takes long to load, and few need it.
+                from server.metrics_port import MetricsPort
+
+                sources = (
+                    rebuilder.readings, readiness.readings, connections.readings,
+                    partial(size_readings, settings),
+                )  # fmt: skip
+                stack.enter_context(MetricsPort(metrics_listener, sources, parts))
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
                 publish_limit=publish_limit, quotas=quotas, open_signup=open_signup,
-                issuers=issuers, openid=openid, origins=mcp_origins,
+                issuers=issuers, openid=openid, origins=mcp_origins, readiness=readiness,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:
@@ -120,8 +144,12 @@ def serve(
                 publish,
                 Late(make_mcp),
                 first.is_ready,
+                is_measured=metrics is not None,
             )
-            run(hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed)
+            run(
+                hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed,
+                connections,
+            )  # fmt: skip
         if first.error:
             raise first.error
 

@@ -20,6 +20,7 @@ import msgspec
 
 from builder.model import errors, names, records
 from builder.model.errors import MESSAGE_CHARS_MAX, MESSAGES_MAX
+from builder.model.metrics import METRICS
 from builder.model.routes import CACHE_CONTROL, GZIP, READ_ROUTES, ROUTES
 from builder.render.shell_client import CLIENT
 from cli.config import schema_of
@@ -41,7 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
     "docs/reference/endpoints.md", "docs/reference/hubctl.md", "docs/reference/content-format.md",
     "docs/use/publish-api.md", "docs/use/hub.md", "docs/use/mcp.md",
-    "docs/use/publish-from-ci.md", "docs/operate/own-hub.md",
+    "docs/use/publish-from-ci.md", "docs/operate/own-hub.md", "docs/operate/monitoring.md",
 ]  # fmt: skip
 
 
@@ -185,6 +186,17 @@ def client() -> str:
     return "\n\n".join(parts)
 
 
+def metrics() -> str:
+    """Every metric, with its labels and their values."""
+    rows = ["| metric | labels | |", "|---|---|---|"]
+    for metric in METRICS:
+        labels = "; ".join(
+            f"`{label}`: {', '.join(values)}" for label, values in metric.labels.items()
+        )
+        rows.append(f"| `{metric.name}` ({metric.kind}) | {labels} | {metric.help} |")
+    return "\n".join(rows)
+
+
 def settings() -> str:
     """Every key of hub.toml."""
     return settings_table(schema_of(hubctl))
@@ -224,7 +236,7 @@ PARTS = {
     part.__name__: part
     for part in (
         endpoints, caching, pages, statuses, reserved, publish_fields, publish_limits, tools,
-        commands, client, settings, trusted_github, trusted_gitlab,
+        commands, client, metrics, settings, trusted_github, trusted_gitlab,
     )
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Who may ask /mcp and /account: the Host and Origin of a request, against DNS rebinding.
 
-For MCP the transport's specification asks for it, though what is served there is public.
+For MCP the transport's specification asks for it, though what is served there is public. Also
+checks the origins and addresses that operators give.
 """
 
 import re
@@ -94,3 +95,15 @@ def parse_origin(text: str) -> str:
             "for any."
         )
     return text
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of an address like 127.0.0.1:9108 or [::1]:9108. Raises OperatorError."""
+    host, colon, port = text.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not host or not is_port or (":" in host and not is_bracketed):
+        raise OperatorError(
+            f"Invalid address {text!r}. Give host and port, like 127.0.0.1:9108 or [::1]:9108."
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)

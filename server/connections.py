@@ -7,7 +7,9 @@ of asyncio's Protocol, the callbacks of the parser (httptools), and ``send_400_r
 import asyncio
 import ipaddress
 import resource
+import time
 from collections import Counter
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from builder.model.answer_headers import RETRY_SECONDS
 from builder.model.errors import RequestError
+from builder.model.metrics import CONNECTIONS, LIMITS_HIT, STALLED, Reading
 from server.answers import Answer, error_answer
 from server.throttle import network
 
@@ -50,6 +53,8 @@ class Connections:
     ) -> None:
         self.limits = limits or Limits()
         self.total = 0
+        # By monotonic time: when the server that has them last got its turn.
+        self.turned_at = time.monotonic()
         self.by_network: Counter[str] = Counter()
         self._total_max = total_max
         self._proxies = proxies
@@ -58,11 +63,13 @@ class Connections:
     def enter(self, address: str) -> RequestError | None:
         """Count a connection; with an error it is refused, and does not count."""
         if self.total >= self._total_max:
+            LIMITS_HIT.count("connections")
             return RequestError(
                 "unavailable", "The server has too many connections. Try again in a moment."
             )
         client = network(address)
         if self.by_network[client] >= self.limits.per_network and not self._is_proxy(address):
+            LIMITS_HIT.count("client-connections")
             return RequestError(
                 "rate_limited",
                 f"Your address already has {self.limits.per_network} open connections. Close some, "
@@ -79,6 +86,11 @@ class Connections:
         self.by_network[client] -= 1
         if not self.by_network[client]:
             del self.by_network[client]
+
+    def readings(self) -> Iterator[Reading]:
+        """The gauges of the server."""
+        yield Reading(CONNECTIONS, self.total)
+        yield Reading(STALLED, time.monotonic() - self.turned_at)
 
     def protocol(self, **options: Any) -> asyncio.Protocol:
         """The protocol of a new connection; ``options`` are uvicorn's."""
@@ -174,6 +186,7 @@ class _LimitedProtocol(HttpToolsProtocol):
             # It would become a part of the answer that is being sent.
             self.transport.close()
         elif self._has_exceeded:
+            LIMITS_HIT.count("head")
             limits = self._limits
             self._refuse(
                 error_answer(

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import signal
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,18 +20,26 @@ CONNECTIONS_WAITING_MAX = 2048
 GRACE_SECONDS = int(PATIENCE_SECONDS) + 5
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Take the port before anything else, so that a wrong one is told at once."""
+_REMEDY = "Choose another port with --port or HUB_PORT, or another address with --host."
+_METRICS_REMEDY = "Choose another address with --metrics or HUB_METRICS, like 127.0.0.1:9108."
+
+
+def listen(host: str, port: int, remedy: str = _REMEDY) -> socket.socket:
+    """Take the port before anything else, so that a wrong one is told at once. ``remedy``: what to
+    do where it cannot be taken. Raises OperatorError.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING_MAX)
     except OSError as error:
         # Python adds the address to what the system says.
         cause = error.strerror.partition(" (while attempting")[0]
-        raise OperatorError(
-            f"Cannot listen on {host}:{port}: {cause}. Choose another port with --port or "
-            "HUB_PORT, or another address with --host."
-        ) from None
+        raise OperatorError(f"Cannot listen on {host}:{port}: {cause}. {remedy}") from None
+
+
+def listen_for_metrics(host: str, port: int) -> socket.socket:
+    """As ``listen``, for monitors."""
+    return listen(host, port, _METRICS_REMEDY)
 
 
 def address_of(listener: socket.socket, host: str) -> str:
@@ -44,30 +53,41 @@ def address_of(listener: socket.socket, host: str) -> str:
 def run(
     app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...], access_log: str | None,
     root: str = "", is_over: Callable[[], bool] = lambda: False,
+    connections: Connections | None = None,
 ) -> None:  # fmt: skip
     """Serve until a signal, or until ``is_over()``, which is asked ten times a second. Once all is
     answered, uvicorn raises the signal again, which would end the process as if it had failed.
-    ``root`` is the path of the base URL.
+    ``root`` is the path of the base URL. ``connections`` counts them; see ``count_connections``.
     """
+    connections = connections or count_connections(trusted_proxies)
     with contextlib.ExitStack() as stack:
         if access_log:
             app = Logged(app, stack.enter_context(AccessLog(access_log)), root)
-        _run(app, listener, trusted_proxies, is_over)
+        _run(app, listener, trusted_proxies, is_over, connections)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, is_over: Callable[[], bool], connections: Connections
+    ) -> None:
         super().__init__(config)
         self._is_over = is_over
+        self._connections = connections
 
     async def on_tick(self, counter: int) -> bool:
+        self._connections.turned_at = time.monotonic()
         return await super().on_tick(counter) or self._is_over()
 
 
+def count_connections(trusted_proxies: tuple[str, ...]) -> Connections:
+    """Counts and limits connections, as many as this process may have."""
+    return Connections(connections_max(raise_open_files_limit()), trusted_proxies)
+
+
 def _run(
-    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...], is_over: Callable[[], bool]
-) -> None:
-    connections = Connections(connections_max(raise_open_files_limit()), trusted_proxies)
+    app: Any, listener: socket.socket, trusted_proxies: tuple[str, ...],
+    is_over: Callable[[], bool], connections: Connections,
+) -> None:  # fmt: skip
     config = uvicorn.Config(
         app,
         loop="uvloop",
@@ -82,7 +102,7 @@ def _run(
         backlog=CONNECTIONS_WAITING_MAX,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    server = _Server(config, is_over)
+    server = _Server(config, is_over, connections)
     # Before uvicorn listens to signals itself, an interrupt could get lost in what it starts.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))

@@ -1,15 +1,20 @@
 """The whole hub as one ASGI application: who answers which request, and how it starts and ends."""
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
 
 from builder.model.errors import RequestError
+from builder.model.metrics import REQUEST_CLASSES, REQUEST_SECONDS, REQUESTS, STATUS_CLASSES
 from builder.model.routes import (
+    API_ROOTS,
+    BY_NAME,
     HEALTH_URL,
     MCP_URLS,
+    READY_URL,
     TRUSTED_URL,
     WRITING_URL,
     is_account_url,
@@ -38,11 +43,12 @@ class Hub:
 
     The publish service gets the bodies of strangers whole, or not in time. As long as
     ``is_ready()`` is false, nothing is answered but how the builds are doing, and 503.
+    ``is_measured``: requests are counted and timed for the metrics.
     """
 
     def __init__(
         self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None,
-        is_ready: Callable[[], bool] = lambda: True,
+        is_ready: Callable[[], bool] = lambda: True, *, is_measured: bool = False,
     ) -> None:  # fmt: skip
         self._reads = reads
         self._mcp = mcp
@@ -51,25 +57,46 @@ class Hub:
         self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
         self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
         self._monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
+        # Apart: it may have to wait for the accounts database.
+        self._ready_monitors = WSGIMiddleware(publisher, MONITORS_AT_ONCE)
         self._root = reads.settings.base_path
         # Looked up with each request, so by whole paths.
         self._apps: dict[str, App] = {
             self._root + HEALTH_URL: self._monitor,
+            self._root + READY_URL: self._monitor_ready,
             self._root + TRUSTED_URL: self._exchange,
         }
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
+        self._is_measured = is_measured
+        self._cells = {
+            kind: (
+                [REQUESTS.cell(kind, each) for each in STATUS_CLASSES],
+                REQUEST_SECONDS.cell(kind),
+            )
+            for kind in REQUEST_CLASSES
+        }
+        self._classes: dict[App | None, str] = {
+            mcp: "mcp", self._visit: "account", self._write: "account",
+            self._publish: "publish", self._exchange: "publish",
+        }  # fmt: skip
+        self._api_roots = tuple(f"{self._root}{root}/" for root in API_ROOTS)
+        self._list_path = self._root + BY_NAME["repos"].url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._app_for(scope)(scope, receive, send)
+            app = self._app_for(scope)
+            if self._is_measured:
+                await self._measure(app, scope, receive, send)
+            else:
+                await app(scope, receive, send)
         elif scope["type"] == "lifespan":
             await run_lifespan(receive, send, self._running())
 
     def _app_for(self, scope: Scope) -> App:
         path = scope["path"]
         app = self._apps.get(path)
-        if not self._is_ready() and app != self._monitor:
+        if not self._is_ready() and app not in (self._monitor, self._monitor_ready):
             return _say_not_ready
         if app:
             return app
@@ -104,6 +131,37 @@ class Hub:
 
     async def _monitor(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._monitors(self._below_root(scope), receive, send)
+
+    async def _monitor_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._ready_monitors(self._below_root(scope), receive, send)
+
+    async def _measure(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        counts, seconds = self._cells[self._class_of(app, scope)]
+        began = time.perf_counter()
+        status = 0
+
+        def noting(message: dict[str, Any]) -> Awaitable[None]:
+            nonlocal status
+            if not status:
+                status = message["status"]
+                counts[status // 100 - 2][0] += 1
+                REQUEST_SECONDS.put(seconds, time.perf_counter() - began)
+            return send(message)
+
+        try:
+            await app(scope, receive, noting)
+        finally:
+            if not status:
+                counts[-1][0] += 1  # the server answers 500 itself
+
+    def _class_of(self, app: App, scope: Scope) -> str:
+        if app is not self._reads:
+            return self._classes.get(app, "other")
+        path = scope["path"]
+        if not path.startswith(self._api_roots):
+            return "page"
+        is_search = path == self._list_path and b"q=" in scope["query_string"]
+        return "search" if is_search else "read"
 
     def _below_root(self, scope: Scope) -> Scope:
         return {**scope, "root_path": self._root}

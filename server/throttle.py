@@ -16,6 +16,7 @@ from limits.strategies import FixedWindowRateLimiter
 
 from builder.model import answer_headers
 from builder.model.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
+from builder.model.metrics import LIMITS_HIT
 
 _REMEMBERED = 4096
 
@@ -81,12 +82,13 @@ class Throttle:
     """Counts the requests of each client; those that it refuses do not count.
 
     ``limit``, at least 1, is how many a client has in ``minutes``, from its first one on; ``name``
-    is what the headers call it.
+    is what the headers call it, and the metrics, which must know it.
     """
 
     def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
         self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
+        LIMITS_HIT.count(name, by=0)  # a KeyError here, and not with the first refusal
         self._item = RateLimitItemPerMinute(limit, minutes)
         self._storage = _WindowStorage()
         self._limiter = FixedWindowRateLimiter(self._storage)
@@ -99,6 +101,7 @@ class Throttle:
                 return 0
             end = self._limiter.get_window_stats(self._item, client).reset_time
             self._uncount(client)
+        LIMITS_HIT.count(self._name)
         return max(1, math.ceil(end - time.monotonic()))
 
     def give_back(self, client: str) -> None:

@@ -34,12 +34,12 @@ from builder.model.routes import (
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
-    HEALTH_URL,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
     MCP_URLS,
+    MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
     QUERY_CHARS_MAX,
@@ -216,7 +216,7 @@ def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:
 def _service(base: str) -> dict[str, object]:
     """The template's values for what `hubctl serve` answers."""
     return {
-        "service_urls": [base + url for url in (*MCP_URLS, HEALTH_URL)],
+        "service_urls": [base + url for url in (*MCP_URLS, *MONITOR_URLS)],
         "writes": [
             ("_".join(methods).lower(), methods, re.escape(base) + pattern)
             for pattern, methods in WRITES.items()

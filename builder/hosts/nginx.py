@@ -36,12 +36,12 @@ from builder.model.routes import (
     BY_NAME,
     CACHE_CONTROL,
     GRAMMAR,
-    HEALTH_URL,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
     MCP_URLS,
+    MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
     READ_ROUTES,
@@ -225,7 +225,7 @@ def _service(base: str) -> dict[str, object]:
     """The template's values for what `hubctl serve` answers."""
     return {
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
-        "service_urls": [*MCP_URLS, HEALTH_URL, TRUSTED_URL],
+        "service_urls": [*MCP_URLS, *MONITOR_URLS, TRUSTED_URL],
         "writes": [
             (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
             for pattern, methods in WRITES.items()

@@ -38,7 +38,7 @@ RESERVED_OWNERS = frozenset(
     404 500 503 about account accounts admin api assets atom blog catalogue cli clients connect
     contact diff docs favicon feed feeds healthz help home hub index langfuse llms log login
     logout mcp me metrics new openapi owner owners page pages policy pricing privacy prompt
-    prompts publish raw register repo repos robots search security server settings signin
+    prompts publish raw readyz register repo repos robots search security server settings signin
     signout signup site sitemap static status support tag tags terms token tokens top trending
     user users version versions well-known www
     """.split()

@@ -397,8 +397,10 @@ PUBLISH_PATTERN = re.sub(r"\{\w+\}", "[^/]+", PUBLISH_URL)
 LABEL_URL_PATTERN = re.sub(r"\{\w+\}", "[^/]+", LABEL_URL)
 # By what matches a URL's path: the methods that write there.
 WRITES = {PUBLISH_PATTERN: ("POST",), LABEL_URL_PATTERN: ("PUT", "DELETE")}
-# GET.
+# GET: how the builds are doing, and whether all works.
 HEALTH_URL = "/healthz"
+READY_URL = "/readyz"
+MONITOR_URLS = (HEALTH_URL, READY_URL)
 # Where a job of a CI gets a token by what its own issuer says of it; POST as well.
 TRUSTED_URL = f"{API}/trusted-publishing/token"
 # The account settings: pages of the publish service, at this URL and all below it.

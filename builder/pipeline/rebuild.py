@@ -8,13 +8,26 @@ tried again until it succeeds, so nothing that is in the content is lost to read
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from builder.model.errors import ContentError, HubError, RequestError
+from builder.model.errors import ContentError, HubError, PullsError, RequestError
+from builder.model.metrics import (
+    BUILD_BEHIND,
+    BUILD_FAILURES,
+    BUILD_FILES,
+    BUILD_SECONDS,
+    BUILD_WAITING,
+    BUILDS,
+    PROMPTS,
+    PUBLICATIONS_LATE,
+    SERIAL,
+    VERSIONS,
+    Reading,
+)
 from builder.model.progress import Progress
 from builder.model.records import format_time
 from builder.model.settings import Settings
@@ -78,6 +91,8 @@ class Rebuilder:
         self._counts: tuple[int, ...] | None = None
         self._is_stopping = False
         self._failures = 0
+        self._fails_publications = False
+        self._totals: tuple[int, int] | None = None
         self._behind_since: float | None = None
         self._last_build: dict[str, Any] | None = None
         self._last_error: dict[str, Any] | None = None
@@ -132,7 +147,11 @@ class Rebuilder:
         try:
             return future.result(PATIENCE_SECONDS)
         except TimeoutError:
+            PUBLICATIONS_LATE.count()
             raise _unavailable("the build is taking too long") from None
+        except RequestError:
+            PUBLICATIONS_LATE.count()
+            raise
 
     def _note_request(self) -> None:
         now = time.monotonic()
@@ -162,6 +181,25 @@ class Rebuilder:
                 "failures": self._failures,
                 "last_error": self._last_error,
             }
+
+    def fails_publications(self) -> bool:
+        """Whether publications are saved, but reach no readers, because builds fail. Not so where
+        only some prompts have faults, as builds for publications skip those.
+        """
+        return self._fails_publications
+
+    def readings(self) -> Iterator[Reading]:
+        """The gauges of builds."""
+        health = self.health()
+        yield Reading(BUILD_FAILURES, health["failures"])
+        yield Reading(BUILD_BEHIND, health["lag_seconds"])
+        yield Reading(BUILD_WAITING, health["waiting"])
+        if health["serial"] is not None:
+            yield Reading(SERIAL, health["serial"])
+        if self._totals:
+            prompts, versions = self._totals
+            yield Reading(PROMPTS, prompts)
+            yield Reading(VERSIONS, versions)
 
     def _read_serial(self) -> int | None:
         # From the site itself: another process may have built it.
@@ -238,7 +276,13 @@ class Rebuilder:
             self._tell(report)
 
     def _note_success(self, batch: _Batch, report: Report) -> None:
+        BUILDS.count("succeeded")
+        BUILD_SECONDS.observe(report.seconds)
+        BUILD_FILES.count("written", by=report.written)
+        BUILD_FILES.count("removed", by=report.removed)
         with self._changed:
+            self._fails_publications = False
+            self._totals = report.repos, report.versions
             self._settle_at = math.inf if report.is_settled else time.monotonic() + QUIET_SECONDS
             self._last_build = {
                 "ended_at": format_time(datetime.now(UTC)),
@@ -254,6 +298,8 @@ class Rebuilder:
                 self._behind_since = self._next.since if report.is_settled else left
 
     def _note_failure(self, batch: _Batch, error: Exception) -> None:
+        BUILDS.count("failed")
+        is_waited_for = any(batch.repos.values())
         for futures in batch.repos.values():
             while futures:
                 futures.pop().set_exception(
@@ -262,6 +308,9 @@ class Rebuilder:
         with self._changed:
             # What this build was to take in, a later one finds by looking at everything.
             self._failures += 1
+            self._fails_publications = is_waited_for or not isinstance(
+                error, ContentError | PullsError
+            )
             wait = RETRY_SECONDS_MIN * 2 ** min(self._failures - 1, 10)
             self._look_at = time.monotonic() + min(RETRY_SECONDS_MAX, wait)
             self._settle_at = self._look_at

@@ -6,11 +6,13 @@ Knows how many may wait and what becomes of a caller that goes away; not what is
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from builder.model.errors import RequestError
+from builder.model.metrics import LIMITS_HIT, SEARCH_SECONDS, SEARCHES
 from builder.model.settings import Settings
 from builder.search.kept import KeptAnswers, Watch
 from builder.search.queries import Queries
@@ -57,13 +59,17 @@ class QueryThread:
         if answer is None:
             answer = await self._run(function, args)
             self._kept.put(version, (function, args), answer)
+        else:
+            SEARCHES.count("kept")
         return answer
 
     async def _run(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:
         if not self._places.acquire(blocking=False):
+            SEARCHES.count("refused")
+            LIMITS_HIT.count("searches")
             raise RequestError("unavailable", "Too many searches at once. Try again in a moment.")
         is_abandoned = threading.Event()
-        job = self._thread.submit(self._work, is_abandoned, function, args)
+        job = self._thread.submit(self._work, is_abandoned, time.perf_counter(), function, args)
         answer = asyncio.wrap_future(job)
         try:
             # Shielded, or a cancelled job would stay in the queue without a place in the count.
@@ -75,11 +81,19 @@ class QueryThread:
             raise
 
     def _work(
-        self, is_abandoned: threading.Event, function: Callable[..., T], args: tuple[Any, ...]
-    ) -> T | None:
+        self, is_abandoned: threading.Event, since: float, function: Callable[..., T],
+        args: tuple[Any, ...],
+    ) -> T | None:  # fmt: skip
+        result = "computed"
         try:
             return None if is_abandoned.is_set() else self._ask(function, args)
+        except RequestError as error:
+            if error.code == "unavailable":
+                result = "failed"
+            raise
         finally:
+            SEARCHES.count(result)
+            SEARCH_SECONDS.observe(time.perf_counter() - since)
             self._places.release()
 
     def _ask(self, function: Callable[..., T], args: tuple[Any, ...]) -> T:

@@ -17,6 +17,8 @@ AGENT_CHARS_MAX = 500
 _REMEMBERED = 16_384
 # The shell client names the hub's address, where any word may be.
 _OURS = "hub/"
+# How `hubctl doctor` names itself, which reads a prompt to see whether it arrives.
+DOCTOR = "hubctl-doctor/1.0"
 _LIBRARY = ["http-library"]
 _crawling_library = re.compile(
     r"bot|crawl|spider|scrap|larbin|newspaper|opengraph|colly|trafilatura|HTTrack|Download Ninja",
@@ -35,7 +37,7 @@ _others = re.compile("|".join(each for each in _patterns if not _plain.fullmatch
 
 def is_bot(agent: str) -> bool:
     """Whether a User-Agent header is a bot's."""
-    return _is_bot(agent[:AGENT_CHARS_MAX])
+    return agent == DOCTOR or _is_bot(agent[:AGENT_CHARS_MAX])
 
 
 @lru_cache(maxsize=_REMEMBERED)

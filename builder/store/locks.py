@@ -12,6 +12,9 @@ from builder.model.errors import OperatorError
 
 # How long a build waits for the workers of one that was killed, and how often it looks.
 WORKERS_SECONDS_MAX = 30.0
+# Files of the state folder.
+BUILD_LOCK = "build.lock"
+WORKERS_LOCK = "build.workers"
 _WORKERS_LOOK_SECONDS = 0.02
 
 # Locks of builds in this process. A forked worker closes them: it holds ``workers_lock`` instead.
@@ -29,7 +32,7 @@ def build_lock(
     else waits for the right now. Raises OperatorError.
     """
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(_lock_file(folder, "build.lock"))
+        file = stack.enter_context(_lock_file(folder, BUILD_LOCK))
         # Who waits for the lock holds a share of this one.
         queue = stack.enter_context(_lock_file(folder, "build.queue"))
         _build_locks.add(file)
@@ -64,7 +67,7 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
     file's process ids may belong to other processes by now. Raises OperatorError after
     ``WORKERS_SECONDS_MAX``.
     """
-    with _lock_file(folder, "build.workers") as file:
+    with _lock_file(folder, WORKERS_LOCK) as file:
         deadline = time.monotonic() + WORKERS_SECONDS_MAX
         while not _try_lock(file):
             if time.monotonic() > deadline:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from builder.model.errors import RequestError
+from builder.model.metrics import ACCOUNTS_ERRORS
 from builder.store import sqlite
 from builder.store.sqlite import DatabaseFile
 from publisher.accounts.handles import skeleton
@@ -176,10 +177,10 @@ _REMEDIES = {
 }
 
 
-def accounts_file(state_folder: str) -> DatabaseFile:
-    """The accounts database of a state folder."""
+def accounts_file(folder: str) -> DatabaseFile:
+    """The database of a state folder."""
     return DatabaseFile(
-        f"{state_folder}/{ACCOUNTS_FILE}", "accounts", "the owners and tokens",
+        f"{folder}/{ACCOUNTS_FILE}", "accounts", "the owners and tokens",
         "create owners and tokens again",
     )  # fmt: skip
 
@@ -191,10 +192,10 @@ class Database:
     """
 
     def __init__(self, state_folder: str) -> None:
-        self._file = accounts_file(state_folder)
-        self.path = self._file.path
         # Reentrant, so that what runs in a transaction may call what would run without one.
         self._turn = threading.RLock()
+        self._file = accounts_file(state_folder)
+        self.path = self._file.path
         with self._file.telling():
             os.makedirs(state_folder, exist_ok=True)
             # SQLite does not wait for another that changes the file to WAL at the same time.
@@ -274,6 +275,7 @@ class Database:
         with contextlib.suppress(OSError):
             if os.path.samestat(self._inode, os.stat(self.path)):
                 return
+        ACCOUNTS_ERRORS.count()
         raise RequestError(
             "storage_unavailable",
             "The accounts database was deleted, replaced or became unreadable while in use. "
@@ -285,6 +287,7 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            ACCOUNTS_ERRORS.count()
             primary = sqlite.primary_code(error)
             if primary in sqlite.DAMAGE:
                 raise self._file.damaged(str(error)) from error

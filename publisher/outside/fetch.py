@@ -43,7 +43,7 @@ def fetch_json(url: str) -> dict[str, Any]:
                 url,
                 headers={"Accept": "application/json", "Accept-Encoding": "identity"},
                 allow_redirects=False,
-                auth=_no_credentials,
+                auth=send_no_credentials,
             )
     except requests.Timeout as error:
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
@@ -166,6 +166,6 @@ class _TimedFile(io.RawIOBase):
         super().close()
 
 
-def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def send_no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Sends none; without this, requests would look for some in ~/.netrc."""
     return request

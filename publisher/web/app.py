@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 from flask import Flask, Response, g, request
@@ -28,6 +28,7 @@ from werkzeug.exceptions import (
 from builder.model import answer_headers, names
 from builder.model.answer_headers import RETRY_SECONDS, WINDOW_SECONDS
 from builder.model.errors import OperatorError, RequestError
+from builder.model.metrics import FAILED_SIGN_INS, PUBLICATIONS
 from builder.model.records import ChangedLabel, Publication
 from builder.model.routes import (
     API,
@@ -36,6 +37,7 @@ from builder.model.routes import (
     JSON,
     LABEL_URL,
     PUBLISH_URL,
+    READY_URL,
     TRUSTED_URL,
     is_account_url,
 )
@@ -57,6 +59,7 @@ from publisher.web.pages import labels as label_pages
 from publisher.web.pages import profile, publishers, release, security, sign_in, tokens, withdraw
 from publisher.web.pages.cookie import CookieSessions, VisitorsFlask
 from publisher.web.pages.frame import Frame
+from publisher.web.readiness import Readiness
 from publisher.web.trusted_exchange import read_exchange, trusted_token
 from publisher.write.idempotency import (
     KEPT_SECONDS,
@@ -91,6 +94,7 @@ def create_app(
     issuers: Sequence[Issuer] = DEFAULT_ISSUERS,
     openid: Provider | None = None,
     origins: Sequence[str] = (),
+    readiness: Readiness | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -99,6 +103,7 @@ def create_app(
     ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
+    ``readiness``: what /readyz answers; by default without parts.
     """
     keeper = QuotaKeeper(settings.content, quotas)
     publications = Throttle(publish_limit, "publish") if publish_limit else None
@@ -107,7 +112,7 @@ def create_app(
     kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
         settings, rebuilder, accounts, database, issuers, publications, kept_max,
-        failed_auth_limit, keeper,
+        failed_auth_limit, keeper, readiness or Readiness(settings, rebuilder, database, {}),
     )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
@@ -127,6 +132,7 @@ def create_app(
     app.add_url_rule(_rule(LABEL_URL), "label", service.label, methods=["PUT", "DELETE"])
     app.add_url_rule(TRUSTED_URL, "exchange", service.exchange, methods=["POST"])
     app.add_url_rule(HEALTH_URL, "health", service.health)
+    app.add_url_rule(READY_URL, "ready", service.ready)
     sign_in.add_to(frame, open_signup=open_signup)
     editor_pages.add_to(frame, rebuilder, keeper, publications, kept_max)
     tokens.add_to(frame)
@@ -154,7 +160,7 @@ class _Service:
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
         issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
-        failed_auth_limit: int, quotas: QuotaKeeper,
+        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
@@ -164,16 +170,19 @@ class _Service:
         self._issuers = issuers
         self._kept_max = kept_max
         self._quotas = quotas
+        self._readiness = readiness
         self._publications = publications
         self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
 
     def health(self) -> Response:
         """200 where there is a site to read, even an old one; 503 before the first is built."""
         health = self._rebuilder.health()
-        if health["serial"] is None:
-            g.headers["Retry-After"] = str(RETRY_SECONDS)
-            return _json(503, json_bytes(health))
-        return _json(200, json_bytes(health))
+        return _monitored(health, is_well=health["serial"] is not None)
+
+    def ready(self) -> Response:
+        """200 where all works; 503 where nothing can be served, or publications fail."""
+        answer = self._readiness.answer()
+        return _monitored(answer, is_well=not answer["reasons"])
 
     @cached_property
     def _verify(self) -> Callable[[str], Job]:
@@ -194,8 +203,10 @@ class _Service:
                 self._database, self._accounts, job, repo, address=request.remote_addr or ""
             )
         except RequestError as error:
-            if error.status in (401, 403) and not g.is_counted:
-                self._count_failure()
+            if error.status in (401, 403):
+                FAILED_SIGN_INS.count("ci_job")
+                if not g.is_counted:
+                    self._count_failure()
             raise
         if g.is_counted and self._failures:
             self._failures.give_back(_client())
@@ -203,6 +214,7 @@ class _Service:
         return _json(200, single(json_bytes(trusted_token(text, token))))
 
     def publish(self, owner: str, name: str) -> Response:
+        g.publication = "version"
         _note_repo(owner, name)
         token = self._admit(lambda token: self._accounts.check_may_publish(token, owner, name))
         names.check_new_owner(owner)
@@ -223,6 +235,7 @@ class _Service:
 
     def label(self, owner: str, name: str, label: str) -> Response:
         """Move a label to a version, or remove it."""
+        g.publication = "label"
         _note_repo(owner, name)
         check = partial(self._accounts.check_may_label, owner=owner, name=name, labels=[label])
         token = self._admit(check)
@@ -255,6 +268,7 @@ class _Service:
             token = self._authenticate()
         except RequestError as error:
             if error.status == 401:
+                FAILED_SIGN_INS.count("token")
                 self._count_failure()
             raise
         g.fields["token"] = token.id
@@ -334,6 +348,12 @@ def _refuse(wait_seconds: int, reason: str) -> NoReturn:
     raise RequestError("rate_limited", f"{reason}. Try again in {wait_seconds} s.")
 
 
+def _monitored(told: dict[str, Any], *, is_well: bool) -> Response:
+    if not is_well:
+        g.headers["Retry-After"] = str(RETRY_SECONDS)
+    return _json(200 if is_well else 503, json_bytes(told))
+
+
 def _json(status: int, body: bytes) -> Response:
     headers = {
         "Cache-Control": CACHE_CONTROL["none"],
@@ -353,13 +373,16 @@ def _begin() -> None:
     g.fields = {}
     g.failure = None
     g.is_counted = False
+    g.publication = None
 
 
 def _end(response: Response) -> Response:
     response.headers.update(g.headers)
     level = logging.ERROR if response.status_code >= 500 else logging.INFO
-    if request.endpoint == "health" and g.failure is None:
+    if request.endpoint in ("health", "ready") and g.failure is None:
         level = logging.DEBUG  # monitors ask all the time
+    if g.publication:
+        PUBLICATIONS.count(g.publication, _result(response.status_code))
     log_event(
         log,
         level,
@@ -373,6 +396,15 @@ def _end(response: Response) -> Response:
         milliseconds=round((time.perf_counter() - g.began) * 1000, 1),
     )
     return response
+
+
+def _result(status: int) -> str:
+    """What a publication that is answered so has come to."""
+    if status >= 500:
+        return "failed"
+    if status >= 400:
+        return "limited" if status == 429 else "refused"
+    return "unchanged" if g.fields.get("unchanged") else "done"
 
 
 def _answer_error(frame: Frame, error: Exception) -> Response:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from builder.model.errors import Detail, RequestError
 from builder.model.labels import FOLDER as LABELS
+from builder.model.metrics import LIMITS_HIT
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import content
 from publisher.write import disk
@@ -85,6 +86,7 @@ class QuotaKeeper:
             if limit and had + needed > limit
         ]
         if details:
+            LIMITS_HIT.count("quota")
             told = "; ".join(f"{field.removeprefix('quota_')}: {left}" for field, left in details)
             what = "version" if needs.versions else "change of labels"
             is_new_repo_refused = details[0].field == "quota_repos"

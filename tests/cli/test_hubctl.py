@@ -414,3 +414,21 @@ def test_no_command_loads_what_only_the_service_needs(module: str) -> None:
     code = f"import {module}, json, sys; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(json.loads(done.stdout))
+
+
+def test_as_the_first_process_of_a_container_it_ends_while_it_loads() -> None:
+    """To that process, the kernel sends no signal that it has not asked for."""
+    program = """
+import os, signal, sys
+from cli import hubctl
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.getpid = lambda: 1
+load = hubctl.import_module
+def load_slowly(name):
+    signal.raise_signal(signal.SIGTERM)
+    return load(name)
+hubctl.import_module = load_slowly
+hubctl.main(["check"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + 15, "", "")

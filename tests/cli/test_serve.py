@@ -3,6 +3,7 @@ build, which the test holds.
 """
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.servers import (
     add_publisher,
     free_port,
     serve_command,
+    wait_until,
 )
 
 REQUESTS = [
@@ -66,8 +68,12 @@ def test_without_a_site_all_get_503_at_once(small: Settings) -> None:
         answer = ask("GET", f"{url}/healthz")
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
         assert (answer.json()["status"], answer.json()["serial"]) == ("building", None)
+        answer = ask("GET", f"{url}/readyz")
+        assert (answer.status_code, answer.json()["status"]) == (503, "unready")
+        assert [reason["code"] for reason in answer.json()["reasons"]] == ["no_site"]
     server = Server(process, small)
     assert server.get("/healthz").status_code == 200
+    wait_until(lambda: server.get("/readyz").status_code == 200, "the hub to be ready")
     assert server.get("/api/v1/repos").json()["meta"]["total"] == 3
     assert server.get("/api/v1/repos?q=sql").status_code == 200
     assert server.get("/bob/sql").status_code == 200
@@ -104,6 +110,18 @@ def test_who_publishes_meanwhile_loses_nothing(small: Settings) -> None:
     )
     assert answer.status_code == 201
     assert server.close() == 0
+
+
+def test_metrics_at_an_address_that_is_taken_or_none(small: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        process = Process(*serve_command(small, "--metrics", address))
+        assert process.wait() == 1
+    assert f"Cannot listen on {address}" in process.text and "HUB_METRICS" in process.text
+    process = Process(*serve_command(small, "--metrics", "9108"))
+    assert process.wait() == 1
+    assert "like 127.0.0.1:9108" in process.text
+    assert not Path(small.state).exists()
 
 
 @pytest.mark.parametrize("is_built", [False, True])

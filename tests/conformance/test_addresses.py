@@ -10,6 +10,7 @@ from builder.model.routes import (
     HTML,
     JSON,
     LIST_PAGES_MAX,
+    MONITOR_URLS,
     PAGE_SIZE,
     SORTS,
     TEXT,
@@ -236,7 +237,7 @@ def test_links_of_pages_lead_somewhere(check: Check, client: Client, catalogue: 
 
 def is_the_services(path: str) -> bool:
     """Whether a link leads to what is tested from the level full on."""
-    return path.startswith(("/mcp", "/healthz")) or is_account_url(path.partition("?")[0])
+    return path.startswith(("/mcp", *MONITOR_URLS)) or is_account_url(path.partition("?")[0])
 
 
 @area("pages")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from builder.model.routes import CACHE_CONTROL, HEALTH_URL, JSON, MCP_URL
+from builder.model.routes import CACHE_CONTROL, HEALTH_URL, JSON, MCP_URL, READY_URL
 from tests.conformance.catalogue import NOBODY, Catalogue, file_of
 from tests.conformance.checks import Check, spread
 from tests.conformance.client import Answer, Client
@@ -136,3 +136,9 @@ def test_health(check: Check, client: Client, catalogue: Catalogue) -> None:
     status = answer.json.get("status") if isinstance(answer.json, dict) else None
     check.that(answer, status in ("ok", "behind", "failing"), "a status")
     check.that(answer, status != "failing", "builds that succeed")
+    answer = client.ask("GET", READY_URL)
+    check.status(answer, 200)
+    check.header(answer, "Content-Type", JSON)
+    check.header(answer, "Cache-Control", CACHE_CONTROL["none"])
+    reasons = answer.json.get("reasons") if isinstance(answer.json, dict) else None
+    check.that(answer, reasons == [], "no reasons against it")

@@ -88,7 +88,7 @@ def clone(tmp_path: Path) -> Iterator[tuple[Path, Server]]:
     shutil.copytree(PROJECT / "content", folder / "content")
     (folder / ".venv").symlink_to(sys.prefix)
     settings = Settings(f"{folder}/content", f"{folder}/site_out", f"{folder}/var")
-    with serving(settings) as server:
+    with serving(settings, "--metrics", "127.0.0.1:0") as server:
         yield folder, server
 
 
@@ -98,8 +98,10 @@ def test_the_commands_of(document: str, clone: tuple[Path, Server], tmp_path: Pa
     folder, server = clone
     steps = steps_in((PROJECT / document).read_text(encoding="utf-8"))
     assert steps
+    metrics = server.process.wait_for_line("Metrics at").split()[-1]
+    script = script_of(steps).replace(DEFAULT_BASE_URL, server.url)
     done = subprocess.run(
-        ["dash", "-c", script_of(steps).replace(DEFAULT_BASE_URL, server.url)],
+        ["dash", "-c", script.replace("http://127.0.0.1:9108/metrics", metrics)],
         cwd=folder, env=clean_environment(HOME=str(tmp_path), PATH=f"{NODE}:/usr/bin:/bin"),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip

@@ -296,6 +296,7 @@ def test_the_service_learns_the_address_of_the_client(
     with started_caddy(site, tmp_path) as url:
         for path in (
             "/healthz",
+            "/readyz",
             "/mcp",
             "/api/v1/repos?q=sql&x=%2e",
             "/api/v1/repos/A/b%20c?x=%2F",

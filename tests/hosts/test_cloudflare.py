@@ -361,7 +361,8 @@ def test_without_a_limit_none_is_told(alone: Ask):
     "method, target",
     [("GET", "/api/v1/repos?q=a+b&sort=new"), ("GET", "/api/v1/repos?tag=code%2Ccareful"),
      ("POST", "/api/v1/repos/ann/review/versions"), ("POST", "/api/v1/repos/Ann/x/versions?a=b"),
-     ("GET", "/healthz"), ("POST", "/mcp"), ("DELETE", "/mcp/"), ("OPTIONS", "/mcp")],
+     ("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/mcp"), ("DELETE", "/mcp/"),
+     ("OPTIONS", "/mcp")],
 )  # fmt: skip
 def test_what_no_file_answers_is_passed_on_as_it_came(before: Ask, method: str, target: str):
     sent = "{}" if method == "POST" else None

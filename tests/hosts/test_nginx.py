@@ -101,7 +101,7 @@ def test_reads_go_on_without_the_service(alone):
 @pytest.mark.parametrize(
     "path",
     ["/api/v1/repos?q=sql", "/api/v1/repos?tag=sql,data", "/api/v1/repos?tag=sql%2Cdata", "/mcp",
-     "/healthz", "/api/v1/repos/Mara/x"],
+     "/healthz", "/readyz", "/api/v1/repos/Mara/x"],
 )  # fmt: skip
 def test_what_needs_the_service_is_told_to_come_back(alone, path):
     response = get(alone + path)

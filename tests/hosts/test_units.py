@@ -74,6 +74,13 @@ def test_the_services_take_their_settings_from_one_file(unit):
     assert "HUB_BASE_URL=" not in text
 
 
+def test_a_reload_of_nginx_takes_the_configuration_of_the_installed_release():
+    (prepare,) = commands("hub-nginx.service", "ExecStartPre")
+    first, then = commands("hub-nginx.service", "ExecReload")
+    assert first == prepare
+    assert then.endswith(" -s reload")
+
+
 def test_secrets_are_for_the_service_alone():
     secret = "EnvironmentFile=-/etc/hub-secret.env\n"
     found = [unit for unit in UNITS if secret in (DEPLOY / unit).read_text(encoding="utf-8")]
@@ -89,7 +96,7 @@ def test_the_example_of_a_provider_is_one_that_works():
     known = {
         option.envvar for option in serve.params if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 9
+    assert len(found) == 10
     assert found.keys() <= known
 
 

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError
+from builder.model.metrics import REQUESTS
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from server.app import ReadApp, Receive, Scope, Send
@@ -1029,6 +1030,30 @@ def test_who_answers(small: Settings, root: str) -> None:
         assert mcp.events[-1] == "end"
 
     asyncio.run(ask_all())
+
+
+def test_a_request_is_counted_also_if_its_part_fails(small: Settings) -> None:
+    build(small)
+
+    def failing(environ: dict, start_response: Callable) -> list[bytes]:
+        raise OSError("a defect")
+
+    def counted() -> list[int]:
+        counts = dict(REQUESTS.samples())
+        return [counts[labels] for labels in (("mcp", "2xx"), ("publish", "5xx"), ("read", "2xx"))]
+
+    async def ask_all(*, is_measured: bool) -> None:
+        hub = Hub(ReadApp(small), failing, Mcp(), is_measured=is_measured)
+        async with running(hub) as server:
+            await ask(server, "POST", "/mcp")
+            await ask(server, "POST", "/api/v1/repos/ann/story/versions")
+            await ask(server, "GET", "/api/v1/repos")
+
+    before = counted()
+    asyncio.run(ask_all(is_measured=False))
+    assert counted() == before
+    asyncio.run(ask_all(is_measured=True))
+    assert counted() == [count + 1 for count in before]
 
 
 def test_without_mcp_its_address_is_a_read_like_others(small: Settings) -> None:

@@ -87,6 +87,11 @@ class State:
         clean = _clean(stamp, site_mark)
         return self._version() == SCHEMA_VERSION and self._meta.get("clean") == clean
 
+    def was_built_by(self, stamp: str) -> bool:
+        """Whether the last build had this stamp, and ended."""
+        noted = self._meta.get("clean") if self.has_tables() else None
+        return self._version() == SCHEMA_VERSION and (noted or "").startswith(f"{stamp} ")
+
     def was_killed(self) -> bool:
         """Whether a build began and could not even say that it failed."""
         return self._meta.get("running") is not None

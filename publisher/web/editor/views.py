@@ -268,6 +268,7 @@ class _Editor:
             return self._again(
                 sent, plan=self._plan(sent), errors=missing, status=HTTPStatus.UNPROCESSABLE_ENTITY
             )
+        g.publication = "version"
         wait_seconds = self._publications.hit(sent.owner) if self._publications else 0
         if wait_seconds:
             return self._wait(sent, wait_seconds, f"Too many publications of {sent.owner}")

@@ -14,6 +14,7 @@ from flask import Response, request, session
 
 from builder.model import names
 from builder.model.errors import RequestError
+from builder.model.metrics import FAILED_SIGN_INS
 from builder.model.routes import ACCOUNT_URL
 from publisher.accounts.people.invitations import parse_code
 from publisher.accounts.people.signup import sign_up_identity
@@ -133,12 +134,17 @@ class _OpenID:
                 "sign-in works once, and a new one ends the one before. Start again.",
             )
         self._limit(frame, self._answers)
-        identity = self._client.finish(way.begun, request.args)
+        try:
+            identity = self._client.finish(way.begun, request.args)
+        except RequestError:
+            FAILED_SIGN_INS.count("openid")
+            raise
         return self._finishes[way.to](frame, identity, way.given)
 
     def _finish_login(self, frame: Frame, identity: Identity, onwards: str) -> Response:
         owner = frame.identities.find(*identity)
         if owner is None:
+            FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
         frame.begin_session(owner)
         return frame.redirect(after_login(onwards))

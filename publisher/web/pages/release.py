@@ -8,7 +8,7 @@ page said. To roll back, the board sends the second at once.
 from functools import partial
 from typing import NamedTuple
 
-from flask import Response, request
+from flask import Response, g, request
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, StringField
 from wtforms.validators import DataRequired
@@ -122,6 +122,7 @@ def _change(
     frame: Frame, owner: str, name: str, form: MoveForm, quotas: QuotaKeeper
 ) -> LabelChange:
     """Do what a form asks for. Raises RequestError."""
+    g.publication = "label"
     version, expected = _version_in(form), form.expected.data or None
     fields: dict[str, str | None] = {"note": form.note.data or ""}
     if version:

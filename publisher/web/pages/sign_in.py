@@ -6,6 +6,7 @@ from wtforms import PasswordField, StringField
 from wtforms.validators import EqualTo, InputRequired, Length
 
 from builder.model.errors import RequestError
+from builder.model.metrics import FAILED_SIGN_INS
 from builder.model.names import OWNER_CHARS_MAX
 from builder.model.routes import ACCOUNT_URL
 from publisher.accounts.people.invitations import INVITATION_URL
@@ -100,10 +101,13 @@ def verify(frame: Frame, handle: str, password: str, reason: str) -> str | None:
     address = request.remote_addr or ""
     frame.limit(frame.attempts.take(handle, address), reason)
     try:
-        return frame.passwords.verify(handle, password)
+        verified = frame.passwords.verify(handle, password)
     except RequestError:
         frame.attempts.give_back(handle, address)
         raise
+    if not verified:
+        FAILED_SIGN_INS.count("password")
+    return verified
 
 
 def _begin_if_still(frame: Frame, handle: str, verified: str) -> bool:

@@ -4,7 +4,7 @@ then what that comes to, then done.
 
 from functools import partial
 
-from flask import Response, request
+from flask import Response, g, request
 from flask_wtf import FlaskForm
 from wtforms import HiddenField, SelectField, StringField, TextAreaField
 from wtforms.validators import DataRequired
@@ -87,6 +87,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilde
     planned = _preview(frame, owner, name, version, draft)
     if not form.validate() or form.seen.data != _consequences(planned):
         return _review(frame, planned, draft, has_changed=True)
+    g.publication = "withdrawal"
     done = withdraw(frame.settings.content, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
         frame.events.note(

@@ -13,7 +13,7 @@ from builder.model.routes import PUBLISH_URL, ROUTES, SORTS
 
 CONTRACT_RESERVED = """
     api cli mcp tags users assets docs feed search settings top new trending static admin about
-    login logout healthz log
+    login logout healthz readyz log
 """.split()
 
 parts = st.integers(0, names.VERSION_PART_MAX)

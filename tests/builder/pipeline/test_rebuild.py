@@ -255,12 +255,14 @@ def test_a_build_that_fails_is_tried_again(
             wait_until(lambda: rebuilder.health()["failures"] > 1, "another try")
             health = rebuilder.health()
             assert health["status"] == "failing" and health["lag_seconds"] > 0
+            assert rebuilder.fails_publications()
             # What is wrong on the machine is for its log.
             assert built.out not in json.dumps(health)
             assert isinstance(told[-1], OperatorError) and built.out in str(told[-1])
             assert latest(built, "ann/story") == "1.0.0"
         wait_until_settled(rebuilder)
         assert rebuilder.health()["last_error"] is None
+        assert not rebuilder.fails_publications()
         assert latest(built, "ann/story") == "1.0.1"
     assert read_tree(built.out) == fresh(built)
 
@@ -326,6 +328,7 @@ def test_a_fault_in_one_repo_does_not_stop_the_others(
             assert latest(built, "ann/story") == f"1.0.{number}"
         wait_until(lambda: rebuilder.health()["status"] == "failing", "the fault")
         assert "bob/" in rebuilder.health()["last_error"]["message"]
+        assert not rebuilder.fails_publications()
         assert any(isinstance(outcome, ContentError) for outcome in told)
         mend()
         wait_until_settled(rebuilder)

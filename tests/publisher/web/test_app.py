@@ -70,6 +70,9 @@ class FakeRebuilder:
     def health(self) -> dict[str, Any]:
         return {"status": "ok", "serial": 4}
 
+    def fails_publications(self) -> bool:
+        return False
+
 
 class Hub:
     """The service over a folder of its own, with the owners ann and bob, and ann's token."""
@@ -1182,11 +1185,12 @@ def test_secrets_are_not_logged_wherever_they_are_sent(hub: Hub, log: io.StringI
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str]]:
-    """A gunicorn process with settings in a file, the base URL of its service, and a token of
-    ann's.
+def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str, str]]:
+    """A gunicorn process with settings in a file, the base URL of its service, a token of ann's,
+    and the address of its metrics.
     """
     base_url = f"http://127.0.0.1:{free_port()}/prompts"
+    metrics = f"127.0.0.1:{free_port()}"
     (tmp_path / "content").mkdir()
     with Database(f"{tmp_path}/state") as database:
         accounts = Accounts(database)
@@ -1201,14 +1205,16 @@ def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str]]:
     process = Process(
         sys.executable, "-m", "gunicorn", "--threads", "4", "--no-control-socket",
         "--bind", base_url.split("/")[2], "cli.wsgi:app",
-        env=clean_environment(HUB_CONFIG=str(config), HUB_PUBLISH_LIMIT="2"),
+        env=clean_environment(
+            HUB_CONFIG=str(config), HUB_PUBLISH_LIMIT="2", HUB_METRICS=metrics
+        ),
     )  # fmt: skip
-    yield process, base_url, token
+    yield process, base_url, token, metrics
     process.stop()
 
 
-def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path):
-    process, base_url, token = alone
+def test_the_service_on_its_own(alone: tuple[Process, str, str, str], tmp_path: Path):
+    process, base_url, token, metrics = alone
     process.wait_for_line("Booting worker")
 
     def health() -> dict[str, Any] | None:
@@ -1231,6 +1237,8 @@ def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path)
         owner="ann", name="story", version="1.0.0"
     )  # fmt: skip
     assert file.read_text() == "One."
+    page = requests.get(f"http://{metrics}/metrics", timeout=DEADLINE_SECONDS).text
+    assert 'hub_publications_total{kind="version",result="done"} 1.0' in page
     line = json.loads(process.wait_for_line('"event": "publish"'))
     assert (line["status"], line["address"]) == (201, "198.51.100.7")
     # A proxy may have taken the path of the base URL off.
@@ -1243,8 +1251,8 @@ def test_the_service_on_its_own(alone: tuple[Process, str, str], tmp_path: Path)
     assert token not in process.text
 
 
-def test_chunks_that_are_none(alone: tuple[Process, str, str]):
-    process, base_url, token = alone
+def test_chunks_that_are_none(alone: tuple[Process, str, str, str]):
+    process, base_url, token, _ = alone
     process.wait_for_line("Booting worker")
     host, _, port = base_url.split("/")[2].partition(":")
 

@@ -15,6 +15,7 @@ from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
 from cli.serve import _say_who_cannot_sign_in
 from server.mount import PUBLISHERS_AT_ONCE
+from tests.server.test_metrics_port import values
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -36,7 +37,7 @@ BODY = {"content": "Hello {{name}}.\r\n", "tags": ["fun"], "changelog": "First."
 def hub(small: Settings) -> Iterator[tuple[Server, str]]:
     token = add_publisher(small, "zoe")
     # One address may have fewer connections than the strangers here; that of a proxy, any number.
-    with serving(small, "--trusted-proxy", "127.0.0.1") as server:
+    with serving(small, "--trusted-proxy", "127.0.0.1", "--metrics", "127.0.0.1:0") as server:
         server.session.headers["Authorization"] = f"Bearer {token}"
         yield server, token
 
@@ -72,6 +73,50 @@ def test_a_publication_shows_up_everywhere(hub: tuple[Server, str]) -> None:
     assert server.get("/api/v1/repos?q=hello").json()["meta"]["total"] == 1
     assert server.get("/healthz").json()["status"] == "ok"
     assert token not in server.process.text and "Hello" not in server.process.text
+
+
+def test_what_the_metrics_count(hub: tuple[Server, str]) -> None:
+    server, _ = hub
+    address = server.process.wait_for_line("Metrics at").split()[-1]
+    wrong = {"Authorization": "Bearer nonsense"}
+    for options in ({}, {}, {"json": {"content": 1}}, {"headers": wrong}):
+        server.request("POST", URL, **{"json": BODY} | options)
+    server.request("PUT", "/api/v1/repos/zoe/hello/labels/live", json={"version": "1.0.0"})
+    for path in (
+        "/", "/nowhere", "/api/v1/repos", "/api/v1/nowhere", "/api/v1/repos?q=hello", "/healthz",
+        "/account",
+    ):  # fmt: skip
+        server.get(path)
+    wait_until(lambda: server.get("/healthz").json()["status"] == "ok", "the lists")
+
+    def counted() -> dict[str, float]:
+        return values(requests.get(address, timeout=DEADLINE_SECONDS).text)
+
+    serial = server.get("/api/v1/hub.json").json()["data"]["serial"]
+    wait_until(lambda: counted().get("hub_serial") == serial, "a page since then")
+    found = counted()
+    expected = {
+        "hub_publications_total,version,done": 1, "hub_publications_total,version,unchanged": 1,
+        "hub_publications_total,version,refused": 2, "hub_publications_total,version,failed": 0,
+        "hub_publications_total,label,done": 1, "hub_publications_late_total": 0,
+        "hub_requests_total,publish,2xx": 3, "hub_requests_total,publish,4xx": 2,
+        "hub_requests_total,page,2xx": 1, "hub_requests_total,page,4xx": 1,
+        "hub_requests_total,read,2xx": 2, "hub_requests_total,read,4xx": 1,
+        "hub_requests_total,search,2xx": 1, "hub_searches_total,computed": 1,
+        "hub_requests_total,account,3xx": 1, "hub_failed_sign_ins_total,token": 1,
+        "hub_request_duration_seconds_count,publish": 5, "hub_ready": 1, "hub_prompts": 4,
+        "hub_builds_total,failed": 0, "hub_build_failures_in_row": 0,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+    assert found["hub_request_duration_seconds_bucket,publish,+Inf"] == 5
+    for name in (
+        "hub_builds_total,succeeded", "hub_build_files_total,written",
+        "hub_requests_total,other,2xx", "hub_database_size_bytes,accounts",
+        "hub_search_index_size_bytes", "hub_disk_free_bytes,state",
+    ):  # fmt: skip
+        assert found[name] > 0, name
+    assert "hub_connections" in found  # the client's may be closed by now
+    assert not any("zoe" in name for name in found)
 
 
 def post_head(length: str, token: str, *more: str) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from builder.model.errors import HubError, RequestError
+from builder.model.metrics import LIMITS_HIT
 from builder.store import content
 from builder.store.check import check
 from cli.options import signup_options
@@ -65,8 +66,10 @@ def test_repos(root: str):
     keeper = QuotaKeeper(root, Quotas(repos=2))
     put(keeper, root, "ann/a")
     put(keeper, root, "ann/b")
+    before = dict(LIMITS_HIT.samples())["quota",]
     left = refusal(lambda: put(keeper, root, "ann/c"))
     assert left == {"quota_repos": "0 of 2 left, 1 needed"}
+    assert dict(LIMITS_HIT.samples())["quota",] == before + 1
     assert sorted(os.listdir(f"{root}/ann")) == ["a", "b", "owner.json"]
     assert put(keeper, root, "ann/a", "Two.").version == "1.0.1"
     assert put(keeper, root, "bob/c").version == "1.0.0"

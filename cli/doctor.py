@@ -1,0 +1,60 @@
+"""``hubctl doctor``: what is wrong with a hub, and what to do."""
+
+import json
+import os
+
+import click
+
+from builder.model.plural import counted
+from builder.model.settings import DEFAULT_BASE_URL, Settings
+from builder.store.state import last_settings
+from cli.options import base_url_option, folder_options
+from doctor.examine import examine
+from doctor.findings import Subject
+
+
+@click.command()
+@folder_options
+@base_url_option("the one the site was built with")
+@click.option("--offline", is_flag=True, help="Leave out the checks that ask the base URL.")
+@click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
+@click.pass_context
+def doctor(
+    context: click.Context, content: str, out: str, state: str, base_url: str | None,
+    offline: bool, is_json: bool,
+) -> None:  # fmt: skip
+    """Look at the whole hub, and say what to do about what is wrong.
+
+    Checks versions, permissions, file systems, disk, clock, databases, content and site. Then asks
+    the hub at its base URL as readers do, and compares: certificate, caching, queries, errors,
+    accounts. A hub for members only also needs a token, in HUB_TOKEN. Changes nothing. Run it as
+    the user who runs the hub, with the same settings. Exits 1 if there is a problem; warnings alone
+    exit 0.
+
+    \b
+      hubctl doctor --base-url https://prompts.example.org
+    """
+    noted = last_settings(content, out, state)
+    url = base_url or (noted.base_url if noted else DEFAULT_BASE_URL)
+    subject = Subject(Settings(content, out, state, url), noted)
+    counts = {"problem": 0, "warning": 0, "ok": 0}
+    findings = []
+    for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):
+        counts[finding.level] += 1
+        if is_json:
+            findings.append({"check": name, **finding._asdict()})
+            continue
+        click.echo(f"{finding.level:7}  {name}: {finding.what}")
+        if finding.do:
+            click.echo(f"         {finding.do}")
+    if is_json:
+        told = {"problems": counts["problem"], "warnings": counts["warning"], "findings": findings}
+        click.echo(json.dumps(told, ensure_ascii=False, indent=2))
+    else:
+        click.echo(
+            f"{counted(counts['problem'], 'problem')}, {counted(counts['warning'], 'warning')}, "
+            f"{counts['ok']} fine.",
+            err=True,
+        )
+    if counts["problem"]:
+        context.exit(1)

@@ -1,0 +1,160 @@
+"""What the folders hold: content, databases, and the caches that follow from them."""
+
+import ipaddress
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+from builder.model.errors import OperatorError
+from builder.model.plural import counted
+from builder.search import index
+from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
+from builder.stats.database import pulls_file
+from builder.store import check
+from builder.store.content import list_owners, list_repos
+from builder.store.database import find_damage
+from builder.store.sqlite import DatabaseFile
+from builder.store.state import State
+from builder.store.state.schema import SCHEMA_VERSION as STATE_VERSION
+from doctor.findings import Finding, Subject, ok, problem, warning
+from publisher.accounts.database import SCHEMA_VERSION as ACCOUNTS_VERSION
+from publisher.accounts.database import accounts_file
+from publisher.outside.private_way import is_loopback
+
+_SHOWN_MAX = 3
+
+
+def content(subject: Subject) -> Iterator[Finding]:
+    """As `hubctl check`, in numbers."""
+    folder = subject.settings.content
+    if not os.path.isdir(folder):
+        return  # `folders.places` has told
+    found = _look(folder)
+    if found.faults:
+        found = _look(folder)  # a publication under way looks like a fault for a moment
+    if found.faults:
+        yield problem(
+            f"{counted(found.faults, 'fault')} in {folder}, among them: {'; '.join(found.shown)}.",
+            f"List all with `hubctl check --content {folder}`, and fix or remove these files.",
+        )
+        return
+    if found.warnings:
+        yield warning(
+            f"{counted(found.warnings, 'warning')} about {folder}.",
+            f"List them with `hubctl check --content {folder}`.",
+        )
+    owners = list_owners(folder)
+    repos = sum(len(list_repos(folder, owner)) for owner in owners)
+    yield ok(f"{counted(repos, 'prompt')}, {counted(len(owners), 'owner')}, no faults")
+
+
+class _Found(NamedTuple):
+    """How many faults and warnings a content folder has, and the first faults."""
+
+    faults: int
+    warnings: int
+    shown: list[str]
+
+
+def _look(folder: str) -> _Found:
+    faults, warnings, shown = 0, 0, []
+    for fault in check.check(folder):
+        if fault.is_warning:
+            warnings += 1
+            continue
+        faults += 1
+        if len(shown) < _SHOWN_MAX:
+            shown.append(str(fault))
+    return _Found(faults, warnings, shown)
+
+
+def databases(subject: Subject) -> Iterator[Finding]:
+    """Those that are no caches are sound, and not of a newer release. Reads all of them."""
+    for file, newest in (
+        (accounts_file(subject.settings.state), ACCOUNTS_VERSION),
+        (pulls_file(subject.settings.state), PULLS_VERSION),
+    ):
+        if not os.path.exists(file.path):
+            continue
+        try:
+            version = _check(file, newest)
+        except OperatorError as error:
+            yield problem(str(error))
+            continue
+        old = "" if version == newest else f", format {version}: the next start upgrades it"
+        yield ok(f"{file.path} is sound{old}")
+
+
+def _check(file: DatabaseFile, newest: int) -> int:
+    """The version of a database. Raises OperatorError for one that is damaged, or not for us."""
+    with (
+        file.telling(),
+        closing(sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True)) as db,
+    ):
+        ((version,),) = db.execute("PRAGMA user_version")
+        file.check_version(version, newest, is_ours=version > 0)
+        ((found,),) = db.execute("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise file.damaged(found)
+        return version
+
+
+def caches(subject: Subject) -> Iterator[Finding]:
+    """The state of builds and the search index. Reads all of them."""
+    settings = subject.noted or subject.settings
+    state, folder = State.path_in(settings.state), index.index_folder(settings)
+    fine = []
+    for path, look in (
+        (state, lambda: find_damage(state, STATE_VERSION)),
+        (folder, lambda: index.find_damage(settings)),
+    ):
+        # A build under way may change the files between two looks of one.
+        if (found := look()) and (found := look()):
+            yield problem(
+                f"{path} is damaged: {found}.",
+                "It is a cache: run `hubctl build`, which makes it again. Then look at the disk.",
+            )
+        elif os.path.exists(path):
+            fine.append(path)
+    if fine:
+        yield ok(f"{', '.join(fine)}: sound")
+
+
+def client_addresses(subject: Subject) -> Iterator[Finding]:
+    """Whether the proxy's X-Forwarded-For arrives: from outside nobody can tell, but the addresses
+    at which people have signed in are in the accounts.
+    """
+    file = accounts_file(subject.settings.state)
+    host = urlsplit(subject.settings.base_url).hostname or ""
+    if is_loopback(host) or not os.path.exists(file.path):
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True)) as db:
+            found = db.execute("SELECT DISTINCT address FROM event WHERE address != ''").fetchall()
+    except sqlite3.Error:
+        return  # `databases` has told
+    addresses = [address for (address,) in found]
+    if not addresses:
+        yield ok("nobody has used an account yet, so no client address is known")
+    elif all(map(_is_inside, addresses)) and len(addresses) == 1:
+        yield warning(
+            f"All that people did with their accounts came from {addresses[0]}. If that is your "
+            "proxy, all visitors share its limits.",
+            f"Start `hubctl serve` with --trusted-proxy {addresses[0]}, and have the proxy set "
+            "X-Forwarded-For to the client's address.",
+        )
+    else:
+        yield ok(
+            f"people use their accounts from {counted(len(addresses), 'address', 'addresses')}"
+        )
+
+
+def _is_inside(address: str) -> bool:
+    """Whether it is an address that a proxy beside the hub can have."""
+    try:
+        return ipaddress.ip_address(address).is_private
+    except ValueError:
+        return False

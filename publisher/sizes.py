@@ -1,0 +1,40 @@
+"""How much room a hub has and takes, for the metrics."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from builder.model.metrics import DATABASE_SIZE, DISK_FREE, DISK_SIZE, INDEX_SIZE, Reading
+from builder.model.settings import Settings
+from builder.search.index import index_folder
+from builder.stats.database import PULLS_FILE
+from builder.store.state import State
+from publisher.accounts.database import ACCOUNTS_FILE
+
+
+def size_readings(settings: Settings) -> Iterator[Reading]:
+    """The gauges of disks, databases and the search index; none of what is not there."""
+    folders = {"content": settings.content, "state": settings.state, "site": settings.out}
+    for name, path in folders.items():
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(path)
+            yield Reading(DISK_FREE, disk.f_bavail * disk.f_frsize, (name,))
+            yield Reading(DISK_SIZE, disk.f_blocks * disk.f_frsize, (name,))
+    databases = {
+        "accounts": f"{settings.state}/{ACCOUNTS_FILE}",
+        "pulls": f"{settings.state}/{PULLS_FILE}",
+        "build": State.path_in(settings.state),
+    }
+    for name, path in databases.items():
+        # What was not yet taken over from the log may be most of it.
+        sizes = [_size(file) for file in (path, f"{path}-wal")]
+        if sizes[0]:
+            yield Reading(DATABASE_SIZE, sum(sizes), (name,))
+    with contextlib.suppress(FileNotFoundError), os.scandir(index_folder(settings)) as files:
+        yield Reading(INDEX_SIZE, sum(_size(file.path) for file in files))
+
+
+def _size(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_size
+    return 0

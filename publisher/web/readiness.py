@@ -1,0 +1,116 @@
+"""Whether all of a hub works: what /readyz and the metrics say of it.
+
+Looks, and never writes, at most once a second, however often it is asked.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.metrics import READY, UNREADY, UNREADY_REASONS, Parts, Reading
+from builder.model.settings import Settings
+from builder.pipeline.rebuild import Rebuilder
+from builder.store.site import is_built
+from publisher.accounts.database import Database
+
+KEPT_SECONDS = 1.0
+# On each disk: more than a publication and its pages and differences take, beside what SQLite and
+# the search index write meanwhile.
+ROOM_BYTES = 32 * 1024 * 1024
+
+Reason = tuple[str, str]
+
+_BUILDS_FAIL = (
+    "Builds fail, so publications are saved but do not reach readers. `last_error` in /healthz and "
+    "the log have the cause."
+)
+_ACCOUNTS_UNUSABLE = (
+    "The accounts database cannot be used, so nobody can publish or sign in. The log has the "
+    "cause. Restore the database or fix its folder, then restart the service."
+)
+
+
+class Readiness:
+    """Asked from any thread. ``parts`` are shown, but do not make a hub unready."""
+
+    def __init__(
+        self, settings: Settings, rebuilder: Rebuilder, database: Database, parts: Parts
+    ) -> None:
+        self.parts = parts
+        self._settings = settings
+        self._rebuilder = rebuilder
+        self._database = database
+        self._turn = threading.Lock()
+        self._reasons: list[Reason] = []
+        self._kept_until = 0.0
+
+    def reasons(self) -> list[Reason]:
+        """Why nothing can be served, or publications fail: each a code of UNREADY_REASONS and what
+        to do, without a path. Empty: all is well. At most KEPT_SECONDS old.
+        """
+        with self._turn:
+            if self._kept_until <= time.monotonic():
+                self._reasons = list(self._look())
+                self._kept_until = time.monotonic() + KEPT_SECONDS
+            return self._reasons
+
+    def answer(self) -> dict[str, Any]:
+        """What /readyz says, for JSON."""
+        reasons = self.reasons()
+        return {
+            "status": "unready" if reasons else "ready",
+            "reasons": [{"code": code, "message": message} for code, message in reasons],
+            "parts": {name: status() for name, status in self.parts.items()},
+        }
+
+    def readings(self) -> Iterator[Reading]:
+        """The gauges of readiness."""
+        codes = {code for code, _ in self.reasons()}
+        yield Reading(READY, not codes)
+        for code in UNREADY_REASONS:
+            yield Reading(UNREADY, code in codes, (code,))
+
+    def _look(self) -> Iterator[Reason]:
+        if not is_built(self._settings.out):
+            yield "no_site", "There is no site yet. Wait until the first build ends."
+        if self._rebuilder.fails_publications():
+            yield "builds_failing", _BUILDS_FAIL
+        folders = {
+            "content": self._settings.content,
+            "state": self._settings.state,
+            "site": self._settings.out,
+        }
+        # The first build makes the folder of the site.
+        there = {name: path for name, path in folders.items() if os.path.isdir(path)}
+        for name, path in folders.items():
+            if not os.access(path, os.W_OK | os.X_OK) and (name in there or name != "site"):
+                state = "not writable" if name in there else "gone"
+                yield (
+                    f"{name}_not_writable",
+                    f"The {name} folder is {state}. Restore it, and give this service write access "
+                    "to it and its disk.",
+                )
+        full = [name for name, path in there.items() if _is_full(path)]
+        if full:
+            yield (
+                "disk_full",
+                f"Disk full: {', '.join(full)}. Free at least {ROOM_BYTES // 1024**2} MiB and some "
+                "inodes on the disk of each of these folders.",
+            )
+        try:
+            self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1)")
+        except (RequestError, OperatorError):
+            yield "accounts_unusable", _ACCOUNTS_UNUSABLE
+
+
+def _is_full(path: str) -> bool:
+    """Whether a folder's disk has no room for a publication. Some file systems count no inodes."""
+    with contextlib.suppress(FileNotFoundError):  # gone since it was looked at
+        disk = os.statvfs(path)
+        has_inodes = not disk.f_files or disk.f_favail > 0
+        return disk.f_bavail * disk.f_frsize < ROOM_BYTES or not has_inodes
+    return False

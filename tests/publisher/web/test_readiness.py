@@ -1,0 +1,119 @@
+"""/readyz: what makes a hub unready, and what it costs to ask."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from builder.model.metrics import UNREADY_REASONS
+from builder.model.records import CONTENT_BYTES_MAX
+from publisher.web import readiness
+from publisher.web.readiness import ROOM_BYTES, Readiness
+from tests.publisher.web.test_app import Hub
+from tests.server.test_throttle import Clock
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    made = Hub(tmp_path)
+    put_site(made)
+    yield made
+    made.database.close()
+
+
+def put_site(hub: Hub) -> None:
+    site = Path(hub.settings.out, "api", "v1")
+    site.mkdir(parents=True)
+    (site / "hub.json").write_text("{}")
+
+
+def codes(hub: Hub) -> list[str]:
+    """The reasons of an answer, asked anew; its status fits them."""
+    hub.restart()  # forgets what was looked at
+    answer = hub.app.test_client().get("/readyz")
+    found = [reason["code"] for reason in answer.json["reasons"]]
+    assert (answer.status_code, answer.json["status"]) == (
+        (503, "unready") if found else (200, "ready")
+    )
+    assert ("Retry-After" in answer.headers) == bool(found)
+    assert set(found) <= set(UNREADY_REASONS)
+    assert str(Path(hub.settings.content).parent) not in answer.text  # it is public
+    return found
+
+
+def test_ready(hub: Hub) -> None:
+    assert codes(hub) == []
+
+
+def test_before_the_first_site(hub: Hub) -> None:
+    shutil.rmtree(hub.settings.out)
+    assert codes(hub) == ["no_site"]
+
+
+def test_builds_that_fail_publications(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub.rebuilder, "fails_publications", lambda: True)
+    assert codes(hub) == ["builds_failing"]
+
+
+def test_folders_that_are_gone_or_cannot_be_written(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Path(hub.settings.content)
+    content.rename(content.with_name("moved"))
+    assert codes(hub) == ["content_not_writable"]
+    content.with_name("moved").rename(content)
+    assert codes(hub) == []
+    # As on a disk that was mounted again for reading; permissions do not stop root, who may test.
+    monkeypatch.setattr(readiness.os, "access", lambda path, mode: not mode & os.W_OK)
+    assert codes(hub) == ["content_not_writable", "state_not_writable", "site_not_writable"]
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "inodes", "free_inodes", "is_full"),
+    [
+        (ROOM_BYTES, 10, 1, False),
+        (ROOM_BYTES - 1, 10, 1, True),
+        (ROOM_BYTES, 10, 0, True),
+        (ROOM_BYTES, 0, 0, False),  # btrfs counts none
+    ],
+)
+def test_a_disk_without_room(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch,
+    free_bytes: int, inodes: int, free_inodes: int, is_full: bool,
+) -> None:  # fmt: skip
+    assert ROOM_BYTES > 64 * CONTENT_BYTES_MAX
+    disk = SimpleNamespace(f_bavail=free_bytes, f_frsize=1, f_files=inodes, f_favail=free_inodes)
+    monkeypatch.setattr(readiness.os, "statvfs", lambda path: disk)
+    assert codes(hub) == (["disk_full"] if is_full else [])
+
+
+def test_an_accounts_database_that_was_replaced(hub: Hub) -> None:
+    os.unlink(hub.database.path)
+    answer = hub.app.test_client().get("/readyz")
+    assert answer.status_code == 503
+    assert [reason["code"] for reason in answer.json["reasons"]] == ["accounts_unusable"]
+
+
+def test_parts_are_shown_and_do_not_make_it_unready(hub: Hub) -> None:
+    parts = {"git": lambda: {"failures": 3}}
+    answer = Readiness(hub.settings, hub.rebuilder, hub.database, parts).answer()
+    assert answer == {"status": "ready", "reasons": [], "parts": {"git": {"failures": 3}}}
+
+
+def test_it_looks_once_a_second_however_often_it_is_asked(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(readiness, "time", clock)
+    looks = []
+    monkeypatch.setattr(hub.rebuilder, "fails_publications", lambda: bool(looks.append(1)))
+    asked = Readiness(hub.settings, hub.rebuilder, hub.database, {})
+    for _ in range(1000):
+        asked.answer()
+    assert len(looks) == 1
+    clock.now += 1
+    asked.answer()
+    assert len(looks) == 2
