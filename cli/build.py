@@ -11,8 +11,10 @@ from cli.options import (
     folder_options,
     langfuse_option,
     name_option,
+    private_option,
     queries_option,
     search_option,
+    settle_private,
 )
 from cli.progress import Progress
 
@@ -26,6 +28,7 @@ SHOWN_FILES = 20
 @queries_option
 @search_option
 @langfuse_option
+@private_option
 @click.option(
     "--index/--no-index", default=True, show_default=True, help="Update the search index."
 )
@@ -36,7 +39,8 @@ SHOWN_FILES = 20
 )  # fmt: skip
 def build(
     content: str, out: str, state: str, base_url: str | None, site_name: str, queries: bool,
-    search: str, langfuse: bool, index: bool, full: bool, is_check: bool,
+    search: str, langfuse: bool, private: bool | None, index: bool, full: bool,
+    is_check: bool,
 ) -> None:  # fmt: skip
     """Build the site from the content.
 
@@ -46,8 +50,9 @@ def build(
       hubctl build --base-url https://prompts.example.org
     """
     settings = Settings(
-        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse
-    )
+        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse,
+        settle_private(out, private),
+    )  # fmt: skip
     with Progress() as progress:
         if is_check:
             difference = compare(settings, progress)

@@ -49,12 +49,17 @@ from cli.progress import Progress
     "(MinIO).",
 )  # fmt: skip
 @click.option(
+    "--guarded", is_flag=True,
+    help="DESTINATION keeps strangers out itself, so the site of a private hub may go there.",
+)  # fmt: skip
+@click.option(
     "--json", "is_json", is_flag=True,
     help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
 )  # fmt: skip
 def deploy(
     destination: str | None, out: str, state: str, endpoint_url: str | None, jobs: int,
-    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, is_json: bool,
+    dry_run: bool, everything: bool, no_delete: bool, files_only: bool, guarded: bool,
+    is_json: bool,
 ) -> None:  # fmt: skip
     """Upload the site to DESTINATION: a folder, or s3://BUCKET/PREFIX.
 
@@ -73,7 +78,7 @@ def deploy(
         raise click.UsageError(
             "Missing argument 'DESTINATION'. Pass a folder or s3://BUCKET/PREFIX, or use --dry-run."
         )
-    options = Options(jobs, everything, not no_delete, files_only, dry_run)
+    options = Options(jobs, everything, not no_delete, files_only, dry_run, guarded)
 
     def tell_plan(plan: Plan) -> None:
         if dry_run:

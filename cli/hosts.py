@@ -15,7 +15,13 @@ from builder.hosts.rules import HostedSite
 from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
-from cli.options import out_option, rate_limit_option, state_option
+from cli.options import (
+    out_option,
+    private_option,
+    rate_limit_option,
+    settle_private,
+    state_option,
+)
 from publisher.outside.private_way import is_loopback
 
 # Name of each host, and what to do with its files. {folder} has them, {program} starts a server.
@@ -106,10 +112,11 @@ def _parse_networks(
     "--base-url", metavar="URL", envvar="HUB_BASE_URL", show_envvar=True,
     help="Address of the site. [default: the one it was built with]",
 )  # fmt: skip
+@private_option
 def hosts(
     host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
     trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None, out: str, state: str,
-    base_url: str | None,
+    base_url: str | None, private: bool | None,
 ) -> None:  # fmt: skip
     """Write the configuration that a host needs to serve the site.
 
@@ -125,6 +132,17 @@ def hosts(
     \b
       hubctl hosts nginx --target var/conf --base-url http://127.0.0.1:8080
     """
+    is_private = settle_private(out, private)
+    if is_private and host not in SERVERS:
+        raise click.UsageError(
+            f"{host} cannot ask `hubctl serve` who may read, so everybody could read this private "
+            "hub there. Use nginx or caddy."
+        )
+    if is_private and no_upstream:
+        raise click.UsageError(
+            "A private hub needs `hubctl serve`, which knows its members. Leave out --no-upstream, "
+            "and give its address with --upstream."
+        )
     if no_upstream and host == "caddy":
         raise click.UsageError("--no-upstream works only with nginx. For caddy, give --upstream.")
     if host in SERVERS and not no_upstream and _is_same(listen, upstream):
@@ -141,6 +159,7 @@ def hosts(
         reads_per_minute=rate_limit,
         trusted_proxies=trusted_proxies,
         certificate=certificate and tuple(map(os.path.abspath, certificate)),
+        private=is_private,
     )
     folder = os.path.abspath(target)
     module = import_module(f"builder.hosts.{host}")

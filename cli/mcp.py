@@ -4,7 +4,7 @@ import contextlib
 
 import click
 
-from builder.model.errors import RequestError
+from builder.model.errors import OperatorError, RequestError
 from builder.model.routes import MCP_URL, MCP_URLS
 from builder.model.settings import Settings
 from builder.search.query_thread import QueryThread
@@ -16,6 +16,7 @@ from cli.options import (
     out_option,
     state_option,
 )
+from publisher.outside.private_way import is_loopback
 from server.answers import error_answer, send_answer
 from server.app import Receive, RunningApp, Scope, Send
 from server.lifespan import run_lifespan
@@ -41,10 +42,15 @@ def mcp(
     \b
       hubctl mcp --out site_out --state var
     """
+    hub = read_hub(out)
+    if hub and hub.private and not is_loopback(host):
+        raise OperatorError(
+            f"The site in {out} is private, and `hubctl mcp` answers whoever asks. Leave --host at "
+            "127.0.0.1, or run `hubctl serve --private`, which asks for a token."
+        )
     with listen(host, port) as listener:
         address = address_of(listener, host)
         settings = Settings(out=out, state=state, base_url=base_url or address)
-        hub = read_hub(settings.out)
         if hub:
             settings = settings._replace(
                 base_url=base_url or hub.base_url, site_name=hub.name, search=hub.search

@@ -15,6 +15,7 @@ from builder.model.settings import (
     SEARCH_ENGINES,
     parse_base_url,
 )
+from builder.store.site import read_hub
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
@@ -63,6 +64,11 @@ langfuse_option = click.option(
     "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
     show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
 )  # fmt: skip
+private_option = click.option(
+    "--private/--no-private", default=None, envvar="HUB_PRIVATE", show_envvar=True,
+    help="Let only members read: people who are signed in, and programs with a token. See "
+    "docs/operate/private.md.",
+)  # fmt: skip
 publish_limit_option = click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
     show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
@@ -84,6 +90,19 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def settle_private(out: str, private: bool | None) -> bool:
+    """Whether only members may read, by the option and the site in ``out``: what is private is not
+    opened because an option was forgotten. Raises OperatorError.
+    """
+    hub = read_hub(out)
+    if private is None and hub and hub.private:
+        raise OperatorError(
+            f"The site in {out} is private. To keep it so, pass --private or set HUB_PRIVATE=1; "
+            "to let everybody read it, pass --no-private."
+        )
+    return bool(private)
 
 
 def prepare_content(content: str, may_create: bool, command: str) -> None:

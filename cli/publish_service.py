@@ -6,8 +6,10 @@ from functools import partial
 
 import click
 
+from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
 from builder.pipeline.rebuild import Rebuilder
+from builder.store.site import read_hub
 from cli.options import (
     base_url_option,
     folder_options,
@@ -15,6 +17,7 @@ from cli.options import (
     metrics_option,
     name_option,
     openid_options,
+    private_option,
     publish_limit_option,
     queries_option,
     search_option,
@@ -38,6 +41,7 @@ from publisher.write.quotas import Quotas
 @queries_option
 @search_option
 @langfuse_option
+@private_option
 @publish_limit_option
 @signup_options
 @openid_options
@@ -52,9 +56,9 @@ from publisher.write.quotas import Quotas
 @click.pass_obj
 def publish_service(
     running: ExitStack, content: str, out: str, state: str, base_url: str | None,
-    site_name: str, queries: bool, search: str, langfuse: bool, publish_limit: int,
-    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    metrics: tuple[str, int] | None, trusted_proxies: int,
+    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
+    publish_limit: int, open_signup: bool, quotas: Quotas, openid: Provider | None,
+    issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None, trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 
@@ -71,6 +75,12 @@ def publish_service(
         content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse
     )
     check_folders(settings)
+    hub = read_hub(out)
+    if private or (hub and hub.private):
+        raise OperatorError(
+            "This hub is private, and the publish service on its own cannot tell a web server who "
+            "may read. Run `hubctl serve --private` instead."
+        )
     configure_logging()
     database = running.enter_context(Database(settings.state))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))

@@ -24,8 +24,10 @@ from cli.options import (
     metrics_option,
     name_option,
     openid_options,
+    private_option,
     publish_limit_option,
     search_option,
+    settle_private,
     signup_options,
     trusted_issuer_option,
 )
@@ -40,6 +42,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.web.readiness import Readiness
 from publisher.write.quotas import Quotas
 from server.app import ReadApp, RunningApp
+from server.guard import Guard
 from server.late import Late
 from server.listening import address_of, count_connections, listen, listen_for_metrics, run
 from server.mount import Hub
@@ -52,6 +55,7 @@ from server.throttle import Throttle
 @name_option
 @search_option
 @langfuse_option
+@private_option
 @listening_options(8000)
 @publish_limit_option
 @signup_options
@@ -65,10 +69,10 @@ from server.throttle import Throttle
 )  # fmt: skip
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    langfuse: bool, host: str, port: int, rate_limit: int, trusted_proxies: tuple[str, ...],
-    access_log: str | None, publish_limit: int, open_signup: bool, quotas: Quotas,
-    openid: Provider | None, issuers: tuple[Issuer, ...], mcp_origins: tuple[str, ...],
-    metrics: tuple[str, int] | None, watch: bool,
+    langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
+    trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
+    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None, watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -81,14 +85,21 @@ def serve(
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
     from publisher.web.app import create_app  # takes longer to load than most of the rest
+    from publisher.web.members import reader_check
 
+    is_private = settle_private(out, private)
+    if is_private and open_signup:
+        raise click.UsageError(
+            "--open-signup lets everybody become a member, so --private would keep nothing back. "
+            "Leave out one of them, and invite members with `hubctl owner invite`."
+        )
     with (
         listen(host, port) as listener,
         listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
     ):
         address = address_of(listener, host)
         settings = Settings(
-            content, out, state, base_url or address, site_name, True, search, langfuse
+            content, out, state, base_url or address, site_name, True, search, langfuse, is_private
         )
         check_folders(settings)
         check_folder(content)  # before the state folder is made
@@ -144,6 +155,7 @@ def serve(
                 publish,
                 Late(make_mcp),
                 first.is_ready,
+                Guard(reader_check(settings, database), settings.base_path) if is_private else None,
                 is_measured=metrics is not None,
             )
             run(

@@ -8,6 +8,7 @@ import msgspec
 from cli.options import state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import (
+    ALL_RIGHTS,
     EXPIRES_DAYS_DEFAULT,
     RIGHTS,
     Accounts,
@@ -52,8 +53,9 @@ def token() -> None:
     help="Time until it expires: days, weeks or a year (90d, 12w, 1y); at most 365 days.",
 )  # fmt: skip
 @click.option(
-    "--right", "rights", type=click.Choice(RIGHTS), multiple=True,
-    help="What the token may do: publish or move labels. Can be repeated. [default: both]",
+    "--right", "rights", type=click.Choice(ALL_RIGHTS), multiple=True,
+    help="What the token may do: publish, move labels, or only read (each token reads a private "
+    "hub). Can be repeated. [default: publish and label]",
 )  # fmt: skip
 @click.option(
     "--label", "labels", metavar="LABEL", multiple=True,
@@ -64,21 +66,23 @@ def create(
     state: str, owner: str, name: str, repos: tuple[str, ...], expires_days: int,
     rights: tuple[str, ...], labels: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Create a token that publishes and moves labels as OWNER.
+    """Create a token that publishes, moves labels and reads as OWNER.
 
     Prints only the token on standard output. It is shown once: the hub stores only its hash.
 
     \b
       HUB_TOKEN=$(hubctl token create ann --name ci --repo story --expires 30d)
       hubctl token create ann --name release --right label --label production
+      hubctl token create ann --name app --right read
     """
     with Database(state) as database:
         text, made = Accounts(database).create_token(
             owner, name, repos, expires_days, rights=rights or RIGHTS, labels=labels
         )
     click.echo(text)
+    does = "reads" if made.only_reads else f"{made.abilities()} in {made.scope()}"
     click.echo(
-        f"Token {made.id} ({made.name}) {made.abilities()} in {made.scope()} "
+        f"Token {made.id} ({made.name}) {does} "
         f"until {format_time(made.expires_at)}.\n"
         "It is shown only once. Keep it secret, and out of git.\n"
         'Put it in HUB_TOKEN for hub, or send it: curl -H "Authorization: Bearer $HUB_TOKEN" …',

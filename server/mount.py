@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from a2wsgi import WSGIMiddleware
@@ -10,6 +11,7 @@ from a2wsgi import WSGIMiddleware
 from builder.model.errors import RequestError
 from builder.model.metrics import REQUEST_CLASSES, REQUEST_SECONDS, REQUESTS, STATUS_CLASSES
 from builder.model.routes import (
+    ACCESS_URL,
     API_ROOTS,
     BY_NAME,
     HEALTH_URL,
@@ -23,6 +25,7 @@ from builder.model.routes import (
 from server.answers import error_answer, send_answer
 from server.app import ReadApp, Receive, RunningApp, Scope, Send
 from server.bodies import VISITOR_BYTES_MAX, in_time, is_long, read_ahead
+from server.guard import Guard
 from server.lifespan import run_lifespan
 
 # How many requests are answered at once, each of which holds a thread; apart, so that none of
@@ -42,17 +45,19 @@ class Hub:
     """Reads, and beside them the publish service, a WSGI application, and MCP where it is given.
 
     The publish service gets the bodies of strangers whole, or not in time. As long as
-    ``is_ready()`` is false, nothing is answered but how the builds are doing, and 503.
-    ``is_measured``: requests are counted and timed for the metrics.
+    ``is_ready()`` is false, nothing is answered but how the builds are doing, and 503. With a
+    ``guard``, only members read. ``is_measured``: requests are counted and timed for the metrics.
     """
 
     def __init__(
         self, reads: ReadApp, publisher: Callable[..., Any], mcp: RunningApp | None = None,
-        is_ready: Callable[[], bool] = lambda: True, *, is_measured: bool = False,
+        is_ready: Callable[[], bool] = lambda: True, guard: Guard | None = None,
+        *, is_measured: bool = False,
     ) -> None:  # fmt: skip
         self._reads = reads
         self._mcp = mcp
         self._is_ready = is_ready
+        self._guard = guard
         self._publishers = WSGIMiddleware(publisher, PUBLISHERS_AT_ONCE)
         self._visitors = WSGIMiddleware(publisher, VISITORS_AT_ONCE)
         self._jobs = WSGIMiddleware(publisher, JOBS_AT_ONCE)
@@ -68,6 +73,8 @@ class Hub:
         }
         if mcp:
             self._apps |= {self._root + url: mcp for url in MCP_URLS}
+        if guard:
+            self._apps[self._root + ACCESS_URL] = guard.answer
         self._is_measured = is_measured
         self._cells = {
             kind: (
@@ -86,12 +93,24 @@ class Hub:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             app = self._app_for(scope)
+            answer = self._guarded(app, self._guard, scope) if self._guard else app
             if self._is_measured:
-                await self._measure(app, scope, receive, send)
+                await self._measure(self._class_of(app, scope), answer, scope, receive, send)
             else:
-                await app(scope, receive, send)
+                await answer(scope, receive, send)
         elif scope["type"] == "lifespan":
             await run_lifespan(receive, send, self._running())
+
+    def _guarded(self, app: App, guard: Guard, scope: Scope) -> App:
+        """An application as a private hub has it: with a guard, unless it looks itself at who asks
+        or has nothing to hide.
+        """
+        if app in (self._monitor, self._monitor_ready, guard.answer, _say_not_ready):
+            return app
+        asks_itself = app in (self._visit, self._write, self._publish, self._exchange)
+        if asks_itself or guard.is_open(scope["path"]):
+            return partial(guard.pass_back, app)
+        return partial(guard.pass_on, app)
 
     def _app_for(self, scope: Scope) -> App:
         path = scope["path"]
@@ -135,8 +154,10 @@ class Hub:
     async def _monitor_ready(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._ready_monitors(self._below_root(scope), receive, send)
 
-    async def _measure(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
-        counts, seconds = self._cells[self._class_of(app, scope)]
+    async def _measure(
+        self, kind: str, app: App, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        counts, seconds = self._cells[kind]
         began = time.perf_counter()
         status = 0
 
@@ -168,7 +189,10 @@ class Hub:
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        with contextlib.closing(self._reads):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._reads.close)
+            if self._guard:
+                stack.callback(self._guard.close)
             async with self._mcp.running() if self._mcp else contextlib.nullcontext():
                 yield
 

@@ -26,6 +26,7 @@ from builder.model.routes import BY_NAME, Match, match_file
 class Options(NamedTuple):
     """``jobs``: how many at once. ``everything``: upload also what is current. ``delete``: remove
     what the site has no more. ``files_only``: no keys for URLs. ``dry``: only tell.
+    ``guarded``: the destination itself keeps the site of a private hub from strangers.
     """
 
     jobs: int = 16
@@ -33,6 +34,7 @@ class Options(NamedTuple):
     delete: bool = True
     files_only: bool = False
     dry: bool = False
+    guarded: bool = False
 
 
 class Plan(NamedTuple):

@@ -17,6 +17,7 @@ from builder.deploy.parallel import in_parallel
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.progress import Progress
+from builder.store.site import read_hub
 
 SHOWN_KEYS = 10
 
@@ -57,6 +58,13 @@ def deploy(
     Raises OperatorError. What was done before that stays, and the next deployment goes on there.
     """
     started = time.perf_counter()
+    hub = read_hub(site)
+    if hub and hub.private and not (options.guarded or options.dry):
+        raise OperatorError(
+            f"The site in {site} is private, and whoever can read the destination can read all of "
+            "it. If the destination keeps strangers out itself, pass --guarded. Else serve the "
+            "site with nginx or Caddy: `hubctl hosts nginx --private`."
+        )
     path = path_for(state, destination.identity)
     kept = f"{path}.snapshot"
     if destination.has_rules:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder.hosts.rules import (
+    CLOSED,
     LIST_DEFAULTS,
     TEXT_MEDIA,
     HostedSite,
     envelope,
     header_lines,
+    open_patterns,
     rules,
 )
 from builder.hosts.templates import fill
@@ -28,20 +30,22 @@ from builder.model.errors import (
     OperatorError,
 )
 from builder.model.routes import (
+    ACCESS_URL,
     ACCOUNT_PATTERN,
     API_ROOTS,
     ASKED_TEXTS,
     BY_NAME,
-    CACHE_CONTROL,
     GRAMMAR,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LOGIN_URL,
     MCP_URLS,
     MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
+    PROGRAM_PATTERN,
     QUERY_CHARS_MAX,
     READ_ROUTES,
     TEXT,
@@ -121,22 +125,23 @@ def files(site: HostedSite) -> dict[str, str]:
         langfuse_invalid=LANGFUSE_INVALID, langfuse_not_found=LANGFUSE_NOT_FOUND,
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
         status=STATUS | LANGFUSE_STATUS, errors=_ERRORS,
-        cache=CACHE_CONTROL, json=JSON, html=HTML, plain_text=TEXT,
-        **_headers(),
+        cache=site.cache_control, json=JSON, html=HTML, plain_text=TEXT,
+        **_headers(site),
         **_reads(base),
         **_queries(base),
         **_service(base),
+        **_members(base),
     )  # fmt: skip
     return {FILE: text}
 
 
-def _headers() -> dict[str, object]:
+def _headers(site: HostedSite) -> dict[str, object]:
     """The template's values for the headers of answers."""
     return {
-        "headers": header_lines(answer_headers.SAFETY + answer_headers.CORS),
+        "headers": header_lines(answer_headers.SAFETY + site.sharing),
         "page_headers": header_lines(answer_headers.PAGE_SAFETY),
         "account_headers": header_lines(answer_headers.SAFETY),
-        "preflight_headers": header_lines(answer_headers.PREFLIGHT),
+        "preflight_headers": header_lines(site.preflight),
         "read_methods": answer_headers.READ_METHODS,
         "retry_seconds": answer_headers.RETRY_SECONDS,
         "packed_media": TEXT_MEDIA,
@@ -223,6 +228,17 @@ def _service(base: str) -> dict[str, object]:
         ],
         "trusted_url": base + TRUSTED_URL,
         "account": re.escape(base) + ACCOUNT_PATTERN,
+    }
+
+
+def _members(base: str) -> dict[str, object]:
+    """The template's values for who may read a private hub."""
+    return {
+        "unguarded": f"{re.escape(base)}(?:{'|'.join(open_patterns('?P<{}>'))})",
+        "programs": f"(?s:{re.escape(base)}(?:{PROGRAM_PATTERN}))",
+        "access": base + ACCESS_URL,
+        "login": base + LOGIN_URL,
+        "closed": CLOSED,
     }
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
     BAD_REQUEST,
+    CLOSED,
     LIST_DEFAULTS,
     MESSAGES,
     NO_QUERIES,
@@ -16,6 +17,7 @@ from builder.hosts.rules import (
     Rule,
     envelope,
     header_lines,
+    open_patterns,
     rules,
     value_pattern,
 )
@@ -30,20 +32,22 @@ from builder.model.errors import (
 )
 from builder.model.missing import Reason, reasons, withdrawn
 from builder.model.routes import (
+    ACCESS_URL,
     ACCOUNT_PATTERN,
     ACCOUNT_URL,
     ASKED_TEXTS,
     BY_NAME,
-    CACHE_CONTROL,
     GRAMMAR,
     HTML,
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LOGIN_URL,
     MCP_URLS,
     MONITOR_URLS,
     PARAMETERS,
     PARAMETERS_MAX,
+    PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
     TRUSTED_URL,
@@ -66,6 +70,14 @@ _ODD_QUERIES = (
     (rf"^(?:[^&]*&){{{PARAMETERS_MAX}}}", "invalid_parameter"),
     (rf"(?:^|&)(?:(?:{_known})=[^&]*|[^=&]*)[%+]", _ASK),
     (rf"(?:^|&)({_known})(?:=[^&]*)?&(?:[^&]*&)*\1(?:[=&]|$)", "invalid_parameter"),
+)
+
+# What the service answers to everybody, and guards itself where that is needed.
+_SERVICE_URLS = (*MCP_URLS, *MONITOR_URLS, TRUSTED_URL)
+# The places of errors that have nothing from the site in them, or a page without prompts.
+_ERROR_PLACES = (
+    "bad_request|internal_error|nobody|content_too_large|unavailable|preflight|"
+    "account_too_large|account_unavailable|allow_[a-z_]+"
 )
 
 _NETWORK_BYTES = answer_headers.IPV6_CLIENT_BITS // 8
@@ -105,7 +117,7 @@ def files(site: HostedSite) -> dict[str, str]:
         folder=folder(site),
         # All of IPv6 has IPv4 in it.
         listen=f"{site.listen} ipv6only=off" if site.listen.startswith("[::]:") else site.listen,
-        cache=CACHE_CONTROL,
+        cache=site.cache_control,
         json=JSON,
         html=HTML,
         plain_text=TEXT,
@@ -117,8 +129,9 @@ def files(site: HostedSite) -> dict[str, str]:
         **_reads(site),
         **_queries(site),
         **_service(site.base_path),
-        **_header_values(site.reads_per_minute),
-        **_limits_and_errors(site.reads_per_minute),
+        **_members(site),
+        **_header_values(site),
+        **_limits_and_errors(site),
     )
     return {FILE: text}
 
@@ -225,7 +238,7 @@ def _service(base: str) -> dict[str, object]:
     """The template's values for what `hubctl serve` answers."""
     return {
         "mcp": f"(?:{'|'.join(re.escape(base + url) for url in MCP_URLS)})",
-        "service_urls": [*MCP_URLS, *MONITOR_URLS, TRUSTED_URL],
+        "service_urls": _SERVICE_URLS,
         "writes": [
             (_write_place(methods), "|".join(methods), re.escape(base) + pattern)
             for pattern, methods in WRITES.items()
@@ -237,9 +250,27 @@ def _service(base: str) -> dict[str, object]:
     }
 
 
-def _header_values(limit: int) -> dict[str, object]:
+def _members(site: HostedSite) -> dict[str, object]:
+    """The template's values for who may read a private hub."""
+    base = site.base_path
+    patterns = [*open_patterns(), *map(re.escape, _SERVICE_URLS), f"(?s:{ACCOUNT_PATTERN})"]
+    return {
+        # Also the places of errors, which say nothing of the hub.
+        "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(patterns)})|/-/(?:access|{_ERROR_PLACES}))",
+        "programs": f"(?s:{re.escape(base)}(?:{PROGRAM_PATTERN}))",
+        "access": base + ACCESS_URL,
+        "login": base + LOGIN_URL,
+        "closed": CLOSED,
+        "refusals": {
+            code: envelope(code, MESSAGES[code].replace(ACCOUNT_URL, site.base_url + ACCOUNT_URL))
+            for code in ("invalid_token", "token_expired", "missing_token")
+        },
+    }
+
+
+def _header_values(site: HostedSite) -> dict[str, object]:
     """The template's values for the headers of answers."""
-    common = _common_headers()
+    limit, common = site.reads_per_minute, _common_headers(site)
     # Of pages alone.
     safety = [
         (header, "$" + header.lower().replace("-", "_"), value)
@@ -249,7 +280,8 @@ def _header_values(limit: int) -> dict[str, object]:
         "safety": safety,
         "api_headers": [*common, *_policy(limit)],
         "page_headers": [*common, *((header, variable) for header, variable, _ in safety)],
-        "preflight_headers": [*common, *_headers(answer_headers.PREFLIGHT)],
+        "common_headers": common,
+        "preflight_headers": [*common, *_headers(site.preflight)],
         # Of the account settings: for no other site. Those of pages are empty for a text.
         "account_headers": [
             ("Cache-Control", "$cache"),
@@ -262,13 +294,14 @@ def _header_values(limit: int) -> dict[str, object]:
     }
 
 
-def _limits_and_errors(limit: int) -> dict[str, object]:
+def _limits_and_errors(site: HostedSite) -> dict[str, object]:
     """The template's values for who is refused, and how."""
+    limit = site.reads_per_minute
     return {
         "limit": limit,
         "clients": _CLIENTS,
         "status": STATUS | LANGFUSE_STATUS,
-        "errors": _errors(limit),
+        "errors": _errors(site),
         "account_too_large": ACCOUNT_TOO_LARGE,
     }
 
@@ -296,9 +329,9 @@ def _write_place(methods: tuple[str, ...]) -> str:
     return "_".join(("allow", *methods)).lower()
 
 
-def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
+def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]:
     """Errors of nginx's own: name of the place, code, headers, message where it has its own."""
-    common = _common_headers()
+    limit, common = site.reads_per_minute, _common_headers(site)
     for code in ("invalid_parameter", "invalid_version", "invalid_label"):
         yield code, code, [*common, *_policy(limit)], ""
     for code in ("content_too_large", "internal_error"):
@@ -328,8 +361,8 @@ def _errors(limit: int) -> Iterator[tuple[str, str, list[tuple[str, str]], str]]
         yield "rate_limited", "rate_limited", [*common, *_policy(limit), *exhausted], ""
 
 
-def _common_headers() -> list[tuple[str, str]]:
-    return [("Cache-Control", "$cache"), *_headers(answer_headers.CORS + answer_headers.SAFETY)]
+def _common_headers(site: HostedSite) -> list[tuple[str, str]]:
+    return [("Cache-Control", "$cache"), *_headers(site.sharing + answer_headers.SAFETY)]
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

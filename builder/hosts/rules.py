@@ -13,8 +13,10 @@ from builder.model import answer_headers, names
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND
 from builder.model.records import ErrorBody
 from builder.model.routes import (
+    ACCOUNT_URL,
     API,
     BY_NAME,
+    CACHE_CONTROL,
     CHARS_MAX,
     GRAMMAR,
     GZIP,
@@ -24,6 +26,7 @@ from builder.model.routes import (
     ROUTES,
     SORTS,
     Route,
+    private_cache,
 )
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render import envelopes
@@ -55,6 +58,11 @@ MESSAGES = {
     "range_not_satisfiable": "The range begins after the end of the text. Request an earlier one.",
     "rate_limited": "Too many reads from your address. Wait as many seconds as Retry-After says, "
     "and cache answers as Cache-Control says.",
+    "missing_token": "This hub is for members. Send a token as `Authorization: Bearer hub_…`; you "
+    f"can create one at {ACCOUNT_URL}.",
+    "invalid_token": "This hub does not know the token, or it was revoked. Create a new one at "
+    f"{ACCOUNT_URL}.",
+    "token_expired": f"The token expired. Create a new one at {ACCOUNT_URL}.",
     "internal_error": "The server failed. Try again in a moment.",
     "unavailable": "Search and publishing are temporarily unavailable. Reading still works. Try "
     "again in a moment.",
@@ -65,6 +73,8 @@ MESSAGES = {
 ACCOUNT_TOO_LARGE = "The form is too large. Go back and send less."
 # Of what cannot be read as a request at all.
 BAD_REQUEST = "The request is not valid HTTP, or its address or headers are too long."
+# Of a private hub, whose service tells who may read.
+CLOSED = "The hub cannot tell now who may read. Try again in a moment."
 # Asking again would give the same answer, so this is no 503.
 NO_QUERIES = (
     "This host cannot search (q) or filter by several tags. Use one tag, or search "
@@ -78,7 +88,8 @@ class HostedSite(NamedTuple):
     ``listen``: host and port. ``upstream``: those of the `hubctl serve` that answers what files
     cannot; empty where there is none. ``reads_per_minute``: for each client address; 0 for no
     limit. ``trusted_proxies``: whose X-Forwarded-For tells the client's address. ``certificate``:
-    the files of a certificate and its key, for TLS.
+    the files of a certificate and its key, for TLS. ``private``: only members read, which the
+    service tells.
     """
 
     out: str
@@ -89,6 +100,24 @@ class HostedSite(NamedTuple):
     reads_per_minute: int = 120
     trusted_proxies: tuple[str, ...] = ()
     certificate: tuple[str, str] | None = None
+    private: bool = False
+
+    @property
+    def cache_control(self) -> dict[str, str]:
+        """The values of Cache-Control, by cache class."""
+        if not self.private:
+            return CACHE_CONTROL
+        return {name: private_cache(value) for name, value in CACHE_CONTROL.items()}
+
+    @property
+    def sharing(self) -> answer_headers.Headers:
+        """Headers that say which other origins may read an answer."""
+        return answer_headers.MEMBERS_ONLY if self.private else answer_headers.CORS
+
+    @property
+    def preflight(self) -> answer_headers.Headers:
+        """What another origin is told that asks which requests it may send."""
+        return [] if self.private else answer_headers.PREFLIGHT
 
     @property
     def base_path(self) -> str:
@@ -144,6 +173,11 @@ def value_pattern(parameter: str) -> str:
     if parameter not in CHARS_MAX:
         return grammar
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
+
+
+def open_patterns(group: str = "?<{}>") -> Iterator[str]:
+    """Patterns of the paths that strangers read on a private hub, too."""
+    return (rule.pattern for rule in rules(group) if rule.route.is_open)
 
 
 def header_lines(headers: answer_headers.Headers) -> list[tuple[str, str]]:

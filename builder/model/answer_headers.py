@@ -21,6 +21,11 @@ CORS: Headers = [
         b"ETag, Location, Retry-After, RateLimit, RateLimit-Policy",
     ),
 ]
+# Of what only members read: no other origin may, nor load it as an image or a script.
+MEMBERS_ONLY: Headers = [
+    (b"vary", b"Authorization, Cookie"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
 SAFETY: Headers = [(b"x-content-type-options", b"nosniff")]
 PREFLIGHT: Headers = [
     (b"access-control-allow-methods", b"GET, HEAD, POST, PUT, DELETE, OPTIONS"),

@@ -556,9 +556,10 @@ class Paths(Struct):
     openapi: str
 
 
-class Hub(Struct):
+class Hub(Struct, omit_defaults=True):
     """This service. `queries`: whether it answers `q` and several tags at once. `search`: the
-    search engine.
+    search engine. `private`: only members read it, with a session or a token; left out of a hub
+    that everybody reads.
     """
 
     name: str
@@ -570,6 +571,7 @@ class Hub(Struct):
     serial: int
     repos_count: int
     paths: Paths
+    private: bool = False
 
 
 class CatalogueLine(Struct):

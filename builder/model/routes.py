@@ -58,6 +58,10 @@ CACHE_CONTROL = {
     "none": "no-store",
 }
 
+# What is at these paths follows from code and settings alone: sign-in needs the assets, and a
+# member's first client comes from here.
+OPEN_ROOTS = ("/assets/", "/cli/", "/clients/", "/robots.txt")
+
 # The Content-Security-Policy of pages. Prompts are other people's text: a page runs nothing but
 # the site's own files, and loads nothing from elsewhere.
 PAGE_POLICY = (
@@ -122,6 +126,11 @@ class Route(NamedTuple):
     @property
     def is_api(self) -> bool:
         return is_api_path(self.url)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether strangers read it on a private hub, too: nothing in it is from the content."""
+        return f"/{self.file}".startswith(OPEN_ROOTS)
 
     @property
     def compressed(self) -> "Route | None":
@@ -389,6 +398,12 @@ READ_ROUTES = tuple(route for route in ROUTES if route.scope != "withdrawn")
 # are the rows `version_raw`, `label_raw`, and so on.
 ASKED_TEXTS = ("raw", "body")
 
+# Paths whose end says that a program reads them, or whose beginning: as a regular expression.
+PROGRAM_PATTERN = (
+    rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
+    r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)"
+)
+
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = BY_NAME["versions"].url
 LABEL_URL = BY_NAME["label"].url
@@ -406,6 +421,10 @@ TRUSTED_URL = f"{API}/trusted-publishing/token"
 # The account settings: pages of the publish service, at this URL and all below it.
 ACCOUNT_URL = "/account"
 ACCOUNT_PATTERN = f"{ACCOUNT_URL}(?:/.*)?"
+# GET: whether who sends the request may read a private hub. 204, or 401; 503 if nobody can tell.
+ACCESS_URL = f"{ACCOUNT_URL}/access"
+# Where people sign in; a page to go on to may follow as `?page=`, as it stands in its URL.
+LOGIN_URL = f"{ACCOUNT_URL}/login"
 # Among these, where owners write: the list of their prompts, and below it pages whose forms may be
 # as large as a publication.
 WRITING_URL = f"{ACCOUNT_URL}/prompts"
@@ -423,6 +442,20 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def is_api_path(path: str) -> bool:
     """Whether a URL's path is for programs, also where nothing is."""
     return f"{path}/".startswith(tuple(f"{root}/" for root in API_ROOTS))
+
+
+def is_page_path(path: str) -> bool:
+    """Whether a URL's path is for people, also where nothing is: on a private hub, those who are
+    not signed in are sent to sign in; programs get an error.
+    """
+    return re.fullmatch(PROGRAM_PATTERN, path, re.DOTALL) is None
+
+
+def private_cache(cache_control: str) -> str:
+    """What a private hub says instead of one of CACHE_CONTROL: only the reader's own cache may
+    keep it.
+    """
+    return cache_control.replace("public", "private")
 
 
 def max_age_seconds(cache: str) -> int:

@@ -19,7 +19,7 @@ class Settings(NamedTuple):
 
     ``base_url`` has no slash at its end and may carry a path. ``queries``: the host answers
     ``q``, several tags at once and MCP, which files alone cannot. ``search``: the engine that does.
-    ``langfuse``: Langfuse's SDKs can read the site.
+    ``langfuse``: Langfuse's SDKs can read the site. ``private``: only members read it.
     """
 
     content: str = "content"
@@ -30,6 +30,7 @@ class Settings(NamedTuple):
     queries: bool = False
     search: str = DEFAULT_SEARCH
     langfuse: bool = False
+    private: bool = False
 
     @property
     def base_path(self) -> str:

@@ -23,7 +23,7 @@ NAME_CHARS_MAX = 32
 REGISTRY_SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 REGISTRY_NAME_CHARS_MAX = 200
 TITLE_CHARS_MAX = 100
-DESCRIPTION = "Search and read the prompts of this hub, in all versions. Read-only, no key needed."
+DESCRIPTION = "Search and read the prompts of this hub, in all versions. Read-only, "
 
 
 class Snippets(NamedTuple):
@@ -80,12 +80,15 @@ def server_json(settings: Settings) -> bytes:
         "$schema": REGISTRY_SCHEMA,
         "name": registry_name(settings),
         "title": settings.site_name.strip()[:TITLE_CHARS_MAX].rstrip() or NAMELESS.capitalize(),
-        "description": DESCRIPTION,
+        "description": DESCRIPTION + ("for members." if settings.private else "no key needed."),
         "version": VERSION,
         "websiteUrl": settings.base_url + BY_NAME["home"].url,
     }
     if settings.queries:
         document["remotes"] = [{"type": "streamable-http", "url": mcp_url(settings)}]
+        if settings.private:
+            told = {"description": "Bearer and a token of this hub", "isRequired": True}
+            document["remotes"][0]["headers"] = [{"name": "Authorization", "isSecret": True} | told]
     return f"{_json(document)}\n".encode()
 
 

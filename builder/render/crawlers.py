@@ -27,8 +27,11 @@ def robots(settings: Settings) -> bytes:
     is.
 
     Crawlers ask for it at the root of a host only. Where the base URL has a path, it does
-    nothing unless its host's own ``robots.txt`` takes in the line of the sitemap.
+    nothing unless its host's own ``robots.txt`` takes in the line of the sitemap. On a private
+    hub, nothing is for them.
     """
+    if settings.private:
+        return b"User-agent: *\nDisallow: /\n"
     sitemap = Links(settings.base_url).page("sitemap")
     account = settings.base_path + ACCOUNT_URL
     # The first rule that fits counts to some crawlers, the longest to others. Without the sign of
@@ -45,8 +48,12 @@ def llms(settings: Settings, top: list[bytes]) -> bytes:
     lines = [
         f"# {_plain(settings.site_name, TITLE_CHARS_MAX) or 'Hub'}",
         "",
-        "> A catalogue of prompts with their versions, variables and plain text. Public, "
-        "read-only, no key needed.",
+        "> A catalogue of prompts with their versions, variables and plain text. "
+        + (
+            "For members: send a token of this hub as `Authorization: Bearer`."
+            if settings.private
+            else "Public, read-only, no key needed."
+        ),
         "",
         "Every URL below is a file.",
         "",

@@ -327,4 +327,5 @@ def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub
         paths=records.Paths(
             **{field: "/" + BY_NAME[field].file for field in records.Paths.__struct_fields__}
         ),
+        private=settings.private,
     )

@@ -85,6 +85,7 @@ class Pages:
             site_name=settings.site_name,
             base_url=settings.base_url,
             queries=settings.queries,
+            private=settings.private,
             account_url=root + ACCOUNT_URL,
             connect_url=url("connect"),
             mcp_url=mcp_url(settings),

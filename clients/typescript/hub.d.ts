@@ -95,6 +95,9 @@ export interface Got {
 }
 
 export interface HubOptions {
+  /** For a private hub, sent to its addresses alone. If you leave it out: the environment's `HUB_TOKEN`, if
+   * you leave out the address, too. */
+  token?: string | undefined;
   /** The text of `prompts.lock`, or what `parseLock` made of it. Prompts in it are read at the version
    * and with the SHA-256 of their line. */
   lock?: string | readonly Lock[] | undefined;

@@ -23,6 +23,7 @@ const X_Y_Z = "(?:0|[1-9][0-9]*)(?:\\.(?:0|[1-9][0-9]*)){2}";
 const ID = new RegExp(`^(?=.{1,150}$)(${NAME}/${NAME})(?:@(${REF}))?$`);
 const IS_VERSION = new RegExp(`^${X_Y_Z}$`);
 const LOCKED = new RegExp(`^ *(${NAME}/${NAME}) +(${REF}) +(${X_Y_Z}) +([0-9a-f]{64})(?:[ \\r][^]*)?$`);
+const PRIVATE_WAY = /^(?:https:|http:\/\/(?:localhost|127(?:\.[0-9]+){3}|\[::1\])(?:[:/]|$))/;
 const FRONT_MATTER = /^---[ \t]*\r?\n(?:[^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const VARIABLE = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
 // Lines end with a line feed alone, which ^ and $ would not mean here.
@@ -185,7 +186,8 @@ export class Hub {
   // By address.
   #downUntil = new Map();
 
-  constructor(address = ENVIRONMENT.HUB_URL || BUILT_FOR, options = {}) {
+  constructor(named, options = {}) {
+    const address = named ?? (ENVIRONMENT.HUB_URL || BUILT_FOR);
     const { timeout = TIMEOUT_SECONDS, lock = [], store = cacheFolder() } = options;
     const given = typeof address === "string" ? address.split(/\s+/).filter(Boolean) : address;
     if (!given.length) throw new HubError("No hub. Pass its address, or set HUB_URL.");
@@ -193,7 +195,13 @@ export class Hub {
       throw new HubError(`timeout is ${timeout}. Pass seconds, more than 0 and 86,400 at most.`);
     }
     this.addresses = Object.freeze(given.map(checkedAddress));
-    this.#options = { ...options, timeout };
+    // HUB_TOKEN belongs to HUB_URL: no hub that a program names gets it.
+    const isPrivate = this.addresses.every((one) => PRIVATE_WAY.test(one));
+    const { token = named === undefined && isPrivate ? ENVIRONMENT.HUB_TOKEN : "" } = options;
+    if (token && !/^\w+$/.test(token)) throw new HubError("The token is hub_ and 38 letters and digits.");
+    if (token && !isPrivate) throw new HubError(`${given} is plain http: others could read the token.`);
+    const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
+    this.#options = { ...options, timeout, headers };
     this.#locks = typeof lock === "string" ? parseLock(lock) : lock;
     this.#store = typeof store === "string" ? folderStore(store) : store;
   }

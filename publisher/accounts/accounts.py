@@ -37,9 +37,11 @@ USE_NOTED_EVERY_SECONDS = 60
 # How long a job of a trusted publisher has.
 TRUSTED_SECONDS = 15 * 60
 
-# What a token may do.
-PUBLISH, LABEL = "publish", "label"
+# What a token may do. Each reads a private hub, whatever else it may; READ is for those that may
+# nothing else.
+READ, PUBLISH, LABEL = "read", "publish", "label"
 RIGHTS = (PUBLISH, LABEL)
+ALL_RIGHTS = (READ, *RIGHTS)
 
 LOCKED = "The account is locked. Ask the operator of this hub to unlock it."
 
@@ -49,9 +51,9 @@ _REPOS_SHOWN = 5
 
 class Token(NamedTuple):
     """A token without its text. ``id`` is public; ``repos`` is empty for all of the owner's.
-    ``rights`` are of RIGHTS; with LABEL it moves ``labels``, or if that is empty all that are not
-    protected. ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it was
-    made for; None for a personal token.
+    ``rights`` are of ALL_RIGHTS; with LABEL it moves ``labels``, or if that is empty all that are
+    not protected. ``trusted_publisher``: the ids, joined by spaces, of those that trust the job it
+    was made for; None for a personal token.
     """
 
     id: str
@@ -72,14 +74,21 @@ class Token(NamedTuple):
             return "revoked"
         return "expired" if clock.seconds(now) >= self.expires_at else "active"
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it is good for nothing but reading a private hub, all of it."""
+        return self.rights == (READ,)
+
     def scope(self) -> str:
         """Where it may publish, for people: ``ann/*``, or some repos."""
+        if self.only_reads:
+            return "nothing"
         return ", ".join(f"{self.owner}/{repo}" for repo in self.repos or ("*",))
 
     def abilities(self) -> str:
         """What it may do there, for people: ``publishes, moves production``."""
         moves = f"moves {', '.join(self.labels)}" if self.labels else "moves unprotected labels"
-        told = {PUBLISH: "publishes", LABEL: moves}
+        told = {READ: "reads", PUBLISH: "publishes", LABEL: moves}
         return ", ".join(told[right] for right in self.rights)
 
 
@@ -121,6 +130,10 @@ class Accounts(Owners):
         names.check_owner(owner)
         _check_token_name(name)
         _check_rights(rights, labels)
+        if set(rights) == {READ} and repos:
+            raise OperatorError(
+                f"A token with the right `{READ}` alone reads the whole hub. Leave the prompts out."
+            )
         if not 1 <= expires_days <= EXPIRES_DAYS_MAX:
             raise OperatorError(
                 f"A token is valid for 1 to {EXPIRES_DAYS_MAX} days, not {expires_days:,}. "
@@ -177,7 +190,7 @@ class Accounts(Owners):
             last_used_at=None,
             revoked_at=None,
             trusted_publisher=trusted_publisher,
-            rights=tuple(right for right in RIGHTS if right in rights),
+            rights=tuple(right for right in ALL_RIGHTS if right in rights),
             labels=tuple(dict.fromkeys(labels)),
         )
         self._database.execute(
@@ -342,7 +355,7 @@ class Accounts(Owners):
         if PUBLISH not in token.rights:
             raise RequestError(
                 "insufficient_scope",
-                "This token moves labels and cannot publish. Use a token that has the right "
+                "This token cannot publish. Use a token that has the right "
                 "`publish`; create one in your account.",
             )
         if labels:
@@ -444,8 +457,8 @@ def _check_token_name(name: str) -> None:
 
 
 def _check_rights(rights: Sequence[str], labels: Sequence[str]) -> None:
-    if not rights or not set(rights) <= set(RIGHTS):
-        raise OperatorError(f"A token has the right {' or '.join(RIGHTS)}, or both.")
+    if not rights or not set(rights) <= set(ALL_RIGHTS):
+        raise OperatorError(f"A token has one or more of the rights {', '.join(ALL_RIGHTS)}.")
     if labels and LABEL not in rights:
         raise OperatorError(
             f"A token that is limited to labels needs the right `{LABEL}`. Add it, or leave the "

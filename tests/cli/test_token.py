@@ -159,6 +159,16 @@ def test_refusals(args: list[str], status: int, told: str):
     assert run("token", "list").stdout == before
 
 
+def test_a_token_that_only_reads():
+    run("owner", "add", "ann")
+    done = run("token", "create", "ann", "--name", "app", "--right", "read")
+    assert done.exit_code == 0 and "(app) reads until" in done.stderr
+    (row,) = run("token", "list").stdout.splitlines()
+    assert row.split("\t")[4] == "nothing" and row.split("\t")[7] == "reads"
+    done = run("token", "create", "ann", "--name", "x", "--right", "read", "--repo", "story")
+    assert done.exit_code == 1 and "Leave the prompts out" in done.stderr
+
+
 def test_list_of_tokens():
     run("owner", "add", "bob")
     empty = run("token", "list", "bob")

@@ -86,6 +86,42 @@ def test_reads_do_without_the_token(curl: tuple[Client, Path]) -> None:
     assert seen.exists() and TOKEN not in seen.read_text()
 
 
+def private(request: Request) -> bytes:
+    """A hub that gives everything but its texts to whoever has the token."""
+    if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        return error(401, "This hub is for members.", WWW_Authenticate="Bearer")
+    return hub()(request)
+
+
+def test_a_private_hub_gets_the_token_that_it_asks_for(each: Client, tmp_path: Path) -> None:
+    with Fake(private) as fake:
+        done = each.to(fake.url).run("cat", "ann/story")
+        assert done.status == 4 and f"{fake.url} is for members" in done.err
+        assert "HUB_TOKEN" in done.err
+        fake.requests.clear()
+        to = each.to(fake.url, HUB_TOKEN=TOKEN)
+        done, calls = run_traced(to, tmp_path / "trace", "cat", "ann/story")
+        assert done.stdout == TEXT and TOKEN.encode() not in done.stderr
+        told = ["authorization" in asked.headers for asked in fake.requests]
+        assert told == [False, True, True], "asked once, then remembered"
+    assert not [call for call in calls if TOKEN in call and " execve(" in call][1:]
+    kept = [path for path in each.cache.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if path.stat().st_mode & 0o077]
+
+
+def test_a_read_s_token_is_for_the_hub_alone(client: Client) -> None:
+    with Fake(lambda _: answer(b"{}")) as other:
+
+        def redirects(request: Request) -> bytes:
+            if "authorization" not in request.headers:
+                return error(401)
+            return answer("", 302, Location=other.url + request.path)
+
+        with Fake(redirects) as fake:
+            done = client.to(fake.url, HUB_TOKEN=TOKEN).run("cat", "ann/story")
+    assert done.status == 6 and f"redirects to {other.url}" in done.err and not other.requests
+
+
 def test_no_program_is_told_the_token(each: Client, tmp_path: Path) -> None:
     """Neither as an argument nor in its environment; and nobody writes it but into a pipe."""
     with Fake(lambda _: CREATED) as fake:

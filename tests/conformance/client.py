@@ -167,7 +167,10 @@ class Client:
         if path.startswith(API_ROOTS):
             self.api_asked_at = time.monotonic()
         # The other headers are said in reports; these are the same each time.
-        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"} | sent
+        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+        if self.deployment.member:
+            headers["Authorization"] = f"Bearer {self.deployment.member}"
+        headers |= sent
         if method == "POST":
             self.close()  # so that there is no need to send it again
         for is_last in (False, True):

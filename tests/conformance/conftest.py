@@ -17,7 +17,13 @@ from tests.conformance import hosts
 from tests.conformance.catalogue import Catalogue, Unusable
 from tests.conformance.checks import Check, NotConforming
 from tests.conformance.client import Client, NoAnswer, asking
-from tests.conformance.deployment import CAPABILITIES, LEVELS, Deployment
+from tests.conformance.deployment import (
+    CAPABILITIES,
+    LEVELS,
+    MEMBERS_AREAS,
+    PRIVATE,
+    Deployment,
+)
 from tests.conformance.hosts import Host, Workshop
 from tests.conformance.running import RunningHosts
 
@@ -39,10 +45,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             help="address of the deployment to test, with its path; without, hosts of our own",
         )  # fmt: skip
     group.addoption(
-        "--level", choices=LEVELS,
+        "--level", choices=(*LEVELS, PRIVATE),
         help="what the deployment is held against; default: what it seems to be",
     )  # fmt: skip
-    group.addoption("--token", metavar="TOKEN", help="token to publish with, for --publish-to")
+    group.addoption(
+        "--token", metavar="TOKEN",
+        help="token to publish with, for --publish-to; with --level private, one to read with",
+    )  # fmt: skip
     group.addoption(
         "--publish-to", metavar="OWNER/NAME", help="repo that gets some versions, for ever"
     )
@@ -93,6 +102,11 @@ def _find_outsider(config: pytest.Config, url: str) -> _Outsider:
     level = config.getoption("--level")
     token, publish_to = config.getoption("--token"), config.getoption("--publish-to")
     rate_limit, sample = config.getoption("--rate-limit"), config.getoption("--sample")
+    member = ""
+    if level == PRIVATE:
+        if not token or publish_to:
+            raise pytest.UsageError("--level private needs --token, and no --publish-to")
+        token, member = "", token
     if bool(token) != bool(publish_to):
         raise pytest.UsageError("--token and --publish-to go together: both, or none of them")
     if publish_to and publish_to.count("/") != 1:
@@ -111,7 +125,7 @@ def _find_outsider(config: pytest.Config, url: str) -> _Outsider:
     try:
         deployment = Deployment(
             parse_base_url(url), token or "", publish_to or "", rate_limit, sample,
-            may_lack_data=True,
+            may_lack_data=True, member=member,
         )  # fmt: skip
         with asking(deployment, _say(config)) as client:
             catalogue = Catalogue(client)
@@ -171,8 +185,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _is_tested(test: pytest.Item, host: Host) -> bool:
     level = test.get_closest_marker("level").args[0]
+    if PRIVATE in (level, host.level):
+        is_level = level == host.level or (
+            host.level == PRIVATE and _area_of(test) in MEMBERS_AREAS
+        )
+    else:
+        is_level = LEVELS.index(level) <= LEVELS.index(host.level)
     return (
-        LEVELS.index(level) <= LEVELS.index(host.level)
+        is_level
         and (host.areas is None or _area_of(test) in host.areas)
         and not any(marker.args[0] in host.lacks for marker in test.iter_markers("needs"))
     )

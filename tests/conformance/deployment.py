@@ -3,6 +3,10 @@
 from typing import NamedTuple
 
 LEVELS = ("files", "queries", "full")
+# Beside the others: a hub that only members read. Of other tests, those of these areas are run as
+# well, as a member: they look at no header that is another one there.
+PRIVATE = "private"
+MEMBERS_AREAS = {"files", "raw text", "repos", "versions", "MCP", "client", "service", "health"}
 
 # What a host may lack by its nature or by choice. Tests that need one are marked with its name.
 CAPABILITIES = {
@@ -21,9 +25,10 @@ class Deployment(NamedTuple):
     """A hub under test. ``base_url`` is the address to ask, without a slash at its end; the one
     in its files may be another.
 
-    ``token`` publishes to ``publish_to``, a repo. ``rate_limit``: reads a minute. ``sample``: how
-    many repos, tags and pages of a list are looked at, at most; 0 for all. ``may_lack_data``:
-    whether a test may find nothing to look at. ``level`` is filled in from the table of hosts.
+    ``token`` publishes to ``publish_to``, a repo; ``member`` is one that reads a private hub.
+    ``rate_limit``: reads a minute. ``sample``: how many repos, tags and pages of a list are looked
+    at, at most; 0 for all. ``may_lack_data``: whether a test may find nothing to look at. ``level``
+    is filled in from the table of hosts.
     """
 
     base_url: str
@@ -33,6 +38,7 @@ class Deployment(NamedTuple):
     sample: int = 0
     may_lack_data: bool = False
     level: str = LEVELS[0]
+    member: str = ""
 
     @property
     def has_queries(self) -> bool:

@@ -17,7 +17,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance import worker
 from tests.conformance.caddy import started_caddy
-from tests.conformance.deployment import Deployment
+from tests.conformance.deployment import PRIVATE, Deployment
 from tests.conformance.nginx import started_nginx
 from tests.conformance.sample import write_canaries, write_sample
 from tests.support.servers import Server, add_publisher, file_host, free_port, serving
@@ -70,10 +70,12 @@ class Host(NamedTuple):
 
 @contextlib.contextmanager
 def embedded(
-    workshop: Workshop, base_url: str = BASE_URL, rate_limit: int = 0
+    workshop: Workshop, base_url: str = BASE_URL, rate_limit: int = 0, private: bool = False
 ) -> Iterator[Deployment]:
     """`hubctl serve` with content of its own, to which one may publish."""
-    with _publishing(workshop, base_url, rate_limit=rate_limit) as (server, deployment):
+    with _publishing(workshop, base_url, rate_limit=rate_limit, private=private) as (
+        server, deployment,
+    ):  # fmt: skip
         yield deployment._replace(base_url=server.url, rate_limit=rate_limit)
 
 
@@ -83,13 +85,16 @@ def before_upstream(
     started: Callable[[HostedSite, Path], AbstractContextManager[str]],
     base_url: str = BASE_URL,
     rate_limit: int = 0,
+    private: bool = False,
 ) -> Iterator[Deployment]:
     """The host that ``started`` starts, before a `hubctl serve` with content of its own."""
-    with _publishing(workshop, base_url, "--trusted-proxy", "127.0.0.1") as (upstream, deployment):
+    with _publishing(workshop, base_url, "--trusted-proxy", "127.0.0.1", private=private) as (
+        upstream, deployment,
+    ):  # fmt: skip
         site = HostedSite(
             upstream.settings.out, upstream.settings.state, base_url,
             listen=f"127.0.0.1:{free_port()}", upstream=f"127.0.0.1:{upstream.port}",
-            reads_per_minute=rate_limit,
+            reads_per_minute=rate_limit, private=private,
         )  # fmt: skip
         with started(site, workshop.folder()) as url:
             yield deployment._replace(base_url=url, rate_limit=rate_limit)
@@ -110,17 +115,19 @@ def files(workshop: Workshop, base_url: str = BASE_URL) -> Iterator[Deployment]:
 
 @contextlib.contextmanager
 def _publishing(
-    workshop: Workshop, base_url: str, *options: str, rate_limit: int = 0
+    workshop: Workshop, base_url: str, *options: str, rate_limit: int = 0, private: bool = False
 ) -> Iterator[tuple[Server, Deployment]]:
     """`hubctl serve`, and a Deployment that may publish to it, still without an address."""
     folder = workshop.folder()
     content = workshop.content(folder)
     settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
     token = add_publisher(settings, PUBLISHER)
-    with serving(
-        settings, "--base-url", base_url, "--langfuse", *options, rate_limit=rate_limit
-    ) as server:
-        yield server, Deployment("", token, f"{PUBLISHER}/published")
+    options += ("--base-url", base_url, "--langfuse", *(("--private",) if private else ()))
+    with serving(settings, *options, rate_limit=rate_limit) as server:
+        yield (
+            server,
+            Deployment("", token, f"{PUBLISHER}/published", member=token if private else ""),
+        )
 
 
 _UNLIMITED = {"rate limit": "it would shut out the other tests; embedded-limited has one"}
@@ -141,6 +148,16 @@ HOSTS = {
     "nginx-limited": Host(
         "full", partial(before_upstream, started=started_nginx, rate_limit=120),
         areas={"rate limit"}, needs_tools=True,
+    ),
+    "private": Host(PRIVATE, partial(embedded, private=True), _UNLIMITED),
+    "private-caddy": Host(
+        PRIVATE,
+        partial(before_upstream, started=started_caddy, base_url=BELOW_PATH, private=True),
+        _UNLIMITED, needs_tools=True,
+    ),
+    "private-nginx": Host(
+        PRIVATE, partial(before_upstream, started=started_nginx, private=True), _UNLIMITED,
+        needs_tools=True,
     ),
     "worker": Host(
         "full", partial(worker.before_upstream, base_url=BASE_URL), worker.LACKS, needs_tools=True

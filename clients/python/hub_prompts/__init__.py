@@ -211,6 +211,7 @@ _VERSION = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
 _LABEL = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?"
 _REFERENCE = re.compile(f"({_NAME}/{_NAME})(?:@(?:({_VERSION})|({_LABEL})))?")
 _LOCKED = re.compile(f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})(?: .*)?")
+_PRIVATE_WAY = re.compile(r"https://.*|http://(localhost|127(\.[0-9]+){3}|\[::1\])([:/].*)?")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
 _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
 # What reading an answer raises if it is not the JSON that was expected.
@@ -326,6 +327,7 @@ class _Hub:
         self,
         url: str | Sequence[str] | None = None,
         *,
+        token: str | None = None,
         lock: str | os.PathLike[str] | None = None,
         timeout: float = 5.0,
         disk: str | os.PathLike[str] | bool = True,
@@ -339,6 +341,15 @@ class _Hub:
                 raise ValueError(f"No hub: {one!r}. Pass https://HOST[/PATH], or set HUB_URL.")
         self.addresses, self.timeout = [one.rstrip("/") for one in urls], timeout
         self._headers = {"User-Agent": f"hub-prompts/{__version__}", **(headers or {})}
+        # HUB_TOKEN belongs to HUB_URL: no hub that a program names gets it.
+        is_private = all(map(_PRIVATE_WAY.fullmatch, self.addresses))
+        if token is None and not url and is_private:
+            token = os.environ.get("HUB_TOKEN")
+        if token and not re.fullmatch(r"\w+", token, re.ASCII):
+            raise ValueError("The token is not one. A token is hub_ and 38 letters and digits.")
+        if token and not is_private:
+            raise ValueError(f"{given} is plain http: others could read the token. Use https.")
+        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
         self._on_get, self._pins = on_get, _read_lock(lock) if lock is not None else {}
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         default = os.path.join(cache, "hub-prompts") if disk and os.path.isabs(cache) else ""
@@ -511,10 +522,11 @@ class Hub(_Hub):
     """Reads prompts from a hub.
 
     ``url``: its address, or several, of which the next is asked when one fails; default HUB_URL.
-    ``lock``: a file of ``hub lock``: a prompt in it is read at that version and hash. ``timeout``:
-    seconds that a call waits at most, in all. ``disk``: the folder of the copies for outages, by
-    default below XDG_CACHE_HOME; False for none. ``headers``: sent with each request; no token
-    is. ``on_get``: called with a Got at each read. Raises ValueError and LockError.
+    ``token``: for a private hub, sent to these addresses alone; by default HUB_TOKEN, if no ``url``
+    is given. ``lock``: a file of ``hub lock``: a prompt in it is read at that version and hash.
+    ``timeout``: seconds that a call waits at most, in all. ``disk``: the folder of the copies for
+    outages, by default below XDG_CACHE_HOME; False for none. ``headers``: sent with each request.
+    ``on_get``: called with a Got at each read. Raises ValueError and LockError.
     """
 
     def get(self, reference: str, *, fallback: str | None = None) -> Prompt:

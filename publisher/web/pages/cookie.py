@@ -6,7 +6,8 @@ state of a sign-in elsewhere. It is signed with a key made from the secret, so n
 on the server, shared by its processes, or lost. A visitor can therefore write what is in it:
 nothing that is read from it may give rights.
 
-It is sent with the account pages alone, never with reads.
+It is sent with the account pages alone, never with reads; on a private hub with both, by another
+name, so that a cookie of a time when the hub was open is not mistaken for one.
 """
 
 import base64
@@ -14,6 +15,7 @@ import contextlib
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import msgspec
@@ -77,15 +79,23 @@ class CookieSessions(SecureCookieSessionInterface):
     """Reads and writes the cookie."""
 
     def __init__(self, settings: Settings) -> None:
-        self._path = settings.base_path + ACCOUNT_URL
+        is_private = settings.private
+        self._path = (settings.base_path or "/") if is_private else settings.base_path + ACCOUNT_URL
         self._is_secure = settings.base_url.startswith("https:")
+        name = "hub-member" if is_private else "hub-account"
         # Browsers take such a name with Secure only, so nobody puts it there in clear text.
-        self._name = f"{'__Secure-' if self._is_secure else ''}hub-account"
+        self._name = f"__Secure-{name}" if self._is_secure else name
+
+    def secret_of(self, cookies: Mapping[str, str]) -> str | None:
+        """The secret that a browser has sent, if it looks like one."""
+        secret = cookies.get(self._name, "").partition(".")[0]
+        return secret if _secret.fullmatch(secret) else None
 
     def open_session(self, app: Flask, request: Request) -> VisitorSession:
-        secret, _, data = request.cookies.get(self._name, "").partition(".")
-        if not _secret.fullmatch(secret):
+        secret = self.secret_of(request.cookies)
+        if secret is None:
             return VisitorSession()
+        data = request.cookies[self._name].partition(".")[2]
         found = VisitorSession(secret)
         if data and len(data) <= _DATA_BYTES_MAX:
             # Cut off, or of another secret: as if there were none.

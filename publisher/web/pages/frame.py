@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from flask import Flask, Response, abort, flash, g, get_flashed_messages, request, session
 from flask_wtf import FlaskForm
@@ -20,7 +20,14 @@ from builder.model import names
 from builder.model.answer_headers import PAGE_SAFETY, SAFETY
 from builder.model.errors import OperatorError, RequestError
 from builder.model.names import NAME_PATTERN
-from builder.model.routes import ACCOUNT_URL, CACHE_CONTROL, HTML, is_account_url
+from builder.model.routes import (
+    ACCOUNT_URL,
+    CACHE_CONTROL,
+    HTML,
+    LOGIN_URL,
+    is_account_url,
+    match_url,
+)
 from builder.model.settings import Settings
 from builder.render.pages import Pages
 from publisher.accounts.accounts import Accounts, format_time
@@ -42,6 +49,8 @@ from server.throttle import Throttle
 CHANGE_LIMIT = 30
 # For the next page; those of pages that nobody looked at are dropped.
 MESSAGES_MAX = 5
+# Where to go on after a sign-in is kept in a cookie.
+ONWARDS_CHARS_MAX = 1600
 # The places of the account settings, in the order in which they are shown.
 PLACES = (
     ("prompts", "My prompts"),
@@ -51,12 +60,14 @@ PLACES = (
     ("profile", "Profile"),
     ("security", "Security"),
 )
-LOGIN, START = "/login", f"/{PLACES[0][0]}"
+LOGIN, START = LOGIN_URL.removeprefix(ACCOUNT_URL), f"/{PLACES[0][0]}"
 
 # Other pages that a sign-in may lead to: those of one prompt, and of a saved draft.
 _own_page = re.compile(
     rf"/prompts/(?:new|{NAME_PATTERN}/{NAME_PATTERN}(?:/[a-z]+)?)(?:\?draft=[0-9a-f]{{16}})?"
 )
+
+_page_query = re.compile(r"[A-Za-z0-9%=&+:@!$'()*,;~._/-]{1,1000}")
 
 _HEADERS = {name.decode().title(): value.decode() for name, value in SAFETY + PAGE_SAFETY} | {
     "Cache-Control": CACHE_CONTROL["none"],
@@ -229,7 +240,22 @@ class Frame:
         if told:
             flash(told)
             session["_flashes"] = session["_flashes"][-MESSAGES_MAX:]
-        return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": self.url(path)})
+        return _go_to(self.url(path))
+
+    def asked_onwards(self) -> str:
+        """What the address of a sign-in says about where to go on; see ``go_on``."""
+        query = request.query_string.decode("latin-1")
+        is_known = query.startswith(("page=", "next=")) and len(query) <= ONWARDS_CHARS_MAX
+        return query if is_known else ""
+
+    def go_on(self, asked: str) -> Response:
+        """To where a sign-in leads: a page of the site (``page=`` and all that follows), or one of
+        our own places (``next=``), whatever a link asks for.
+        """
+        page = site_page(self.settings, asked.removeprefix("page="))
+        if asked.startswith("page=") and page:
+            return _go_to(page)
+        return self.redirect(after_login(unquote(asked.removeprefix("next="))))
 
     def render(self, template: str, status: int = HTTPStatus.OK, **values: Any) -> Response:
         """A page from a template of this package. ``place``: below which of PLACES it stands, where
@@ -295,6 +321,22 @@ def after_login(path: str | None) -> str:
     """Where to go on after a sign-in: one of our own places, whatever a link asks for."""
     known = {f"/{place}" for place, _ in PLACES}
     return path if path and (path in known or _own_page.fullmatch(path)) else START
+
+
+def site_page(settings: Settings, asked: str) -> str | None:
+    """The URL, without host, of a page of the site, by a path and query as they stand in a URL;
+    None where the table has no such page. Made anew from the table, so it leads nowhere else.
+    """
+    path, _, query = asked.partition("?")
+    found = match_url(unquote(path).removeprefix(settings.base_path) or "/")
+    if found is None or found.route.media != HTML:
+        return None
+    url = settings.base_path + found.url
+    return f"{url}?{query}" if _page_query.fullmatch(query) else url
+
+
+def _go_to(url: str) -> Response:
+    return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": url})
 
 
 def check_owner(owner: str, whose: str) -> None:

@@ -21,7 +21,7 @@ from publisher.accounts.people.signup import sign_up_identity
 from publisher.openid.client import Begun, Client, Identity
 from publisher.openid.provider import Provider
 from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import LOGIN, START, Frame, after_login
+from publisher.web.pages.frame import LOGIN, START, Frame
 from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
 from server.throttle import Throttle, network
 
@@ -76,9 +76,9 @@ class _OpenID:
     # There
 
     def start(self, frame: Frame) -> Response:
-        onwards = after_login(request.args.get("next"))
+        onwards = frame.asked_onwards()
         if frame.signed_in():
-            return frame.redirect(onwards)
+            return frame.go_on(onwards)
         self._limit(frame, self._starts)
         there = self._begin("login", onwards)
         return Response(status=HTTPStatus.SEE_OTHER, headers={"Location": there})
@@ -147,7 +147,7 @@ class _OpenID:
             FAILED_SIGN_INS.count("openid")
             return frame.render("openid_unknown.html", HTTPStatus.FORBIDDEN)
         frame.begin_session(owner)
-        return frame.redirect(after_login(onwards))
+        return frame.go_on(onwards)
 
     def _finish_connect(self, frame: Frame, identity: Identity, _: str) -> Response:
         owner = frame.signed_in()

@@ -13,7 +13,7 @@ from publisher.accounts.people.invitations import INVITATION_URL
 from publisher.accounts.people.passwords import PASSWORD_CHARS_MAX, PASSWORD_CHARS_MIN
 from publisher.accounts.people.signup import sign_up
 from publisher.web.pages.fields import show_errors
-from publisher.web.pages.frame import LOGIN, START, Frame, after_login
+from publisher.web.pages.frame import LOGIN, START, Frame
 
 WRONG = (
     "Wrong handle or password. Try again, or ask the operator for an invitation to set a new "
@@ -74,9 +74,9 @@ def with_slash(frame: Frame) -> Response:
 
 
 def login(frame: Frame) -> Response:
-    onwards = after_login(request.args.get("next"))
+    onwards = frame.asked_onwards()
     if request.method == "GET" and frame.signed_in():
-        return frame.redirect(onwards)
+        return frame.go_on(onwards)
     form = LoginForm()
     if not form.validate_on_submit():
         return frame.render("login.html", form=form, onwards=onwards)
@@ -85,7 +85,7 @@ def login(frame: Frame) -> Response:
     verified = verify(frame, handle, form.password.data, "Too many failed sign-ins")
     if verified and _begin_if_still(frame, handle, verified):
         frame.attempts.succeeded(handle, address)
-        return frame.redirect(onwards)
+        return frame.go_on(onwards)
     form.password.errors = [WRONG]
     response = frame.render("login.html", frame.status_of(form), form=form, onwards=onwards)
     # Only known handles have a log: written before the answer, its time would tell of them.
@@ -128,7 +128,11 @@ def _note_failure(frame: Frame, handle: str, address: str) -> None:
 
 def logout(frame: Frame) -> Response:
     frame.end_session()
-    return frame.redirect(LOGIN, "You are signed out.")
+    response = frame.redirect(LOGIN, "You are signed out.")
+    if frame.settings.private:
+        # Who uses this browser next must not find pages that only members read.
+        response.headers["Clear-Site-Data"] = '"cache"'
+    return response
 
 
 def invitation(frame: Frame) -> Response:

@@ -23,6 +23,7 @@ from publisher.accounts.accounts import (
     LABEL,
     LABELS_PER_TOKEN_MAX,
     PUBLISH,
+    READ,
     RIGHTS,
     TOKEN_NAME_CHARS_MAX,
     Token,
@@ -73,6 +74,7 @@ class TokenForm(FlaskForm):
             SelectChoice(" ".join(RIGHTS), "Publish, and move labels"),
             SelectChoice(PUBLISH, "Only publish"),
             SelectChoice(LABEL, "Only move labels"),
+            SelectChoice(READ, "Only read (for a private hub)"),
         ],
         default=" ".join(RIGHTS),
     )
@@ -138,6 +140,9 @@ def _create(frame: Frame, owner: str, form: TokenForm) -> tuple[str, Token]:
     name, address = form.name.data, request.remote_addr or ""
     repos = _chosen(owner, form)
     rights, labels = form.rights.data.split(), _chosen_labels(form)
+    if rights == [READ] and repos:
+        told = "a token that only reads reads the whole hub. Choose all prompts"
+        raise validation_failed(Detail("scope", told))
     # One transaction, so that of two such forms at once one makes a token.
     with frame.database.transaction():
         tokens = frame.accounts.tokens(owner)
@@ -190,7 +195,7 @@ def _chosen_labels(form: TokenForm) -> list[str]:
     if labels == [""]:
         return []
     if LABEL not in form.rights.data.split():
-        told = "you named labels, but the token only publishes. Let it move labels, or remove them"
+        told = "you named labels, but the token moves none. Let it move labels, or remove them"
         raise validation_failed(Detail("labels", told))
     if len(labels) > LABELS_PER_TOKEN_MAX:
         told = f"name at most {LABELS_PER_TOKEN_MAX} labels, not {len(labels):,}"

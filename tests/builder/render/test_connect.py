@@ -163,7 +163,10 @@ def test_server_json_is_what_the_schema_allows(drawn):
     assert document["websiteUrl"] == f"{drawn.base_url}/"
     if drawn.queries:
         url = f"{drawn.base_url}/mcp"
-        assert document["remotes"] == [{"type": "streamable-http", "url": url}]
+        (remote,) = document["remotes"]
+        headers = [header["name"] for header in remote.pop("headers", [])]
+        assert remote == {"type": "streamable-http", "url": url}
+        assert headers == ["Authorization"] * drawn.private
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ def check_keys(document: dict, schema: dict, value: object) -> None:
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, dict) and "properties" in schema:
-        # Where words were searched for, or where there are labels or withdrawn versions.
-        optional = {"match", "corrected", "labels", "withdrawn"} - value.keys()
+        # Where words were searched for, where there are labels or withdrawn versions, or members.
+        optional = {"match", "corrected", "labels", "withdrawn", "private"} - value.keys()
         assert list(value) == [key for key in schema["properties"] if key not in optional]
         for key, one in value.items():
             check_keys(document, schema["properties"][key], one)

@@ -35,7 +35,7 @@ def sources(url: str | list[str], reference: str, **options: Any) -> list[str]:
     return [one.source for one in told]
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 429, 403, 304])
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 401, 403, 304])
 def test_in_an_outage_the_copy_is_used_and_one_call_waits(fake: FakeHub, clock: Clock, status: int):
     fake.has(LATEST, answer(), Cache_Control=OF_A_LABEL)
     hub = Hub(fake.url)

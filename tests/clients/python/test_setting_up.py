@@ -41,6 +41,37 @@ def test_the_address_comes_from_the_caller_the_environment_or_the_file(
     assert Hub("https://c.example").addresses == ["https://c.example"]
 
 
+def test_a_token_goes_with_its_own_hub(fake: FakeHub, monkeypatch: pytest.MonkeyPatch):
+    def sent(hub: Hub) -> str | None:
+        fake.asked.clear()
+        hub.get("ada/hello")
+        return fake.asked[0][1].get("Authorization")
+
+    fake.has(LATEST, answer())
+    assert sent(Hub(fake.url, disk=False, token="hub_x")) == "Bearer hub_x"
+    monkeypatch.setenv("HUB_TOKEN", "hub_y")
+    assert sent(Hub(fake.url, disk=False)) is None, "another hub than that of the token"
+    monkeypatch.setenv("HUB_URL", fake.url)
+    assert sent(Hub(disk=False)) == "Bearer hub_y"
+    assert sent(Hub(disk=False, token="")) is None
+    monkeypatch.setenv("HUB_URL", "http://hub.example")
+    assert "Authorization" not in Hub()._headers, "others could read it"
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("http://hub.example", "hub_x"), ("http://127.0.0.1.evil.example", "hub_x"),
+        (["https://a.example", "http://b.example"], "hub_x"), ("http://localhost.evil", "hub_x"),
+        ("https://a.example", "hub_x\r\nX: 1"), ("https://a.example", "hub x"),
+    ],
+)  # fmt: skip
+def test_a_token_that_others_would_see_is_refused(url: str | list[str], token: str):
+    with pytest.raises(ValueError) as refused:
+        Hub(url, token=token)
+    assert token not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "url",
     ["hub.example", "ftp://hub.example", "file:///etc", "https://", "https://a.example?x=1",

@@ -146,6 +146,31 @@ test("the environment names the hub, or several addresses of it", async () => {
   assert.throws(() => new Hub(), { name: "HubError", message: /HUB_URL/ });
 });
 
+test("sends a token to its own hub alone, and where nobody else reads it", async () => {
+  const host = await startHost(answering());
+  const sent = async (...args) => {
+    await new Hub(...args).get(ID);
+    return host.asked.at(-1).authorization;
+  };
+  const options = { store: false };
+  assert.equal(await sent(host.url, { ...options, token: "hub_x" }), "Bearer hub_x");
+  Object.assign(process.env, { HUB_URL: host.url, HUB_TOKEN: "hub_y" });
+  try {
+    assert.equal(await sent(host.url, options), undefined);
+    assert.equal(await sent(undefined, options), "Bearer hub_y");
+    assert.equal(await sent(undefined, { ...options, token: "" }), undefined);
+    process.env.HUB_URL = "http://hub.example";
+    new Hub(undefined, options); // works as before
+  } finally {
+    delete process.env.HUB_URL;
+    delete process.env.HUB_TOKEN;
+  }
+  for (const url of ["http://hub.example", "http://127.0.0.1.evil.example", ["https://a.example", "http://b.example"]]) {
+    assert.throws(() => new Hub(url, { token: "hub_x" }), { name: "HubError", message: /plain http/ });
+  }
+  assert.throws(() => new Hub("https://a.example", { token: "hub x" }), { name: "HubError" });
+});
+
 test("refuses addresses and options that it cannot use", async () => {
   const addresses = [
     "", [], "hub.example", "ftp://hub.example", "https://hub.example/?a", "https://hub.example/#a",

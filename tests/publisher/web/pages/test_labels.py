@@ -65,7 +65,7 @@ def test_tokens_with_rights(people: People, owner: Visitor) -> None:
     assert (token.rights, token.labels) == (("label",), ("production", "canary"))
     assert "moves production, canary" in owner.get("/account/tokens").words
     for labels, rights, told in (
-        ("production", "publish", "only publishes"),
+        ("production", "publish", "moves none"),
         ("Production", "label", "Invalid label"),
         (" ".join(f"label-{number}" for number in range(21)), "label", "at most 20"),
     ):

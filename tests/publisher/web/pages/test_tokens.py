@@ -42,6 +42,18 @@ def text_of(page: Page) -> str:
     return found
 
 
+def test_a_token_that_only_reads(people: People) -> None:
+    visitor = people.guest()
+    page = create(visitor, "app", rights="read", scope="some", more="story")
+    assert page.status == 422 and "reads the whole hub" in page.words
+    page = create(visitor, "app", rights="read")
+    assert text_of(page) and "It reads this hub until" in page.words
+    assert "hub push" not in page.words
+    (token,) = tokens_of(people.settings, visitor.handle)
+    assert token.rights == ("read",)
+    assert "nothing reads" in visitor.get(TOKENS).words
+
+
 def test_the_whole_way_of_a_token(people: People) -> None:
     visitor = people.member()
     owner = visitor.handle

@@ -1,0 +1,52 @@
+"""Who may read a private hub: people who are signed in, and programs that have a token."""
+
+import base64
+import binascii
+from collections.abc import Callable
+
+from werkzeug.http import parse_cookie
+
+from builder.model.errors import RequestError
+from builder.model.routes import ACCOUNT_URL
+from builder.model.settings import Settings
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.people.sessions import Sessions
+from publisher.web.incoming import bearer_token
+from publisher.web.pages.cookie import CookieSessions
+
+
+def reader_check(settings: Settings, database: Database) -> Callable[[str, str], None]:
+    """A function of the headers Cookie and Authorization that raises RequestError for who may not
+    read: ``missing_token``, ``invalid_token``, ``token_expired``; ``storage_unavailable`` where
+    nobody can tell.
+    """
+    cookies, sessions, accounts = CookieSessions(settings), Sessions(database), Accounts(database)
+
+    def check(cookie: str, authorization: str) -> None:
+        secret = cookies.secret_of(parse_cookie(cookie))
+        if secret and sessions.find(secret):
+            return
+        text = bearer_token(authorization) or _basic_password(authorization)
+        if not text:
+            raise RequestError(
+                "missing_token",
+                "This hub is for members. Send a token as `Authorization: Bearer hub_…`; you can "
+                f"create one at {settings.base_url}{ACCOUNT_URL}.",
+            )
+        # Where from is not noted: programs that read may be anywhere.
+        accounts.note_use(accounts.authenticate(text))
+
+    return check
+
+
+def _basic_password(authorization: str) -> str | None:
+    """What Langfuse's SDKs send as a secret key; None if there is none."""
+    scheme, _, encoded = authorization.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return decoded.partition(":")[2] or None

@@ -1,0 +1,174 @@
+"""A private hub: who sends a request is asked for before anything of the hub is looked at.
+
+Whether somebody may read is asked of the accounts in threads, and remembered for KNOWN_SECONDS: so
+long a session or token that has ended is still good. Nothing is answered where nobody can tell.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import quote
+
+from builder.hosts.rules import MESSAGES
+from builder.model.answer_headers import MEMBERS_ONLY, Headers
+from builder.model.errors import RequestError
+from builder.model.routes import (
+    LOGIN_URL,
+    MCP_URL,
+    OPEN_ROOTS,
+    is_page_path,
+    match_url,
+    private_cache,
+)
+from server.answers import Answer, error_answer, send_answer
+
+# How long what was found out about a reader counts, and of how many it is remembered.
+KNOWN_SECONDS = 5
+KNOWN_MAX = 10_000
+# Each waits for the database, which takes turns anyway.
+LOOKUPS_AT_ONCE = 4
+# Of the page to go on to; the sign-in keeps it in a cookie.
+PAGE_CHARS_MAX = 1500
+
+log = logging.getLogger("hub.serve")
+
+# What a reader sends: the headers Cookie and Authorization, empty where there is none.
+Check = Callable[[str, str], None]
+
+_NOT_STORED = (b"cache-control", b"no-store")
+_MEMBER = Answer(204, [_NOT_STORED, (b"hub-access", b"read")], b"")
+
+
+class Guard:
+    """Lets members through. ``check`` raises RequestError for who may not read; it runs in a thread
+    and may take its time. ``root`` is the path of the base URL.
+    """
+
+    def __init__(
+        self, check: Check, root: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._check = check
+        self._root = root
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "members")
+        # Until when what was found counts, and that: None for a member. By a hash, so that no
+        # secret stays in memory.
+        self._known: OrderedDict[bytes, tuple[float, RequestError | None]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Future[RequestError | None]] = {}
+
+    def close(self) -> None:
+        self._threads.shutdown()
+
+    def is_open(self, path: str) -> bool:
+        """Whether strangers may read what is at a URL's path."""
+        below = path.removeprefix(self._root)
+        # By the table, so that nothing else hides below such a root.
+        return below.startswith(OPEN_ROOTS) and match_url(below) is not None
+
+    async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Tell a server in front of us whether who sends a request may read."""
+        refusal = await self._refusal(scope)
+        answer = _MEMBER
+        if refusal:
+            answer = self._refused(refusal)
+            answer.headers.append((b"hub-access", refusal.code.encode()))
+        await send_answer(answer, scope, send)
+
+    async def pass_on(
+        self, app: Callable[..., Awaitable[None]], scope: dict[str, Any], receive: Any, send: Any
+    ) -> None:
+        """Let an application answer a member; send others to sign in, or answer them with 401."""
+        if scope["method"] != "OPTIONS":  # which says nothing about the hub, and has no secrets
+            refusal = await self._refusal(scope)
+            if refusal:
+                await send_answer(self._refused(refusal, scope), scope, send)
+                return
+        await self.pass_back(app, scope, receive, send)
+
+    async def pass_back(
+        self, app: Callable[..., Awaitable[None]], scope: dict[str, Any], receive: Any, send: Any
+    ) -> None:
+        """Let an application answer, with headers that keep its answer to who has asked."""
+        # MCP itself says which origins may ask; it is asked with a token that a page must know.
+        keeps_origins = scope["path"].removeprefix(self._root).rstrip("/") == MCP_URL
+
+        async def send_private(event: dict[str, Any]) -> None:
+            if event["type"] == "http.response.start":
+                event = {**event, "headers": _private(event.get("headers", ()), keeps_origins)}
+            await send(event)
+
+        await app(scope, receive, send_private)
+
+    async def _refusal(self, scope: dict[str, Any]) -> RequestError | None:
+        """Why a request may not read; None if it may."""
+        cookies = [value for name, value in scope["headers"] if name == b"cookie"]
+        tokens = [value for name, value in scope["headers"] if name == b"authorization"]
+        cookie = b"; ".join(cookies).decode("latin-1")
+        authorization = tokens[0].decode("latin-1") if tokens else ""
+        key = hashlib.sha256(f"{cookie}\n{authorization}".encode()).digest()
+        until, found = self._known.get(key, (0.0, None))
+        if self._clock() < until:
+            return found
+        # However many ask at once, the accounts are asked once.
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = asyncio.ensure_future(self._ask(key, cookie, authorization))
+            self._asking[key] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(key))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, key: bytes, cookie: str, authorization: str) -> RequestError | None:
+        # From before the question: what ends meanwhile may not be seen by it.
+        until = self._clock() + KNOWN_SECONDS
+        loop = asyncio.get_running_loop()
+        found: RequestError | None = None
+        try:
+            await loop.run_in_executor(self._threads, self._check, cookie, authorization)
+        except RequestError as error:
+            found = RequestError(error.code, str(error))  # without the way here, and what was sent
+        except Exception:
+            # The edge of the process: the log gets the cause, and nobody gets in.
+            log.error("Cannot look up who reads\n%s", traceback.format_exc())
+            found = RequestError("internal_error", MESSAGES["internal_error"])
+        if found is None or found.status == 401:
+            self._known.pop(key, None)
+            self._known[key] = until, found
+            if len(self._known) > KNOWN_MAX:
+                self._known.popitem(last=False)
+        return found
+
+    def _refused(self, error: RequestError, scope: dict[str, Any] | None = None) -> Answer:
+        if scope and error.status == 401:
+            below = scope["path"].removeprefix(self._root) or "/"
+            if scope["method"] in ("GET", "HEAD") and is_page_path(below):
+                return self._to_login(scope)
+        answer = error_answer(error)
+        if error.status == 401:
+            answer.headers.append((b"www-authenticate", b"Bearer"))
+        return answer._replace(headers=_private(answer.headers, keeps_origins=False))
+
+    def _to_login(self, scope: dict[str, Any]) -> Answer:
+        path = scope.get("raw_path") or quote(scope["path"]).encode()
+        page = b"?".join(filter(None, (path.partition(b"?")[0], scope["query_string"])))
+        asked = quote(page, safe="/%?&=+:@!$'()*,;~-._")
+        location = self._root + LOGIN_URL
+        if len(asked) <= PAGE_CHARS_MAX:
+            location += f"?page={asked}"
+        headers = [_NOT_STORED, (b"location", location.encode()), (b"content-length", b"0")]
+        return Answer(303, headers, b"")
+
+
+def _private(headers: Headers, keeps_origins: bool) -> Headers:
+    """The headers of an answer that is for its reader alone."""
+    kept = [
+        (name, private_cache(value.decode()).encode() if name == b"cache-control" else value)
+        for name, value in ((name.lower(), value) for name, value in headers)
+        if keeps_origins or not name.startswith(b"access-control-")
+    ]
+    return kept if keeps_origins else kept + MEMBERS_ONLY

@@ -1,0 +1,148 @@
+"""nginx and Caddy before the service of a private hub, which is a stand-in here: they let nobody in
+but on its word. That they let in who is a member is held by tests/conformance.
+"""
+
+# ruff: noqa: F811 - fixtures are imported, and asked for by name
+
+import contextlib
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.hosts.test_account import Asker, Place, place  # noqa: F401
+from tests.support.servers import free_port, in_thread
+
+pytestmark = pytest.mark.usefixtures("installed_tools")
+
+# Of the small catalogue.
+READS = ("/", "/bob", "/api/v1/repos", "/api/v1/repos?sort=new", "/api/v1/repos/bob/sql/raw",
+         "/feed.xml", "/index.html.gz", "/nothing", "/bob/")  # fmt: skip
+
+
+class Service(ThreadingHTTPServer):
+    """Answers each question with ``status`` and the headers ``told``, and notes what it was asked.
+    A ``told`` of None breaks the connection.
+    """
+
+    daemon_threads = True
+    status = 401
+    told: dict[str, str] | None = None
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        sent = {name.lower(): value for name, value in self.headers.items()}
+        self.server.asked.append((f"{self.command} {self.path}", sent))
+        if self.server.told is None:
+            return
+        self.send_response(self.server.status)
+        for name, value in self.server.told.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_POST = do_GET
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    server = Service()
+    with in_thread(server):
+        yield server
+
+
+@pytest.fixture(scope="module", params=("nginx", "caddy"))
+def ask(request: pytest.FixtureRequest, place: Place, service: Service) -> Iterator[Asker]:
+    with started(request.param, place, f"127.0.0.1:{service.server_port}") as ask:
+        yield ask
+
+
+@contextlib.contextmanager
+def started(name: str, place: Place, upstream: str) -> Iterator[Asker]:
+    folder = place.folder / f"private-{name}-{free_port()}"
+    folder.mkdir()
+    with place.started(name, folder, upstream=upstream, private=True) as ask:
+        yield ask
+
+
+def check_shut(ask: Asker, path: str, *statuses: int) -> None:
+    for method in ("GET", "HEAD"):
+        answer = ask(path, method, Authorization="Bearer x", If_None_Match="*", Range="bytes=0-1")
+        assert answer.status in statuses, (path, answer)
+        assert b"Write SQL" not in answer.body and b"bob/" not in answer.body
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "statuses"),
+    [
+        (401, {"Hub-Access": "missing_token", "Cache-Control": "no-store"}, (401, 303)),
+        (200, {"Hub-Access": "invalid_token"}, (303, 401, 404, 503)),
+        (403, {}, (503,)),
+        (404, {"Hub-Access": "read"}, (503,)),
+        (302, {"Location": "/elsewhere", "Hub-Access": "read"}, (503,)),
+        (500, {"Hub-Access": "read"}, (503,)),
+        (503, {}, (503,)),
+        (429, {}, (503,)),
+        (204, None, (503,)),
+    ],
+)
+def test_only_one_word_opens(
+    ask: Asker,
+    service: Service,
+    status: int,
+    told: dict[str, str] | None,
+    statuses: tuple[int, ...],
+):
+    service.status, service.told = status, told
+    for path in READS:
+        check_shut(ask, path, *statuses)
+
+
+def test_the_service_is_asked_before_each_read_and_told_only_who_asks(ask: Asker, service: Service):
+    service.status, service.told = 204, {"Hub-Access": "read"}
+    for method in ("GET", "HEAD"):
+        service.asked.clear()
+        answer = ask(
+            "/api/v1/repos/bob/sql/raw?version=1.0.0", method,
+            Authorization="Bearer x", Cookie="a=b", Content_Length="0",
+        )  # fmt: skip
+        assert answer.status == 200 and (method == "HEAD" or answer.body)
+        assert answer.headers["Cache-Control"].startswith("private, ")
+        ((line, headers),) = service.asked
+        assert line == f"GET {ask.parts.path}/account/access"
+        assert (headers["authorization"], headers["cookie"]) == ("Bearer x", "a=b")
+    service.asked.clear()
+    assert ask("/assets/style.css").status == 200
+    assert not service.asked, "what is open needs no word"
+
+
+def test_refusals_say_why(ask: Asker, service: Service):
+    for code in ("missing_token", "invalid_token", "token_expired"):
+        service.status, service.told = 401, {"Hub-Access": code, "WWW-Authenticate": "Bearer"}
+        answer = ask("/api/v1/repos")
+        assert answer.headers.get_all("WWW-Authenticate") == ["Bearer"]
+        # Caddy passes on the service's own words, of which the stand-in has none.
+        if ask.name == "nginx":
+            assert answer.code == code
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+def test_a_stopped_service_shuts_the_hub(place: Place, name: str):
+    with started(name, place, f"127.0.0.1:{free_port()}") as ask:
+        for path in READS:
+            check_shut(ask, path, 503)
+        answer = ask("/api/v1/repos")
+        assert json.loads(answer.body)["error"]["code"] == "unavailable"
+        assert answer.headers["Retry-After"] == "5"
+        assert ask("/").headers["Content-Type"].startswith("text/html")
+        assert ask("/assets/style.css").status == 200
