@@ -149,6 +149,19 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
     )  # fmt: skip
 
 
+def backup_place_options(command: Callable) -> Callable:
+    """How to reach a backup, as parameters ``endpoint_url`` and ``jobs``."""
+    endpoint = click.option(
+        "--endpoint-url", metavar="URL", envvar="HUB_ENDPOINT_URL", show_envvar=True,
+        help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
+    )  # fmt: skip
+    jobs = click.option(
+        "--jobs", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
+        envvar="HUB_BACKUP_JOBS", show_envvar=True, help="Files at a time.",
+    )  # fmt: skip
+    return endpoint(jobs(command))
+
+
 def listening_options(port: int) -> Callable:
     """Where to listen, whom to limit and where to log, as ``host``, ``port``, ``rate_limit``,
     ``trusted_proxies`` and ``access_log``.

@@ -168,7 +168,7 @@ def _run(context: Context) -> Report:
         found = _begin(context, current)
         make_visible(context, found)
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in context.faults)
-        context.request.on_visible(Visible(state.repos.totals()[1], faulty))
+        context.request.on_visible(Visible(context.serial, faulty))
         is_settled = Settling(context, busy_seconds=time.monotonic() - started).go_on()
         state.note_settings(context.settings)
         state.end(current, site.mark())

@@ -23,6 +23,7 @@ from builder.store.content import (
     version_file,
 )
 from builder.store.label_files import read_event
+from builder.store.restored import read_restored
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
 from builder.text.prompts import parse_document, variable_names
 
@@ -30,6 +31,7 @@ from builder.text.prompts import parse_document, variable_names
 def check(root: str) -> Iterator[Fault]:
     """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
     yield from _faults_of(read_home, root)
+    yield from _faults_of(read_restored, root)
     try:
         owners = list_owners(root)
     except ContentError as error:

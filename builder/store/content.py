@@ -1,6 +1,7 @@
 """Reads the content tree, the source of truth. Never writes.
 
     content/home.md                       what the operator says of the hub (optional)
+    content/restored.json                 which numbers are free since a restore (see ``restored``)
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
@@ -29,6 +30,7 @@ from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import mark_of_files, read_file, read_record_file
+from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
 HOME_FILE = "home.md"
@@ -75,9 +77,12 @@ def repo_path(root: str, owner: str, name: str) -> str:
 
 
 def check_folder(root: str) -> None:
-    """Raises OperatorError where there is no content folder, or that of a newer release."""
+    """Raises OperatorError where there is no content folder, one that is half restored, or that of
+    a newer release.
+    """
     if not os.path.isdir(root):
         raise _no_folder(root)
+    check_not_restoring(root)
     try:
         check_format(root)
     except OSError as error:
