@@ -14,6 +14,7 @@ from cli.config import find_file, read_config
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.
 COMMANDS = {
+    "backup": "cli.backup",
     "build": "cli.build",
     "check": "cli.check",
     "deploy": "cli.deploy",
@@ -25,6 +26,7 @@ COMMANDS = {
     "mcp": "cli.mcp",
     "owner": "cli.owner",
     "publish": "cli.publish",
+    "restore": "cli.restore",
     "serve": "cli.serve",
     "stats": "cli.stats",
     "token": "cli.token",

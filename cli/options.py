@@ -20,6 +20,7 @@ from builder.store.site import read_hub
 from publisher.deploys.job import Job
 from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from publisher.deploys.receiver import make_receiver
+from publisher.git.options import parse_git_options
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
 from publisher.web.environment import secret_from
@@ -227,6 +228,19 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
     )  # fmt: skip
 
 
+def backup_place_options(command: Callable) -> Callable:
+    """How to reach a backup, as parameters ``endpoint_url`` and ``jobs``."""
+    endpoint = click.option(
+        "--endpoint-url", metavar="URL", envvar="HUB_ENDPOINT_URL", show_envvar=True,
+        help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
+    )  # fmt: skip
+    jobs = click.option(
+        "--jobs", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
+        envvar="HUB_BACKUP_JOBS", show_envvar=True, help="Files at a time.",
+    )  # fmt: skip
+    return endpoint(jobs(command))
+
+
 def listening_options(port: int) -> Callable:
     """Where to listen, whom to limit and where to log, as ``host``, ``port``, ``rate_limit``,
     ``trusted_proxies`` and ``access_log``.
@@ -330,3 +344,30 @@ def openid_options(command: Callable) -> Callable:
         return command(*args, openid=openid, **params)
 
     return with_provider
+
+
+def git_options(command: Callable) -> Callable:
+    """The branch that is kept the same as the content, as parameter ``git``; None: none."""
+
+    @click.option(
+        "--git", metavar="REMOTE", envvar="HUB_GIT", show_envvar=True,
+        help="Commit and push what is published to this git repository, and take in what is merged "
+        "there. REMOTE is a URL, a path, or a remote of the clone that the content is in.",
+    )  # fmt: skip
+    @click.option(
+        "--git-branch", metavar="NAME", default="main", show_default=True,
+        envvar="HUB_GIT_BRANCH", show_envvar=True, help="Branch of that repository.",
+    )  # fmt: skip
+    @click.option(
+        "--git-folder", metavar="FOLDER", envvar="HUB_GIT_FOLDER", show_envvar=True,
+        help="Folder of the prompts on that branch; . for the top. [default: content, or the same "
+        "as in the clone]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def with_git(
+        *args: Any, git: str | None, git_branch: str, git_folder: str | None, **params: Any
+    ) -> Any:
+        options = parse_git_options(git, git_branch, git_folder) if git else None
+        return command(*args, git=options, **params)
+
+    return with_git

@@ -19,6 +19,7 @@ from cli.options import (
     base_url_option,
     folder_options,
     following_options,
+    git_options,
     langfuse_option,
     listening_options,
     mcp_origin_option,
@@ -39,6 +40,8 @@ from publisher.deploys.follower import Deployer
 from publisher.deploys.job import Job
 from publisher.deploys.notices import Notices
 from publisher.deploys.receiver import Receiver
+from publisher.git.follower import GitFollower
+from publisher.git.options import GitOptions
 from publisher.log import configure_logging, log_build
 from publisher.openid.provider import Provider
 from publisher.outside.private_way import is_loopback, is_private_way
@@ -69,6 +72,7 @@ from server.throttle import Throttle
 @mcp_origin_option
 @following_options
 @metrics_option
+@git_options
 @click.option(
     "--watch", is_flag=True, envvar="HUB_WATCH", show_envvar=True,
     help="Rebuild when the content changes.",
@@ -79,7 +83,8 @@ def serve(
     trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
     mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None,
-    deployment: Callable[..., Job] | None, receiver: Receiver | None, watch: bool,
+    deployment: Callable[..., Job] | None, receiver: Receiver | None, git: GitOptions | None,
+    watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -126,9 +131,14 @@ def serve(
 
         rebuilder = Rebuilder(settings, tell, first.show_progress, first.say_waiting)
         rebuilder.request(None)
+        follower = git and GitFollower(settings, git, rebuilder.request)
+        if follower:
+            followers.append(follower.tell)
+            parts["git"] = follower.summary
         with (
             Database(state) as database,
             _deploying(settings, deployment, receiver, followers, parts),
+            follower or contextlib.nullcontext(),  # ends after the last build, and pushes it
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),

@@ -14,7 +14,7 @@ import requests
 
 from tests.support.servers import DEADLINE_SECONDS, PROJECT, Process, clean_environment
 
-PACKAGES = ("builder", "cli", "doctor", "mcp_app", "publisher", "server")
+PACKAGES = ("backup", "builder", "cli", "doctor", "mcp_app", "publisher", "server")
 OF_THE_BUILD = ("PKG-INFO", "setup.cfg", "prompt_hub.egg-info/")
 SAMPLE = "cli/new_hub/sample"
 

@@ -6,7 +6,7 @@ from graphlib import TopologicalSorter
 
 from tests.support.servers import PROJECT
 
-PACKAGES = ("builder", "server", "publisher", "mcp_app", "doctor", "cli")
+PACKAGES = ("builder", "server", "publisher", "mcp_app", "doctor", "backup", "cli")
 
 
 def modules() -> dict[str, tuple[str, str]]:
@@ -60,7 +60,8 @@ def test_who_may_import_whom() -> None:
         "publisher": {"builder", "server"},
         "mcp_app": {"builder", "server"},
         "doctor": {"builder", "server", "publisher"},
-        "cli": {"builder", "server", "publisher", "mcp_app", "doctor"},
+        "backup": {"builder", "publisher"},
+        "cli": {"builder", "server", "publisher", "mcp_app", "doctor", "backup"},
     }
 
 

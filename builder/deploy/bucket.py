@@ -23,8 +23,7 @@ except ImportError as error:
     from builder.model.errors import OperatorError
 
     raise OperatorError(
-        f"Deploying to s3:// needs the boto3 library ({error}). Install it with `pip install "
-        "boto3`."
+        f"Using s3:// needs the boto3 library ({error}). Install it with `pip install boto3`."
     ) from None
 
 from builder.deploy.order import Put, cache_control
@@ -51,9 +50,9 @@ _ADVICE = {
     "PermanentRedirect": "The bucket is in another region. Set AWS_REGION to that region.",
     "AuthorizationHeaderMalformed": "The bucket is in another region. Set AWS_REGION to that "
     "region.",
-    "BadDigest": "The upload was damaged on the way. Deploy again.",
-    "SlowDown": "The service is busy. Deploy again later, or use fewer --jobs.",
-    "ServiceUnavailable": "The service is busy. Deploy again later, or use fewer --jobs.",
+    "BadDigest": "The upload was damaged on the way. Try again.",
+    "SlowDown": "The service is busy. Try again later, or use fewer --jobs.",
+    "ServiceUnavailable": "The service is busy. Try again later, or use fewer --jobs.",
     "XMinioParentIsObject": "This service cannot store both `a` and `a/b`. Deploy with "
     "--files-only.",
 }
@@ -61,21 +60,59 @@ _ADVICE = {
 _ADVICE |= {"403": _ADVICE["AccessDenied"], "InvalidSecurity": _ADVICE["InvalidAccessKeyId"]}
 
 
-class Bucket:
-    """See ``Destination``. A mark is an ETag."""
-
-    has_rules = False
+class Connection:
+    """A bucket, and a prefix of its keys, through boto3's ``client``. ``jobs``: how many threads
+    use it.
+    """
 
     def __init__(self, name: str, *, jobs: int, endpoint_url: str | None) -> None:
         self.name = name
         self.bucket, self.prefix = _parse(name)
-        with self._explained("use the bucket"):
-            self._client = _client(jobs, endpoint_url)
-        self.identity = f"{self._client.meta.endpoint_url} {self.bucket} {self.prefix}"
+        with self.explained("use the bucket"):
+            self.client = _client(jobs, endpoint_url)
+        self.identity = f"{self.client.meta.endpoint_url} {self.bucket} {self.prefix}"
+
+    def delete(self, key: str) -> None:
+        # One by one: they are few and free, and not every service takes a list of them.
+        with self.explained(f"delete {key}"):
+            self.client.delete_object(Bucket=self.bucket, Key=self.prefix + key)
+
+    def close(self) -> None:
+        self.client.close()
+
+    @contextlib.contextmanager
+    def explained(self, what: str) -> Iterator[None]:
+        """Turn what the client raises into OperatorError, which says what cannot be done."""
+        try:
+            yield
+        except ClientError as error:
+            answer = error.response.get("Error", {})
+            code = str(answer.get("Code", ""))
+            said = ": ".join(filter(None, (code, str(answer.get("Message", ""))))).rstrip(".")
+            advice = _ADVICE.get(code, "Fix that and try again.")
+            raise OperatorError(f"Cannot {what}: {said} ({self.name}). {advice}") from error
+        except NoCredentialsError as error:
+            raise OperatorError(
+                f"No credentials for {self.name}. Set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, set AWS_PROFILE, or give this machine a role."
+            ) from error
+        except HTTPClientError as error:
+            raise OperatorError(
+                f"Cannot {what}: {_reason(error)} ({self.name}). Check --endpoint-url, and try "
+                "again when the service answers."
+            ) from error
+        except (BotoCoreError, ValueError) as error:
+            raise OperatorError(f"Cannot {what}: {_reason(error)} ({self.name}).") from error
+
+
+class Bucket(Connection):
+    """See ``Destination``. A mark is an ETag."""
+
+    has_rules = False
 
     def list(self) -> Iterator[tuple[str, str]]:
-        pages = self._client.get_paginator("list_objects_v2")
-        with self._explained("list the bucket"):
+        pages = self.client.get_paginator("list_objects_v2")
+        with self.explained("list the bucket"):
             for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix):
                 for found in page.get("Contents", ()):
                     yield found["Key"].removeprefix(self.prefix), _etag(found)
@@ -83,15 +120,15 @@ class Bucket:
     def holds(self, put: Put) -> bool:
         if put.old != put.md5.hex():
             return False
-        with self._explained(f"inspect {put.key}"):
+        with self.explained(f"inspect {put.key}"):
             # The listing says nothing of headers: somebody may have put it there without any.
-            head = self._client.head_object(Bucket=self.bucket, Key=self.prefix + put.key)
+            head = self.client.head_object(Bucket=self.bucket, Key=self.prefix + put.key)
         headers = head.get("ContentType"), head.get("CacheControl"), head.get("ContentEncoding")
         return headers == (put.route.media, cache_control(put.route), None)
 
     def put(self, put: Put, path: str) -> str:
-        with self._explained(f"upload {put.key}"), open(path, "rb") as file:
-            answer = self._client.put_object(
+        with self.explained(f"upload {put.key}"), open(path, "rb") as file:
+            answer = self.client.put_object(
                 Bucket=self.bucket,
                 Key=self.prefix + put.key,
                 Body=file,
@@ -105,44 +142,13 @@ class Bucket:
         if is_md5 and etag != put.md5.hex():
             raise OperatorError(
                 f"{put.key} was changed on its way to {self.name}: its ETag is {etag}, not "
-                f"{put.md5.hex()}. Deploy again. If that fails too, check for a proxy that "
+                f"{put.md5.hex()}. Try again. If that fails too, check for a proxy that "
                 "rewrites uploads."
             )
         return etag
 
-    def delete(self, key: str) -> None:
-        # One by one: they are few and free, and not every service takes a list of them.
-        with self._explained(f"delete {key}"):
-            self._client.delete_object(Bucket=self.bucket, Key=self.prefix + key)
-
     def end_group(self) -> None:
         pass  # an object that was acknowledged is there
-
-    def close(self) -> None:
-        self._client.close()
-
-    @contextlib.contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except ClientError as error:
-            answer = error.response.get("Error", {})
-            code = str(answer.get("Code", ""))
-            said = ": ".join(filter(None, (code, str(answer.get("Message", ""))))).rstrip(".")
-            advice = _ADVICE.get(code, "Fix that and deploy again.")
-            raise OperatorError(f"Cannot {what}: {said} ({self.name}). {advice}") from error
-        except NoCredentialsError as error:
-            raise OperatorError(
-                f"No credentials for {self.name}. Set AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, set AWS_PROFILE, or give this machine a role."
-            ) from error
-        except HTTPClientError as error:
-            raise OperatorError(
-                f"Cannot {what}: {_reason(error)} ({self.name}). Check --endpoint-url, and deploy "
-                "again when the service answers."
-            ) from error
-        except (BotoCoreError, ValueError) as error:
-            raise OperatorError(f"Cannot {what}: {_reason(error)} ({self.name}).") from error
 
 
 def _reason(error: Exception) -> str:

@@ -201,6 +201,18 @@ DEPLOY_FAILURES = Gauge(
     "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
     part="deploy", key="failures",
 )  # fmt: skip
+GIT_FAILURES = Gauge(
+    "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
+    part="git", key="failures",
+)  # fmt: skip
+GIT_BEHIND = Gauge(
+    "hub_git_behind_seconds", "Age of the oldest change that was not pushed yet.",
+    part="git", key="waiting_seconds",
+)  # fmt: skip
+GIT_PROBLEMS = Gauge(
+    "hub_git_problems", "Prompts that cannot be pushed or taken in; the log names them.",
+    part="git", key="problems_count",
+)  # fmt: skip
 
 Metric = Counter | Histogram | Gauge
 METRICS: tuple[Metric, ...] = tuple(

@@ -98,6 +98,18 @@ class Version(NamedTuple):
             )
         return successor
 
+    def lifted(self, kind: str, floor: int) -> "Version":
+        """This new version, unless all its parts are below ``floor``; then with the part that
+        ``kind`` (of BUMPS) counts raised to it.
+        """
+        if max(self) >= floor:
+            return self
+        if kind == "major":
+            return Version(floor, 0, 0)
+        if kind == "minor":
+            return Version(self.major, floor, 0)
+        return Version(self.major, self.minor, floor)
+
 
 FIRST_VERSION = Version(1, 0, 0)
 

@@ -43,9 +43,11 @@ def number_versions(counted: Iterable[Counted]) -> dict[Version, int]:
     return numbers | {one.version: next(free) for one in ordered if not one.ordinal}
 
 
-def next_ordinal(versions_count: int, stored: Iterable[int]) -> int:
-    """The number of the next publication, where so many versions are, and these numbers stored."""
-    return max(versions_count, max(stored, default=0)) + 1
+def next_ordinal(versions_count: int, stored: Iterable[int], floor: int = 0) -> int:
+    """The number of the next publication, where so many versions are, and these numbers stored;
+    at least ``floor``.
+    """
+    return max(versions_count + 1, max(stored, default=0) + 1, floor)
 
 
 def find_faults(counted: Iterable[Counted], where: str = "") -> Iterator[Fault]:

@@ -41,8 +41,10 @@ log = logging.getLogger("hub.build")
 class Report(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
     ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
-    change that lists do not have. ``number``: the build's (``count_build``). ``touched``: the files
-    of the site that it wrote or removed; None where they are many.
+    change that lists do not have. ``changed``: the (owner, name) of the repos whose files were not
+    as remembered, and with None for the name the owners whose profile was not. ``touched``: the
+    files of the site that were written or removed; None where they are many. ``number``: the
+    build's (``count_build``).
     """
 
     repos: int
@@ -55,8 +57,9 @@ class Report(NamedTuple):
     is_settled: bool
     behind_seconds: float
     seconds: float
-    number: int = 0
+    changed: tuple[Named, ...] = ()
     touched: frozenset[str] | None = None
+    number: int = 0
 
 
 class Difference(NamedTuple):
@@ -170,7 +173,7 @@ def _run(context: Context) -> Report:
         found = _begin(context, current)
         make_visible(context, found)
         faulty = frozenset("/".join(fault.path.split("/")[:2]) for fault in context.faults)
-        context.request.on_visible(Visible(state.repos.totals()[1], faulty))
+        context.request.on_visible(Visible(context.serial, faulty))
         is_settled = Settling(context, busy_seconds=time.monotonic() - started).go_on()
         state.note_settings(context.settings)
         state.end(current, site.mark())
@@ -183,6 +186,7 @@ def _run(context: Context) -> Report:
     return Report(
         repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
         context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
+        found.named(),
         touched=None if site.tally.touched is None else frozenset(site.tally.touched),
     )  # fmt: skip
 

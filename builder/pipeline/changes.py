@@ -30,6 +30,14 @@ class Changes(NamedTuple):
     owners: set[str]
     faults: list[Fault]
 
+    def named(self) -> tuple[Named, ...]:
+        """All of these repos, and the owners with None for the name."""
+        repos: list[Named] = [(task.owner, task.name) for task in (*self.tasks, *self.withdrawn)]
+        for repo_id in self.removed:
+            owner, name = repo_id.split("/")
+            repos.append((owner, name))
+        return (*repos, *((owner, None) for owner in self.owners))
+
 
 def find_changes(context: Context) -> Changes:
     """Compare the tree with what the state remembers; tasks get their pulls as counted now.

@@ -10,6 +10,7 @@ from builder.model.settings import Settings
 from builder.pipeline.shown_pulls import ShownPulls
 from builder.render.pages import Pages, pages_of
 from builder.stats.pulls import Pulls
+from builder.store.restored import serial_base
 from builder.store.site import Site
 from builder.store.state import State
 
@@ -73,6 +74,11 @@ class Context:
     def changed(self) -> list[Named] | None:
         """All that can differ from what is remembered; None where that is not known."""
         return None if self.is_fresh else self.request.changed
+
+    @property
+    def serial(self) -> int:
+        """How many publications there are. Raises ContentError."""
+        return serial_base(self.settings.content) + self.state.repos.totals()[1]
 
     def note_faults(self, faults: list[Fault]) -> None:
         """Raises ContentError, unless repos were named: then others are not to wait for these."""

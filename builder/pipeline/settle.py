@@ -50,7 +50,7 @@ class Settling:
                 # Between passes, so that pulls and lists do not put each other off for ever.
                 if not recount(context, self._must_yield):
                     return False
-                _, serial = state.repos.totals()
+                serial = context.serial
                 state.passes.begin(serial)
             if not self._write_pass(serial):
                 return False

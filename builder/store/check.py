@@ -23,6 +23,7 @@ from builder.store.content import (
     version_file,
 )
 from builder.store.label_files import read_event
+from builder.store.restored import read_restored
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
 from builder.text.prompts import parse_document, variable_names
 
@@ -30,6 +31,7 @@ from builder.text.prompts import parse_document, variable_names
 def check(root: str) -> Iterator[Fault]:
     """Every fault of the tree, in order of path: also those that a build ignores, and warnings."""
     yield from _faults_of(read_home, root)
+    yield from _faults_of(read_restored, root)
     try:
         owners = list_owners(root)
     except ContentError as error:
@@ -44,7 +46,7 @@ def check(root: str) -> Iterator[Fault]:
             yield from error.faults
             repos = _readable(f"{root}/{owner}", names.REPO_CHARS_MAX)
         for name in repos:
-            yield from _check_repo(root, owner, name)
+            yield from check_repo(root, owner, name)
 
 
 def _readable(path: str, chars_max: int) -> list[str]:
@@ -55,7 +57,8 @@ def _readable(path: str, chars_max: int) -> list[str]:
         )  # fmt: skip
 
 
-def _check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
+def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
+    """As ``check``, of one repo's folder."""
     where = f"{owner}/{name}"
     try:
         versions, _, events, withdrawn, left = list_versions(root, owner, name)

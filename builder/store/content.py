@@ -1,6 +1,7 @@
 """Reads the content tree, the source of truth. Never writes.
 
     content/home.md                       what the operator says of the hub (optional)
+    content/restored.json                 which numbers are free since a restore (see ``restored``)
     content/{owner}/owner.json            the owner's profile (optional)
     content/{owner}/{name}/{x.y.z}.md     the published bytes of one version
     content/{owner}/{name}/{x.y.z}.json   its record; the version exists once this file does
@@ -29,12 +30,19 @@ from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
 from builder.store.plain_files import mark_of_files, read_file, read_record_file
+from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
 HOME_FILE = "home.md"
 HOME_BYTES_MAX = 16 * 1024
 OWNER_FILE = "owner.json"
 NO_FILE_MARK = "none"
+# The newest format of the content folder that this release reads. A release that writes what the
+# ones before it would not understand raises it, and writes it to FORMAT_FILE first; without that
+# file, it is 1. Releases up to 1.0 do not look.
+FORMAT = 1
+FORMAT_FILE = ".hub-format"
+_FORMAT_BYTES_MAX = 20
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 
 version_file = re.compile(f"({names.VERSION_PATTERN})\\.(md|json)")
@@ -69,9 +77,38 @@ def repo_path(root: str, owner: str, name: str) -> str:
 
 
 def check_folder(root: str) -> None:
-    """Raises OperatorError where there is no content folder."""
+    """Raises OperatorError where there is no content folder, one that is half restored, or that of
+    a newer release.
+    """
     if not os.path.isdir(root):
         raise _no_folder(root)
+    check_not_restoring(root)
+    try:
+        check_format(root)
+    except OSError as error:
+        raise _unreadable(f"{root}/{FORMAT_FILE}", error) from None
+
+
+def check_format(root: str) -> None:
+    """Raises OperatorError for the content folder of a newer release; OSError."""
+    path = f"{root}/{FORMAT_FILE}"
+    try:
+        text = read_file(path, _FORMAT_BYTES_MAX).decode(errors="replace").strip()
+    except FileNotFoundError:
+        return
+    if not (text.isascii() and text.isdecimal()):
+        raise OperatorError(f"{path} must have the number of a format, and nothing else.")
+    if int(text) > FORMAT:
+        raise OperatorError(
+            f"{root} was written by a newer release of hub (format {text}; this release reads up "
+            f"to {FORMAT}). Upgrade to that release, or restore a backup from before the upgrade."
+        )
+
+
+def _unreadable(path: str, error: OSError) -> OperatorError:
+    return OperatorError(
+        f"Cannot read {path}: {error.strerror}. Let the user who runs hubctl read it."
+    )
 
 
 def _no_folder(path: str) -> OperatorError:
@@ -83,6 +120,8 @@ def _no_folder(path: str) -> OperatorError:
 
 def list_owners(root: str) -> list[str]:
     """The handles of all owners' folders, sorted. Raises ContentError, OperatorError."""
+    if os.path.isdir(root):
+        check_folder(root)
     return _list_folders(root, ".", names.OWNER_CHARS_MAX)
 
 
@@ -119,9 +158,7 @@ def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
     except FileNotFoundError:
         raise _no_folder(path) from None
     except OSError as error:
-        raise OperatorError(
-            f"Cannot read {path}: {error.strerror}. Let the user who runs hubctl read it."
-        ) from None
+        raise _unreadable(path, error) from None
     if faults:
         raise ContentError(sorted(faults))
     return sorted(folders)
@@ -139,9 +176,7 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     except FileNotFoundError:
         return RepoListing([], [], {})
     except OSError as error:
-        raise OperatorError(
-            f"Cannot read {error.filename}: {error.strerror}. Let the user who runs hubctl read it."
-        ) from None
+        raise _unreadable(error.filename, error) from None
     with entries:
         for entry in entries:
             try:

@@ -27,6 +27,7 @@ Kind = Literal[
     "publisher_added", "publisher_changed", "publisher_removed", "publisher_used",
     "trusted_only_on", "trusted_only_off",
     "label_protected", "label_unprotected", "withdrawn", "locked", "unlocked",
+    "restored",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -33,7 +33,8 @@ from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.model.withdrawn import withdrawn_file
-from builder.store.content import OWNER_FILE, repo_path
+from builder.store.content import OWNER_FILE, check_format, repo_path
+from builder.store.restored import check_not_restoring
 from publisher.write import disk
 
 _Made = tuple[str, os.stat_result]
@@ -47,9 +48,12 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
     """Hold the only right to publish to a repo or to move its labels; waits for who has it.
 
     Makes the repo's folder, and removes it if the work fails before a version is in it.
-    Raises RequestError ``storage_unavailable``.
+    Raises RequestError ``storage_unavailable``; OperatorError where the content is half restored,
+    or that of a newer release.
     """
+    check_not_restoring(root)
     with disk.telling(_THEN), contextlib.ExitStack() as held:
+        check_format(root)
         held.callback(os.close, _lock_folder(root, owner, name))
         try:
             yield

@@ -6,7 +6,7 @@ All of it is public. Knows nothing of HTTP or of who may change it; does not bui
 import contextlib
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import msgspec
@@ -87,11 +87,22 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
     """
     data = render(profile)
     _decode(data)  # what could not be read again must not get there
+    replace_profile(root, owner, data)
+
+
+def replace_profile(
+    root: str, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+) -> None:
+    """As ``write_profile``, with the bytes of a profile; only if it ``may`` once no one else
+    writes it.
+    """
     folder = f"{root}/{owner}"
     temporary = f"{folder}/{_TEMPORARY}"
     with disk.telling("save the profile again"), contextlib.ExitStack() as held:
         descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
         held.callback(os.close, descriptor)
+        if not may():
+            return
         disk.unlink(temporary)  # a crash's rest
         held.callback(disk.unlink, temporary)
         disk.write_new(temporary, data)

@@ -21,6 +21,7 @@ from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
+from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
 from publisher.write import durable, gone, labels
 from publisher.write.fields import METADATA_FIELDS
@@ -216,7 +217,8 @@ def _plan(
         labels.check_room(there, draft.labels, 0, "labels")
         # A withdrawn version's number is never given again.
         taken = sorted([*versions, *(one.version for one in withdrawn)])
-        versions = [*versions, _next_version(taken, draft.bump)]
+        floor = number_floor(root)
+        versions = [*versions, _next_version(taken, draft.bump, floor)]
         before = [one.remains.published_at for one in withdrawn]
         before += [previous[0].published_at] if previous else []
         record = VersionFile(
@@ -228,7 +230,7 @@ def _plan(
             **metadata._asdict(),
             labels=draft.labels or UNSET,
             label_number=there.next_number if draft.labels else UNSET,
-            ordinal=_next_ordinal(root, owner, name, listing, withdrawn),
+            ordinal=_next_ordinal(root, owner, name, listing, withdrawn, floor),
         )
         raw, events = _render_record(record), []
     number, written = events[-1] if events else (None, raw)
@@ -277,25 +279,25 @@ def _encode_fields(values: Metadata | VersionFile) -> bytes:
     return msgspec.json.encode(fields, order="deterministic")
 
 
-def _next_version(versions: list[Version], bump: str) -> Version:
+def _next_version(versions: list[Version], bump: str, floor: int) -> Version:
     if not versions:
-        return names.FIRST_VERSION
+        return names.FIRST_VERSION.lifted("patch", floor)
     if len(versions) >= names.VERSIONS_PER_REPO_MAX:
         raise RequestError(
             "version_conflict",
             f"The prompt has {len(versions):,} versions, which is the limit. Publish under "
             "another name.",
         )
-    return versions[-1].bump(bump)
+    return versions[-1].bump(bump).lifted(bump, floor)
 
 
 def _next_ordinal(
     root: str, owner: str, name: str, listing: content.RepoListing,
-    withdrawn: list[WithdrawnVersion],
+    withdrawn: list[WithdrawnVersion], floor: int,
 ) -> int:  # fmt: skip
     stored = [one.ordinal or 0 for one in read_kept(root, owner, name, listing)]
     stored += [one.remains.ordinal or 0 for one in withdrawn]
-    ordinal = next_ordinal(len(stored), stored)
+    ordinal = next_ordinal(len(stored), stored, floor)
     if ordinal > names.ORDINAL_MAX:
         raise RequestError(
             "version_conflict",

@@ -107,7 +107,7 @@ def test_the_service_dies_and_the_deployer_is_killed(
     deploy_to(opened, sites.old, tmp_path)
     proxy.seen.clear()
     proxy.before = lambda seen: "cut" if seen.method == "PUT" and seen.number > 20 else None
-    with pytest.raises(OperatorError, match=r"(?s)deploy again when the service answers.*continue"):
+    with pytest.raises(OperatorError, match=r"(?s)try again when the service answers.*continue"):
         deploy_to(opened, sites.new, tmp_path)
     assert broken(look(), by_key) == []
 

@@ -38,6 +38,7 @@ DOCUMENTS = (
     "docs/operate/accounts.md",
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
+    "docs/operate/git.md",
     "docs/operate/monitoring.md",
     "docs/operate/own-hub.md",
     "docs/operate/stats.md",

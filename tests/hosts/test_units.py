@@ -59,8 +59,9 @@ def test_systemd_has_nothing_to_say_of_them(tmp_path):
         text = path.read_text(encoding="utf-8").replace(HERE, HUBCTL)
         (tmp_path / path.name).write_text(text, encoding="utf-8")
     units = [str(path) for path in sorted(tmp_path.glob("*.service"))]
+    units += [str(path) for path in sorted(tmp_path.glob("*.timer"))]
     done = subprocess.run(
-        ["systemd-analyze", "verify", *units, f"{tmp_path}/hub-stats.timer"],
+        ["systemd-analyze", "verify", *units],
         capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -158,5 +159,11 @@ def test_their_commands_make_a_hub(tmp_path):
         subprocess.run(placed(count, tmp_path), env=variables, check=True)
         repo = Path(variables["HUB_OUT"], BY_NAME["repo"].file_for(owner="ada", name="hello"))
         wait_until(lambda: json.loads(repo.read_bytes())["data"]["pulls"] == 1, "the pull")
+        (back_up,) = commands("hub-backup.service", "ExecStart")
+        backup = environment(tmp_path, HUB_BACKUP=f"{tmp_path}-backup")
+        told = subprocess.run(
+            placed(back_up, tmp_path), env=backup, check=True, capture_output=True
+        )
+        assert b"1 snapshot kept" in told.stdout
     finally:
         service.stop()

@@ -29,6 +29,7 @@ _TEXTS: dict[Kind, str] = {
     "withdrawn": "Withdrawn: {note}.",
     "locked": "Account locked.",
     "unlocked": "Account unlocked.",
+    "restored": "The hub was restored from a backup of {note}. Everyone was signed out.",
 }
 
 # The first that fits: a browser names itself after those that it wants to be taken for.

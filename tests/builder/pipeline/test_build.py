@@ -111,9 +111,18 @@ def test_nothing_changed_nothing_written(small, settled):
     before = stat_tree(small.out)
     report = build(small)
     assert (report.rendered, report.written, report.removed, report.indexed) == (0, 0, 0, 0)
+    assert report.changed == ()
     assert stat_tree(small.out) == before
     assert build(small, full=True).written == 0
-    assert stat_tree(small.out) == before
+
+
+def test_a_report_names_what_has_changed(small, settled):
+    build(small, index=False)
+    write_owner(small.content, "bob")
+    write_withdrawn(small.content, "ann/review")
+    shutil.rmtree(f"{small.content}/ann/story")
+    changed = build(small, index=False).changed
+    assert {*changed} == {("bob", None), ("ann", "review"), ("ann", "story")}
 
 
 def test_the_report_counts(small):

@@ -157,7 +157,7 @@ def test_one_who_has_no_password_sets_one(people: People) -> None:
 def test_every_event_is_told(kind: str) -> None:
     told = tell(Event(0, kind, "subject", "192.0.2.1", "note {browser}"))
     assert told.endswith(".") and len(told.split()) > 1
-    about = {"token", "publisher", "trusted", "identity", "label", "withdrawn"}
+    about = {"token", "publisher", "trusted", "identity", "label", "withdrawn", "restored"}
     assert ("note {browser}" in told) == (kind.partition("_")[0] in about)
 
 

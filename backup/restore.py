@@ -1,0 +1,235 @@
+"""One restore: choose a snapshot, collect and verify it, add what it cannot know, put it in place.
+
+What it cannot know is what happened after it. Versions that readers saw are recovered from the
+site; or their numbers are passed over (``floor``). Sessions and tokens that have ended since are
+not to be good again (``distrust``).
+"""
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from backup import databases, from_site, snapshots
+from backup.floor import highest_number, take_floor
+from backup.from_site import Found
+from backup.objects import DamagedBackup, Objects, StoredFile
+from backup.places import Place
+from backup.snapshots import Snapshot
+from backup.staging import Staging
+from builder.deploy.manifest import lock
+from builder.deploy.parallel import in_parallel
+from builder.model.errors import ContentError, OperatorError
+from builder.model.progress import Progress
+from builder.store.locks import build_lock
+from builder.store.restored import RESTORED_FILE, Restored, read_restored
+from publisher.accounts.database import ACCOUNTS_FILE, Database
+from publisher.accounts.people.distrust import Ended, end_access
+from publisher.write.rendering import render
+
+NAME_BYTES_MAX = 255
+# Of a path in the content: owner, prompt, folder, file, and some room for what others put there.
+DEPTH_MAX = 16
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Options(NamedTuple):
+    """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``site``: what readers saw, a folder
+    or a URL. ``skip_numbers``: take a floor in any case. ``complete``: nothing happened after the
+    snapshot. ``revoke_tokens``: also personal ones. ``replace``: put aside what is there.
+    """
+
+    snapshot_id: str | None = None
+    at: datetime | None = None
+    site: str | None = None
+    skip_numbers: bool = False
+    complete: bool = False
+    revoke_tokens: bool = True
+    replace: bool = False
+    jobs: int = 8
+
+
+class Report(NamedTuple):
+    """What a restore came to. ``fetched``: files that no killed restore had collected. ``found``:
+    on the site. ``floor``: of new numbers; 0: they go on as if nothing had happened. ``ended``:
+    sessions and tokens; None: they are as they were. ``aside``: where is what was there.
+    """
+
+    id: str
+    at: str
+    files: int
+    bytes: int
+    fetched: int
+    found: Found | None
+    floor: int
+    ended: Ended | None
+    aside: list[str]
+    seconds: float
+
+
+def restore(
+    place: Place,
+    content: str,
+    state: str,
+    options: Options,
+    *,
+    now: datetime | None = None,
+    progress: Progress = lambda what, done, total: None,
+    on_wait: Callable[[], None] = lambda: None,
+) -> Report:
+    """Put a snapshot in place of the content and the databases.
+
+    Raises OperatorError. Until everything is collected and verified, nothing but the folders for
+    that is touched; after an error or a crash, the same call goes on.
+    """
+    started = time.perf_counter()
+    moment = now or datetime.now(UTC)
+    site = from_site.open_site(options.site) if options.site else None
+    snapshot = snapshots.choose(place, options.snapshot_id, options.at)
+    for file in snapshot.databases:
+        if file.path not in databases.FILES:
+            raise DamagedBackup(
+                f"{place.name}: the snapshot has a database {file.path!r}, which no hub has."
+            )
+    found, ended, floor, fetched = None, None, 0, 0
+    with (
+        place.lock(on_wait, shared=True),
+        lock(f"{state}/restore", lambda what: on_wait()),
+        lock(f"{state}/backup", lambda what: on_wait()),
+    ):
+        databases.check_unused(state)
+        with build_lock(state, on_wait):
+            staging = Staging(content, state, snapshot.id, f"replaced-{snapshots.id_of(moment)}")
+            if staging.stage == "filling":
+                if not options.replace:
+                    staging.check_empty()
+                highest, fetched = _fill(place, snapshot, staging.files, options.jobs, progress)
+                staging.begin_adding()
+                ended = _fill_databases(place, snapshot, staging.databases, options, moment)
+                if site:
+                    found = from_site.recover(site, staging.files, options.jobs, progress)
+                has_all = not found.has_unknown if found else options.complete
+                if options.skip_numbers or not has_all:
+                    others = [_restored_in(content), _restored_in(staging.files)]
+                    restored = take_floor(place, highest, others, moment)
+                    _write(f"{staging.files}/{RESTORED_FILE}", [render(restored)])
+                    floor = restored.floor
+                staging.give_to_owners()
+            aside = staging.put_in_place()
+    return Report(
+        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, fetched, found, floor, ended,
+        aside, time.perf_counter() - started,
+    )  # fmt: skip
+
+
+def _fill(
+    place: Place, snapshot: Snapshot, root: str, jobs: int, progress: Progress
+) -> tuple[int, int]:
+    """Collect the content; returns its highest number, and how many files were not there yet."""
+    objects = Objects(place)
+
+    def fill(sha256: str) -> tuple[int, int, int]:
+        highest = fetched = 0
+        files = snapshots.read_list(objects, sha256)
+        for file in files:
+            _check_path(place, file.path)
+            path = f"{root}/{file.path}"
+            if not _has(path, file):
+                _write(path, objects.read(file))
+                fetched += 1
+            highest = max(highest, _highest_in(path, file))
+        return highest, fetched, len(files)
+
+    results = []
+    for done, result in enumerate(in_parallel(fill, snapshot.lists.values(), jobs)):
+        progress("Restoring", done, len(snapshot.lists))
+        results.append(result)
+    listed = sum(count for _, _, count in results) + len(snapshot.databases)
+    if listed != snapshot.files:
+        raise DamagedBackup(
+            f"{place.name}: snapshot {snapshot.id} has {snapshot.files:,} files, and lists "
+            f"{listed:,}. Restore another snapshot."
+        )
+    return max((one for one, _, _ in results), default=0), sum(one for _, one, _ in results)
+
+
+def _highest_in(path: str, file: StoredFile) -> int:
+    if not path.endswith(".json"):
+        return 0
+    with open(path, "rb") as opened:
+        return highest_number(file.path, opened.read())
+
+
+def _fill_databases(
+    place: Place, snapshot: Snapshot, folder: str, options: Options, now: datetime
+) -> Ended | None:
+    """Collect the databases, check them, and let nobody in who may not be any more."""
+    objects = Objects(place)
+    for file in snapshot.databases:
+        path = f"{folder}/{file.path}"
+        _write(path, objects.read(file), mode=0o600)
+        kind = databases.FILES[file.path](folder)
+        with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
+            databases.check(kind, db)
+            # The last one to close it takes its write-ahead log away.
+    if not any(file.path == ACCOUNTS_FILE for file in snapshot.databases):
+        return None
+    # Opening it also refuses what a newer release has made.
+    with Database(folder) as database:
+        if options.complete:
+            return None
+        return end_access(database, snapshot.at, tokens=options.revoke_tokens, now=now)
+
+
+def _restored_in(root: str) -> Restored | None:
+    try:
+        return read_restored(root)
+    except ContentError as error:
+        raise OperatorError(
+            f"{error} It says which numbers an earlier restore took. Repair it, and restore again."
+        ) from error
+
+
+def _check_path(place: Place, path: str) -> None:
+    """Raises DamagedBackup for a path that does not stay in the content."""
+    parts = path.split("/")
+    if len(parts) > DEPTH_MAX or not all(
+        part and part[0] != "." and "\0" not in part and len(part.encode()) <= NAME_BYTES_MAX
+        for part in parts
+    ):
+        raise DamagedBackup(
+            f"{place.name}: the snapshot has the path {path[:200]!r}, which no content has. "
+            "Somebody may have changed the backup. Restore another snapshot."
+        )
+
+
+def _has(path: str, file: StoredFile) -> bool:
+    """Whether a file was collected already."""
+    try:
+        with open(path, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest() == file.sha256
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _write(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(os.open(path, _FLAGS, mode), "wb") as file:
+            for part in parts:
+                file.write(part)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> OperatorError:
+    return OperatorError(
+        f"Cannot write {path}: {error.strerror}. Fix that, and run the same command again: it "
+        "goes on."
+    )

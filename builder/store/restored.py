@@ -1,0 +1,64 @@
+"""What a restore that does not know all that readers saw leaves behind: ``content/restored.json``.
+
+Readers may have seen versions that the content does not have. No number that was given before has
+a part, nor an ordinal, as high as ``floor``. So what is published after it is at or above it
+somewhere, and is no number that was given before.
+"""
+
+import os
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from builder.model import names
+from builder.model.errors import ContentError, OperatorError
+from builder.model.records import Time
+from builder.store.plain_files import read_record_file
+
+RESTORED_FILE = "restored.json"
+# A folder of this name in the content is a restore that has not ended.
+RESTORING = ".restoring"
+_BYTES_MAX = 16 * 1024
+
+
+class Restored(Struct, forbid_unknown_fields=True):
+    """``serial``: what the serial of hub.json counts from. ``at``: when it was restored."""
+
+    floor: Annotated[int, Meta(ge=1, le=names.VERSION_PART_MAX)]
+    serial: Annotated[int, Meta(ge=0)]
+    at: Time
+
+
+_decode = msgspec.json.Decoder(Restored).decode
+
+
+def read_restored(root: str) -> Restored | None:
+    """None: every version that was published is in the content. Raises ContentError."""
+    try:
+        return read_record_file(root, RESTORED_FILE, _decode, _BYTES_MAX)
+    except ContentError:
+        if not os.path.lexists(f"{root}/{RESTORED_FILE}"):
+            return None
+        raise
+
+
+def number_floor(root: str) -> int:
+    """The least that a part of a new number is to reach; 0: any. Raises ContentError."""
+    restored = read_restored(root)
+    return restored.floor if restored else 0
+
+
+def serial_base(root: str) -> int:
+    """What the count of publications is added to. Raises ContentError."""
+    restored = read_restored(root)
+    return restored.serial if restored else 0
+
+
+def check_not_restoring(root: str) -> None:
+    """Raises OperatorError where a restore has not ended."""
+    if os.path.lexists(f"{root}/{RESTORING}"):
+        raise OperatorError(
+            f"A restore into {root} has not ended. Run the same `hubctl restore` again. To give "
+            f"it up, remove {root}/{RESTORING} and restore anew."
+        )

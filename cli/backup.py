@@ -1,0 +1,131 @@
+"""``hubctl backup``: content and databases to another place, and a look at what is there."""
+
+import contextlib
+import json
+
+import click
+
+from backup import snapshots
+from backup.places import open_place
+from backup.take import Report, back_up
+from builder.model.plural import counted
+from cli.options import backup_place_options, content_option, out_option, state_option
+from cli.progress import Progress
+from cli.table import echo_table
+
+SKIPPED_SHOWN = 5
+
+
+@click.command()
+@click.argument("destination", metavar="DEST", envvar="HUB_BACKUP")
+@content_option
+@out_option
+@state_option
+@backup_place_options
+@click.option(
+    "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
+    envvar="HUB_BACKUP_KEEP", show_envvar=True, help="Snapshots to keep; older ones are removed.",
+)  # fmt: skip
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Back up nothing; read everything in DEST and compare it with its hashes.",
+)
+@click.option("--list", "is_list", is_flag=True, help="Back up nothing; list the snapshots.")
+@click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
+def backup(
+    destination: str, content: str, out: str, state: str, endpoint_url: str | None, jobs: int,
+    keep: int, verify: bool, is_list: bool, is_json: bool,
+) -> None:  # fmt: skip
+    """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
+
+    Others may publish meanwhile. Stores only what changed, reads it back, and then writes the
+    snapshot, so a snapshot is there whole or not at all. After an interruption, run the command
+    again. DEST is for this hub alone, and private: it has hashes of passwords and tokens. By
+    default, DEST is the environment variable HUB_BACKUP.
+
+    \b
+      hubctl backup /mnt/backup/hub
+      hubctl backup s3://my-backups/hub --keep 90
+      hubctl backup --verify /mnt/backup/hub
+    """
+    if verify and is_list:
+        raise click.UsageError("--verify and --list exclude each other. Pass one of them.")
+    place = open_place(
+        destination, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
+    )
+    with contextlib.closing(place), Progress() as progress:
+        if is_list:
+            with place.lock(say_waiting, shared=True):
+                _list(snapshots.load_all(place), is_json)
+        elif verify:
+            with place.lock(say_waiting, shared=True):
+                checked = snapshots.verify(place, jobs, progress)
+            progress.close()
+            _tell_verified(checked, is_json)
+        else:
+            report = back_up(
+                content, state, place, keep=keep, jobs=jobs, progress=progress, on_wait=say_waiting
+            )
+            progress.close()
+            click.echo(json.dumps(report._asdict()) if is_json else describe(report))
+            _tell_skipped(report.skipped)
+
+
+def say_waiting() -> None:
+    click.echo("Waiting for another backup or restore to end.", err=True)
+
+
+def describe(report: Report) -> str:
+    """What a backup did, on one line."""
+    parts = [
+        f"Snapshot {report.id}: {counted(report.files, 'file')}, {counted(report.bytes, 'byte')}",
+        f"{counted(report.stored, 'new object')} with {counted(report.stored_bytes, 'byte')}",
+        f"{counted(report.snapshots, 'snapshot')} kept",
+    ]
+    if report.dropped or report.removed:
+        parts.append(
+            f"{counted(report.dropped, 'old snapshot')} and "
+            f"{counted(report.removed, 'object')} removed"
+        )
+    return f"{'; '.join(parts)}; {report.seconds:.2f} seconds"
+
+
+def _tell_skipped(skipped: list[str]) -> None:
+    if skipped:
+        shown = ", ".join(repr(path) for path in skipped[:SKIPPED_SHOWN])
+        more = len(skipped) - SKIPPED_SHOWN
+        click.echo(
+            f"Not backed up, because they are no plain files with a name in UTF-8: {shown}"
+            f"{f' and {more:,} more' if more > 0 else ''}.",
+            err=True,
+        )
+
+
+def _list(found: list[snapshots.Snapshot], is_json: bool) -> None:
+    if is_json:
+        rows = [
+            {"id": one.id, "at": one.at, "files": one.files, "bytes": one.bytes,
+             "release": one.release}
+            for one in found
+        ]  # fmt: skip
+        click.echo(json.dumps(rows))
+        return
+    echo_table(
+        ("snapshot", "at", "files", "bytes"),
+        [(one.id, one.at, f"{one.files:,}", f"{one.bytes:,}") for one in found],
+    )
+
+
+def _tell_verified(checked: snapshots.Verified, is_json: bool) -> None:
+    """Raises click.exceptions.Exit where something is wrong."""
+    if is_json:
+        click.echo(json.dumps(checked._asdict()))
+    else:
+        for fault in checked.faults:
+            click.echo(fault)
+        told = f"{counted(checked.objects, 'object')} with {counted(checked.bytes, 'byte')}"
+        faults = counted(len(checked.faults), "fault") if checked.faults else "No faults"
+        click.echo(f"{faults} in {counted(len(checked.snapshots), 'snapshot')}: {told}")
+    if checked.faults:
+        raise click.exceptions.Exit(1)

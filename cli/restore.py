@@ -1,0 +1,154 @@
+"""``hubctl restore``: a backup back into the folders of a hub."""
+
+import contextlib
+import json
+from datetime import UTC, datetime
+
+import click
+
+from backup.from_site import Found
+from backup.places import open_place
+from backup.restore import Options, Report
+from backup.restore import restore as restore_hub
+from builder.model.plural import counted
+from builder.store.site import is_built
+from cli.backup import say_waiting
+from cli.options import backup_place_options, content_option, out_option, state_option
+from cli.progress import Progress
+
+
+def _parse_time(context: click.Context, option: click.Parameter, value: str) -> datetime | None:
+    if not value:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not a time. Write it like 2026-01-31T09:30:00Z."
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@click.command()
+@click.argument("source", metavar="SRC", envvar="HUB_BACKUP")
+@content_option
+@out_option
+@state_option
+@backup_place_options
+@click.option(
+    "--at", metavar="TIME", callback=_parse_time,
+    help="Restore the newest snapshot of TIME or before; UTC, unless TIME says otherwise. "
+    "[default: the newest of all]",
+)  # fmt: skip
+@click.option("--snapshot", metavar="ID", help="Restore this snapshot.")
+@click.option(
+    "--site",
+    metavar="DIR|URL",
+    help="Site that readers had: recover from it what was published, labelled and withdrawn after "
+    "the snapshot. `none`: there is no such site. [default: the site in --out, if there is one]",
+)
+@click.option(
+    "--skip-numbers",
+    is_flag=True,
+    help="Also with --site, let new versions skip every number that can have been given: for a "
+    "site that may lack the newest versions.",
+)
+@click.option(
+    "--complete",
+    is_flag=True,
+    help="Nothing was published or revoked after the snapshot, as in a move to another machine: "
+    "keep numbers, sessions and tokens as they are.",
+)
+@click.option(
+    "--revoke",
+    type=click.Choice(["tokens", "none"]),
+    default="tokens",
+    show_default=True,
+    help="`tokens`: revoke all personal tokens, since some may have been revoked after the "
+    "snapshot. Sessions, invitations and tokens of CI jobs always end.",
+)
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Move what is in the folders aside, instead of refusing.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
+def restore(
+    source: str, content: str, out: str, state: str, endpoint_url: str | None, jobs: int,
+    at: datetime | None, snapshot: str | None, site: str | None, skip_numbers: bool,
+    complete: bool, revoke: str, replace: bool, is_json: bool,
+) -> None:  # fmt: skip
+    """Restore prompts, accounts and pull counts from SRC, a backup.
+
+    Stop the hub first. Restores into empty folders, after every hash is verified. After an
+    interruption, run the same command again. Then build the site. By default, SRC is the
+    environment variable HUB_BACKUP.
+
+    No version number is given twice: what was published after the snapshot comes back from the
+    site; without a site, new versions get numbers above all that can have been given.
+
+    \b
+      hubctl restore /mnt/backup/hub
+      hubctl restore s3://my-backups/hub --site https://prompts.example.org
+      hubctl restore /mnt/backup/hub --at 2026-01-31T09:30:00Z --replace
+    """
+    if at and snapshot:
+        raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
+    if site is None and not complete and is_built(out):
+        site = out
+        click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
+    options = Options(
+        snapshot,
+        at,
+        None if site == "none" else site,
+        skip_numbers,
+        complete,
+        revoke == "tokens",
+        replace,
+        jobs,
+    )
+    place = open_place(
+        source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
+    )
+    with contextlib.closing(place), Progress() as progress:
+        report = restore_hub(place, content, state, options, progress=progress, on_wait=say_waiting)
+    if is_json:
+        click.echo(json.dumps(_as_data(report)))
+    else:
+        for line in described(report):
+            click.echo(line)
+
+
+def _as_data(report: Report) -> dict:
+    return report._asdict() | {
+        "found": report.found and report.found._asdict(),
+        "ended": report.ended and report.ended._asdict(),
+    }
+
+
+def described(report: Report) -> list[str]:
+    """What a restore did, in lines."""
+    lines = [
+        f"Restored snapshot {report.id}: {counted(report.files, 'file')}, "
+        f"{counted(report.bytes, 'byte')}; {report.seconds:.2f} seconds"
+    ]
+    if report.found:
+        lines.append(_told(report.found))
+    if report.floor:
+        lines.append(
+            f"New versions get numbers from {report.floor:,} on, so no number is given twice."
+        )
+    if report.ended:
+        lines.append(
+            f"Ended {counted(report.ended.sessions, 'session')}, revoked "
+            f"{counted(report.ended.tokens, 'token')}."
+        )
+    lines += [f"What was there before is in {path}." for path in report.aside]
+    return [*lines, "Next: run `hubctl check`, then `hubctl build` or start the hub."]
+
+
+def _told(found: Found) -> str:
+    return (
+        f"From the site: {counted(found.versions, 'version')}, "
+        f"{counted(found.labels, 'change')} of labels, {counted(found.withdrawn, 'withdrawal')}."
+    )

@@ -1,0 +1,180 @@
+"""What is published, as commits: one for each publication, change of a label and withdrawal, with
+its author, its time and its text.
+
+All of these texts are of others. They reach git by ``fast-import``, which is told their length, so
+nothing in them can be taken for an order; and they lose what a terminal would obey.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from builder.model.errors import ContentError, Fault
+from builder.model.names import Version
+from builder.store import content, label_files, withdrawn_files
+from builder.text.one_line import one_line
+from publisher.git import files
+from publisher.git.branch import PLAIN, Entries, Importing
+from publisher.git.files import HOME, Place, is_gone, version_in, withdrawn_in
+
+# More than these at once become one commit, which lists so many of them.
+COMMITS_MAX = 100
+SUBJECT_CHARS_MAX = 120
+LINE_CHARS_MAX = 1000
+HUB = "hub"
+
+
+class Commit(NamedTuple):
+    """``author``: the handle of an owner, or HUB. ``at``: RFC 3339; empty: now. ``rank`` orders
+    what has the same time. Paths are those of the content.
+    """
+
+    at: str
+    rank: int
+    subject: str
+    body: str
+    author: str
+    writes: dict[str, str]
+    deletes: tuple[str, ...] = ()
+
+
+def commits_of(
+    root: str, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
+) -> list[Commit]:
+    """What makes a place on the branch (``theirs``) what it is here (``ours``). ``before``: as it
+    was when both were the same. Raises ContentError, OSError.
+    """
+    writes = {
+        path: blob for path, blob in ours.items()
+        if path not in theirs or theirs[path] != (PLAIN, blob)
+    }  # fmt: skip
+    if not place.name:
+        who = place.owner or HUB
+        told = f"{place.owner}: profile" if place != HOME else "Home page"
+        return [Commit("", 0, told, "", who, writes)] if writes else []
+    inside = {path: path.removeprefix(f"{place.path}/") for path in {*ours, *theirs}}
+    here = withdrawn_in(inside[path] for path in ours)
+    there = withdrawn_in(inside[path] for path in theirs)
+    stale = [path for path in theirs if path not in ours and is_gone(here, inside[path])]
+    # What was withdrawn on the branch and could not be taken in: its text stays away from there.
+    writes = {
+        path: blob for path, blob in writes.items()
+        if not is_gone(there, inside[path]) or is_gone(here, inside[path])
+    }  # fmt: skip
+    known = {*theirs, *before}
+    commits = []
+    for path in [path for path in writes if path not in known]:
+        file = inside[path]
+        version = version_in(file)
+        if version and file.endswith(".json"):
+            text = f"{place.path}/{version}.md"
+            own = {one: writes.pop(one) for one in (text, path) if one in writes}
+            commits.append(_publication(root, place, Version.parse(version), own))
+        elif file.startswith("labels/"):
+            commits.append(_move(root, place, file, {path: writes.pop(path)}))
+        elif file.startswith("withdrawn/"):
+            commits.append(_withdrawal(root, place, file, {path: writes.pop(path)}, stale))
+            stale = []
+    if writes or stale:
+        told = "What was published here was changed or removed on this branch, and is back."
+        commits.append(
+            Commit("", 3, f"{place.path}: restored", told, HUB, writes, tuple(sorted(stale)))
+        )
+    for path in writes:
+        version = version_in(inside[path])
+        if version:
+            _check_text(root, place, Version.parse(version))
+    return commits
+
+
+def _check_text(root: str, place: Place, version: Version) -> None:
+    """Raises ContentError where the text is not that of the record."""
+    path = f"{place.path}/{version}.md"
+    record = content.read_record(root, place.owner, place.name, version)
+    if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
+        raise ContentError([Fault(path, "changed after publication; restore it")])
+
+
+def _publication(root: str, place: Place, version: Version, writes: dict[str, str]) -> Commit:
+    _check_text(root, place, version)
+    record = content.read_record(root, place.owner, place.name, version)
+    subject = f"{place.path} {version}"
+    return _commit(record.published_at, 0, subject, record.changelog, record.publisher, writes)
+
+
+def _move(root: str, place: Place, file: str, writes: dict[str, str]) -> Commit:
+    number = int(file.removeprefix("labels/").removesuffix(".json"))
+    event = label_files.read_event(root, place.path, number)
+    did = f"label {event.label} to {event.version}" if event.version else f"no label {event.label}"
+    return _commit(event.at, 1, f"{place.path} {did}", event.note, event.by, writes)
+
+
+def _withdrawal(
+    root: str, place: Place, file: str, writes: dict[str, str], stale: list[str]
+) -> Commit:
+    what = file.removeprefix("withdrawn/").removesuffix(".json")
+    stored = withdrawn_files.read_withdrawn(root, place.path, what).withdrawn
+    version = "" if what == withdrawn_files.WHOLE else f" {what}"
+    subject = f"{place.path}{version} withdrawn ({stored.reason})"
+    commit = _commit(stored.at, 2, subject, stored.note, stored.by, writes)
+    return commit._replace(deletes=tuple(sorted(stale)))
+
+
+def _commit(
+    at: str, rank: int, subject: str, text: str, author: str, writes: dict[str, str]
+) -> Commit:
+    """With a text of its author: its first line goes into the subject if it fits there."""
+    lines = [one_line(line, LINE_CHARS_MAX) for line in text.splitlines()]
+    while lines and not lines[0]:
+        del lines[0]
+    if lines:
+        whole = f"{subject}: {lines[0]}"
+        subject = one_line(whole, SUBJECT_CHARS_MAX)
+        if subject == whole:
+            del lines[0]
+    return Commit(at, rank, subject, "\n".join(lines).strip(), author, writes)
+
+
+def together(commits: list[Commit]) -> Commit:
+    """One commit for many."""
+    shown = [commit.subject for commit in commits[:COMMITS_MAX]]
+    if len(commits) > COMMITS_MAX:
+        shown.append(f"and {len(commits) - COMMITS_MAX:,} more")
+    writes: dict[str, str] = {}
+    deletes: list[str] = []
+    for commit in commits:
+        writes |= commit.writes
+        deletes += commit.deletes
+    told = f"{len(commits):,} changes"
+    return Commit("", 0, told, "\n".join(shown), HUB, writes, tuple(deletes))
+
+
+def write_commits(
+    importing: Importing, commits: Iterable[Commit], root: str, prefix: str, host: str
+) -> bool:
+    """Give commits to git, with the files as they are. False: one is not as it was seen any more,
+    so none of this must be used.
+    """
+    now = int(datetime.now(UTC).timestamp())
+    for commit in commits:
+        seconds = int(datetime.fromisoformat(commit.at).timestamp()) if commit.at else now
+        author = _person(commit.author, host, max(0, seconds))
+        # Last, so that nothing in the text before is read as a trailer.
+        parts = [commit.subject, commit.body, f"By: {commit.author}"]
+        importing.commit(author, _person(HUB, host, now), "\n\n".join(filter(None, parts)) + "\n")
+        for path in commit.deletes:
+            importing.delete(prefix + path)
+        for path, blob in commit.writes.items():
+            try:
+                data = files.read(root, path)
+            except FileNotFoundError:
+                return False
+            if files.blob_id(data) != blob:
+                return False
+            importing.write(prefix + path, data)
+    return True
+
+
+def _person(handle: str, host: str, seconds: int) -> str:
+    return f"{handle} <{handle}@users.noreply.{host}> {seconds} +0000"

@@ -1,0 +1,147 @@
+"""Which files of the content folder are on the branch, and what is in each of them.
+
+Only what is content is: no text that an interrupted publication left, no file that starts with a
+dot, nothing that lies beside the owners' folders.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from builder.model import names
+from builder.model.labels import event_file
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.withdrawn import WHOLE, withdrawn_file
+from builder.store import content
+from builder.store.content import HOME_BYTES_MAX, HOME_FILE, OWNER_FILE, RECORD_BYTES_MAX
+from builder.store.label_files import EVENT_BYTES_MAX
+from builder.store.plain_files import read_file
+from builder.store.withdrawn_files import FILE_BYTES_MAX, NOTHING_WITHDRAWN, WithdrawnListing
+
+_file = re.compile(
+    rf"(?:{names.VERSION_PATTERN}\.(?:md|json)"
+    rf"|labels/[1-9][0-9]{{0,8}}\.json"
+    rf"|withdrawn/(?:{names.VERSION_PATTERN}|{WHOLE})\.json)"
+)
+_version_file = re.compile(rf"({names.VERSION_PATTERN})\.(?:md|json)")
+_withdrawn_file = re.compile(rf"withdrawn/({names.VERSION_PATTERN}|{WHOLE})\.json")
+
+
+class Place(NamedTuple):
+    """Where files lie that are compared together: a repo; without a name the owner's profile;
+    without an owner too, what the operator says of the hub.
+    """
+
+    owner: str = ""
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its folder in the content folder, or its one file."""
+        return f"{self.owner}/{self.name}" if self.name else (self.single_file or "")
+
+    @property
+    def single_file(self) -> str | None:
+        """The one file that is there, and that may change; None in a repo."""
+        if self.name:
+            return None
+        return f"{self.owner}/{OWNER_FILE}" if self.owner else HOME_FILE
+
+
+HOME = Place()
+
+
+def place_of(path: str) -> Place | None:
+    """Where a file of the content folder belongs; None: it is no content."""
+    if path == HOME_FILE:
+        return HOME
+    owner, _, rest = path.partition("/")
+    if not names.is_name(owner, names.OWNER_CHARS_MAX) or owner in names.RESERVED_OWNERS:
+        return None
+    if rest == OWNER_FILE:
+        return Place(owner)
+    name, _, file = rest.partition("/")
+    is_ours = names.is_name(name, names.REPO_CHARS_MAX) and _file.fullmatch(file)
+    return Place(owner, name) if is_ours else None
+
+
+def version_in(file: str) -> str | None:
+    """The version whose text or record this file of a repo is."""
+    found = _version_file.fullmatch(file)
+    return found and found[1]
+
+
+def is_gone(withdrawn: WithdrawnListing, file: str) -> bool:
+    """Whether this file of a repo is the text or the record of a version that was withdrawn."""
+    version = version_in(file)
+    return bool(version) and withdrawn.has(version)
+
+
+def withdrawn_in(files: Iterable[str]) -> WithdrawnListing:
+    """What these files of a repo withdraw."""
+    found = {match[1] for match in map(_withdrawn_file.fullmatch, files) if match}
+    return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
+
+
+def bytes_max(path: str) -> int:
+    """How long a file of the content may be."""
+    if path == HOME_FILE:
+        return HOME_BYTES_MAX
+    if path.endswith(".md"):
+        return CONTENT_BYTES_MAX
+    parts = path.split("/")
+    inside = parts[2] if len(parts) == 4 else ""
+    return {"labels": EVENT_BYTES_MAX, "withdrawn": FILE_BYTES_MAX}.get(inside, RECORD_BYTES_MAX)
+
+
+def names_in(root: str, place: Place) -> list[str]:
+    """The files of a place as they are in the content folder, relative to it. Raises ContentError,
+    OperatorError.
+    """
+    if place.single_file:
+        return [place.single_file] if os.path.isfile(f"{root}/{place.single_file}") else []
+    listing = content.list_versions(root, place.owner, place.name)
+    files = [f"{version}.{suffix}" for version in listing.versions for suffix in ("md", "json")]
+    files += map(event_file, listing.events)
+    if listing.withdrawn != NOTHING_WITHDRAWN:
+        files += map(withdrawn_file, listing.withdrawn.files)
+    return [f"{place.path}/{file}" for file in files]
+
+
+def read(root: str, path: str) -> bytes:
+    """The bytes of a file of the content. Raises OSError."""
+    return read_file(f"{root}/{path}", bytes_max(path))
+
+
+def ids_in(root: str, place: Place) -> dict[str, str]:
+    """git's name for the bytes of each file of a place, by its path in the content folder. Raises
+    OSError, ContentError, OperatorError.
+    """
+    return {path: blob_id(read(root, path)) for path in names_in(root, place)}
+
+
+def blob_id(data: bytes) -> str:
+    """git's name for these bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def places_in(root: str) -> Iterator[Place]:
+    """All places of the content folder. What has no name that can be is passed over. Raises
+    OSError.
+    """
+    for owner in _folders(root, names.OWNER_CHARS_MAX):
+        if owner not in names.RESERVED_OWNERS:
+            yield Place(owner)
+            for name in _folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
+                yield Place(owner, name)
+    yield HOME
+
+
+def _folders(path: str, chars_max: int) -> list[str]:
+    with os.scandir(path) as entries:
+        return [
+            entry.name for entry in entries
+            if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
+        ]  # fmt: skip

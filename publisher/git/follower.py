@@ -1,0 +1,298 @@
+"""Follows the builds of a service: what they made visible is committed and pushed, and what others
+have pushed is taken in, in a thread of its own.
+
+Nothing waits for it. What fails is tried again, later and later, and the status says so.
+"""
+
+import contextlib
+import fcntl
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+
+from builder.model.errors import HubError, OperatorError, cut
+from builder.model.records import format_time
+from builder.model.settings import Settings
+from builder.pipeline.context import Named
+from builder.pipeline.rebuild import Outcome
+from builder.store.site import read_hub
+from publisher.git.branch import Branch, Moved
+from publisher.git.files import Place
+from publisher.git.incoming import ContentChanged
+from publisher.git.options import GitOptions, resolve
+from publisher.git.program import LIMITS, Git, GitError, GitStopped, Limits
+from publisher.git.sync import Done, Sync
+from publisher.log import log_event
+
+# From so many repos on, a look at all costs less.
+PLACES_MAX = 10_000
+PROBLEMS_SHOWN_MAX = 20
+PROBLEM_CHARS_MAX = 500
+# So often in a row somebody else may be faster.
+MOVES_MAX = 5
+PUSHES_PER_TIDY = 50
+
+log = logging.getLogger("hub.git")
+
+
+class Pace(NamedTuple):
+    """When what is done, in seconds. What is published within ``gather`` is pushed together.
+    ``fetch``: how often the remote is asked what is new. ``look``: how often, at most, everything
+    is compared, because another process has published, or a build has failed. ``retry_min`` and
+    ``retry_max``: how long to wait after failures. ``stop``: what the end of the service waits for
+    the last push.
+    """
+
+    gather: float = 1.0
+    fetch: float = 60.0
+    look: float = 300.0
+    retry_min: float = 5.0
+    retry_max: float = 600.0
+    stop: float = 5.0
+
+
+PACE = Pace()
+
+
+class GitFollower:
+    """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
+    ``Rebuilder.request``. Raises OperatorError where the remote is a name that means nothing.
+    """
+
+    def __init__(
+        self, settings: Settings, options: GitOptions,
+        rebuild: Callable[[Iterable[Named] | None], None],
+        limits: Limits = LIMITS, pace: Pace = PACE,
+    ) -> None:  # fmt: skip
+        options = resolve(options, settings.content)
+        self._settings = settings
+        self._pace = pace
+        self._git = Git(f"{settings.state}/git", options.remote, limits)
+        self._branch = Branch(
+            self._git, options.branch, f"{options.folder}/" if options.folder else ""
+        )
+        self._sync = Sync(
+            settings, self._branch, f"{settings.state}/git.incoming",
+            f"{settings.state}/git.looked", rebuild,
+        )  # fmt: skip
+        self._changed = threading.Condition()
+        self._is_stopping = False
+        # What has to be compared; everything, if ``_is_all``.
+        self._places: set[Place] = set()
+        self._is_all = True
+        self._since: float | None = None
+        self._fetch_at = self._look_at = 0.0
+        self._serial: int | None = None
+        self._pushes = 0
+        # For the status.
+        self._failures = 0
+        self._last_push: str | None = None
+        self._last_check: str | None = None
+        self._failing_since: str | None = None
+        self._last_error: str | None = None
+        self._problems: dict[Place, str] = {}
+        self._last_conflict: str | None = None
+        self._thread = threading.Thread(target=self._run, name="git", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Push what waits, if that takes no longer than seconds; the next start does the rest."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        self._thread.join(self._pace.stop)
+        self._git.stop()
+        self._thread.join(self._pace.stop)
+
+    def tell(self, outcome: Outcome) -> None:
+        """Note what a build has come to; returns at once."""
+        with self._changed:
+            if isinstance(outcome, Exception) or len(outcome.changed) > PLACES_MAX:
+                self._is_all = True  # nobody says what was published
+            else:
+                self._places.update(Place(owner, name or "") for owner, name in outcome.changed)
+                if not outcome.changed:
+                    return
+            self._since = self._since or time.monotonic()
+            self._changed.notify_all()
+
+    def status(self) -> dict[str, Any]:
+        """How it is going, without addresses or credentials.
+
+        ``status``: ``ok``, ``starting`` or ``failing``. ``waiting``: places (prompts, profiles)
+        that are to be compared. ``problems``: what could not be pushed or taken in, and why.
+        Times are RFC 3339, None where there was none.
+        """
+        with self._changed:
+            is_failing = self._failing_since is not None
+            return {
+                "status": "failing" if is_failing else "ok" if self._last_check else "starting",
+                "last_push": self._last_push,
+                "last_check": self._last_check,
+                "waiting": len(self._places),
+                "waiting_seconds": round(time.monotonic() - self._since, 3) if self._since else 0.0,
+                "failures": self._failures,
+                "failing_since": self._failing_since,
+                "last_error": self._last_error,
+                "problems": sorted(
+                    cut(f"{place.path} {told}", PROBLEM_CHARS_MAX)
+                    for place, told in self._problems.items()
+                )[:PROBLEMS_SHOWN_MAX],
+                "problems_count": len(self._problems),
+                "last_conflict": self._last_conflict,
+            }
+
+    def summary(self) -> dict[str, Any]:
+        """What of the status anybody may know: no prompt's name, and nothing that git said."""
+        told = ("problems", "last_conflict", "last_error")
+        return {key: value for key, value in self.status().items() if key not in told}
+
+    # The thread
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                with self._alone():
+                    self._branch.open()
+                    self._exchange()
+                    while self._wait():
+                        self._exchange()
+            except GitStopped:
+                return
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
+                self._note_failure(error)
+                self._repair(error)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the only right to use the repository. Raises OperatorError."""
+        path = f"{self._settings.state}/git.lock"
+        with open(path, "a", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OperatorError(
+                    f"Another process of this hub follows the branch: it locks {path}."
+                ) from None
+            yield
+
+    def _wait(self) -> bool:
+        """Wait until there is something to do; False: the service ends."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                due = self._fetch_at
+                if self._since is not None and not self._failures:
+                    due = min(due, self._since + self._pace.gather)
+                if self._is_stopping:
+                    return self._since is not None and not self._failures
+                if due <= now:
+                    return True
+                self._changed.wait(due - now)
+
+    def _exchange(self) -> None:
+        """Make both sides the same. Raises GitError, GitStopped, OperatorError, RequestError."""
+        with self._changed:
+            self._note_others()
+            is_all, places = self._is_all, self._places | self._problems.keys()
+            taken, self._places, self._is_all = self._places, set(), False
+            since, self._since = self._since, None
+        started = time.monotonic()
+        try:
+            with _telling_of_the_disk():
+                done = self._run_sync(None if is_all else places)
+        except BaseException:
+            with self._changed:
+                self._places |= taken
+                self._is_all = self._is_all or is_all
+                self._since = since or self._since
+            raise
+        self._note_success(done, time.monotonic() - started)
+        if done.commits:
+            self._pushes += 1
+            if self._pushes % PUSHES_PER_TIDY == 0:
+                self._branch.tidy()
+
+    def _run_sync(self, places: set[Place] | None) -> Done:
+        for _ in range(MOVES_MAX):
+            with contextlib.suppress(Moved, ContentChanged):
+                return self._sync.run(places)
+            time.sleep(random.uniform(0, 0.2))
+        raise GitError(f"The branch or the content changed in each of {MOVES_MAX} attempts")
+
+    def _note_others(self) -> None:
+        """Look at everything if somebody else may have published."""
+        now = time.monotonic()
+        hub = read_hub(self._settings.out)
+        serial = hub.serial if hub else None
+        if now >= self._look_at and serial != self._serial:
+            self._is_all = True
+        if self._is_all:
+            self._look_at, self._serial = now + self._pace.look, serial
+
+    def _note_success(self, done: Done, seconds: float) -> None:
+        for place, told in done.problems.items():
+            if self._problems.get(place) != told:
+                log_event(log, logging.WARNING, "git_problem", path=place.path, reason=told)
+        for path, kept in done.conflicts.items():
+            log_event(log, logging.WARNING, "git_conflict", path=path, kept_on=kept)
+        if done.commits or done.taken:
+            log_event(
+                log, logging.INFO, "git", commits=done.commits, taken_in=len(done.taken),
+                milliseconds=round(seconds * 1000, 1),
+            )  # fmt: skip
+        with self._changed:
+            self._last_check = format_time(datetime.now(UTC))
+            if done.commits:
+                self._last_push = self._last_check
+            for path, kept in done.conflicts.items():
+                self._last_conflict = f"{self._last_check} {path}: the other file is on {kept}"
+            self._problems = done.problems
+            self._failures, self._failing_since, self._last_error = 0, None, None
+            self._fetch_at = time.monotonic() + self._pace.fetch * random.uniform(0.8, 1.0)
+
+    def _note_failure(self, error: Exception) -> None:
+        log_event(log, logging.ERROR, "git", error)
+        with self._changed:
+            now = time.monotonic()
+            wait = min(self._pace.retry_max, self._pace.retry_min * 2 ** min(self._failures, 20))
+            self._failures += 1
+            self._fetch_at = now + wait * random.uniform(0.5, 1.0)
+            self._failing_since = self._failing_since or format_time(datetime.now(UTC))
+            what = error.summary if isinstance(error, GitError) else "It failed"
+            self._last_error = f"{what}. The log has the cause."
+
+    def _repair(self, error: Exception) -> None:
+        """Make the repository anew if it is damaged. Looks seldom: that reads all of it."""
+        failures = self._failures
+        if not isinstance(error, GitError) or failures < 2 or failures & (failures - 1):
+            return
+        try:
+            with self._alone():
+                if self._branch.is_damaged():
+                    log_event(log, logging.WARNING, "git_repository_made_anew")
+                    self._branch.forget()
+        except GitStopped:
+            return
+        except (HubError, OSError) as another:
+            log_event(log, logging.ERROR, "git", another)
+
+
+@contextlib.contextmanager
+def _telling_of_the_disk() -> Iterator[None]:
+    """Turn the errors of the system, of which the log has no words, into OperatorError."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot use {error.filename or 'the disk'}: {error.strerror}. Check that the user who "
+            "runs hubctl may write there, and that the disk has space."
+        ) from error

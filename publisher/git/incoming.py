@@ -1,0 +1,136 @@
+"""Takes in what others have merged: into the content folder, by the same steps as a publication, if
+the rules of `hubctl check` allow it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+
+from builder.model.errors import ContentError, Fault
+from builder.model.labels import FOLDER as LABELS
+from builder.model.names import Version
+from builder.store import content
+from builder.store.check import check_repo
+from publisher.git import files
+from publisher.git.branch import PLAIN, Entries
+from publisher.git.files import HOME, Place, is_gone, version_in, withdrawn_in
+from publisher.write import disk, durable
+from publisher.write.profile import replace_profile
+
+_THEN = "wait for the next attempt"
+
+
+class ContentChanged(Exception):
+    """Somebody has published meanwhile: look again."""
+
+
+def take_in(
+    root: str, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
+    read: Callable[[], bytes | None], sync: bool,
+) -> list[Fault]:  # fmt: skip
+    """Put files of the branch, which are not here, into the content folder; or find why they must
+    not get there, and change nothing.
+
+    ``ours``: the files of the place as they are here. ``read``: the bytes of each of the
+    ``entries``, in order; None if they are too many. ``staging``: a folder to try it in. ``sync``
+    as in ``durable.write_version``. Raises ContentChanged, RequestError ``storage_unavailable``,
+    OSError.
+    """
+    came, faults = {}, []
+    for path, entry in entries.items():
+        data = read()
+        if entry.mode != PLAIN:
+            faults.append(Fault(path, "not a plain file"))
+        elif data is None:
+            faults.append(Fault(path, f"larger than {files.bytes_max(path):,} bytes"))
+        else:
+            came[path] = data
+    faults = faults or _faults(root, staging, place, ours, came)
+    if faults:
+        return faults
+    if place.name:
+        _put_repo(root, place, ours, came, sync)
+    else:
+        _put_single(root, place, ours, came)
+    return []
+
+
+def _faults(
+    root: str, staging: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+) -> list[Fault]:
+    """What would be wrong with a place that is not wrong already."""
+    shutil.rmtree(staging, ignore_errors=True)
+    gone = withdrawn_in(path.removeprefix(f"{place.path}/") for path in (*ours, *came))
+    for path in {*ours, *came}:
+        if path not in came and is_gone(gone, path.removeprefix(f"{place.path}/")):
+            continue
+        os.makedirs(os.path.dirname(f"{staging}/{path}"), exist_ok=True)
+        data = came[path] if path in came else files.read(root, path)
+        disk.write_new(f"{staging}/{path}", data, sync=False)
+    try:
+        if place.name:
+            merged = {*check_repo(staging, place.owner, place.name)}
+            known = {*check_repo(root, place.owner, place.name)} if merged and ours else set()
+            return sorted(fault for fault in merged - known if not fault.is_warning)
+        if place == HOME:
+            content.read_home(staging)
+        else:
+            content.read_owner(staging, place.owner)
+    except ContentError as error:
+        return error.faults
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return []
+
+
+def _put_repo(
+    root: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
+) -> None:
+    owner, name = place.owner, place.name
+    inside = {path.removeprefix(f"{place.path}/"): data for path, data in came.items()}
+    versions = sorted({Version.parse(one) for one in map(version_in, inside) if one})
+    withdrawn = withdrawn_in(inside).files
+    events = sorted(
+        (int(file.removeprefix(f"{LABELS}/").removesuffix(".json")), data)
+        for file, data in inside.items()
+        if file.startswith(f"{LABELS}/")
+    )
+    with durable.repo_lock(root, owner, name):
+        if {*files.names_in(root, place)} != ours.keys():
+            raise ContentChanged
+        for version in versions:
+            text, record = inside[f"{version}.md"], inside[f"{version}.json"]
+            durable.write_version(root, owner, name, str(version), text, record, sync=sync)
+        if events:
+            durable.write_events(root, owner, name, events, sync=sync)
+        for what in withdrawn:
+            data = inside[f"withdrawn/{what}.json"]
+            durable.write_withdrawal(root, owner, name, what, data, sync=sync)
+        if withdrawn:
+            left = content.list_versions(root, owner, name).left
+            durable.remove_withdrawn(root, owner, name, left, sync=sync)
+    if sync and not ours:
+        with disk.telling(_THEN):
+            disk.sync_folder(f"{root}/{owner}")
+            disk.sync_folder(root)
+
+
+def _put_single(
+    root: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+) -> None:
+    ((path, data),) = came.items()
+
+    def is_as_seen() -> bool:
+        if files.ids_in(root, place) != ours:
+            raise ContentChanged
+        return True
+
+    if place != HOME:
+        replace_profile(root, place.owner, data, is_as_seen)
+    elif is_as_seen():
+        temporary = f"{root}/.{path}.tmp"
+        with disk.telling(_THEN):
+            disk.unlink(temporary)
+            disk.write_new(temporary, data)
+            os.rename(temporary, f"{root}/{path}")
+            disk.sync_folder(root)

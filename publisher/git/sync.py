@@ -1,0 +1,287 @@
+"""Makes the content folder and the branch the same, once.
+
+Nothing that either side has is lost. Files of versions, changes of labels and withdrawals never
+change, so both sides get all of them. Where both have a file of the same name with other bytes,
+the one here stays, because readers may have it; the branch keeps the other one in its history, and
+under a name of its own. Of profiles and the home page, the side that has changed since they were
+the same gives the bytes; if both have, this one.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from builder.model.errors import ContentError, Fault, bounded
+from builder.model.settings import Settings
+from builder.pipeline.context import Named
+from publisher.git import files
+from publisher.git.branch import Branch, Entries
+from publisher.git.commits import COMMITS_MAX, Commit, commits_of, together, write_commits
+from publisher.git.files import HOME, Place, is_gone, place_of, withdrawn_in
+from publisher.git.incoming import ContentChanged, take_in
+from publisher.git.program import GitError
+
+# So many places are compared, committed and pushed together.
+PLACES_MAX = 500
+# From so many files on that come in together, the disk is waited for once.
+SYNCED_MAX = 200
+# A file may look older than it is by so much.
+_CLOCK_NS = 2_000_000_000
+_ATTRIBUTES = ".gitattributes"
+
+
+class Done(NamedTuple):
+    """What became of the places that were looked at. ``commits``: pushed; ``taken``: places that
+    the content folder has got files of; ``problems``: why a place is not the same on both sides;
+    ``conflicts``: files of which the branch had other bytes, with the branch that has these.
+    """
+
+    commits: int
+    taken: list[Place]
+    problems: dict[Place, str]
+    conflicts: dict[str, str]
+
+
+class Sync:
+    """``staging``: a folder of its own. ``rebuild``: asks for a build of what has come in."""
+
+    def __init__(
+        self, settings: Settings, branch: Branch, staging: str, looked: str,
+        rebuild: Callable[[Iterable[Named] | None], None],
+    ) -> None:  # fmt: skip
+        self._root = settings.content
+        self._host = urlsplit(settings.base_url).hostname or "localhost"
+        self._branch = branch
+        self._staging = staging
+        self._looked = looked
+        self._rebuild = rebuild
+        # Of profiles and the home page that could not be taken in: what was there and here.
+        self.faulty: dict[str, tuple[str, str | None]] = {}
+
+    def run(self, places: Collection[Place] | None) -> Done:
+        """Compare these places (None: all) and what has changed on the branch, and make them the
+        same. Raises GitError, Moved, ContentChanged, OperatorError, OSError; what was done until
+        then stays done.
+        """
+        branch = self._branch
+        head = branch.fetch()
+        base = branch.base()
+        # The remote has lost its branch: it gets it again, with its past.
+        parent = head or base
+        done = Done(0, [], {}, {})
+        is_everything = places is None or bool(parent and not base)
+        todo = self._differing(parent, done.problems) if is_everything else {*(places or ())}
+        if base and parent and base != parent:
+            changed = branch.changed_paths(base, parent)
+            todo.update(place for place in map(place_of, changed) if place)
+        ordered = sorted(todo)
+        for start in range(0, len(ordered), PLACES_MAX):
+            step = _Step(self, parent, head, base, done)
+            parent, commits = step.run(ordered[start : start + PLACES_MAX])
+            done = done._replace(commits=done.commits + commits)
+        if parent and parent != base:
+            branch.note_base(parent)
+        if is_everything:
+            os.rename(f"{self._looked}.new", self._looked)
+        return done
+
+    def _differing(self, commit: str | None, problems: dict[Place, str]) -> set[Place]:
+        """The places that may differ from a commit: their files have other names, or were touched
+        since ``looked`` was. Raises OSError, OperatorError, GitError.
+        """
+        with open(f"{self._looked}.new", "w", encoding="utf-8"):
+            pass  # its time is that of this look, by the clock of the disk
+        try:
+            since = os.stat(self._looked).st_mtime_ns - _CLOCK_NS
+        except FileNotFoundError:
+            since = 0
+        there: dict[Place, int] = {}
+        # Sums of hashes do not depend on the order, and a catalogue of them fits into memory.
+        for path in self._branch.paths(commit) if commit else ():
+            place = place_of(path)
+            if place:
+                there[place] = there.get(place, 0) + hash(path)
+        found: set[Place] = set()
+        for place in files.places_in(self._root):
+            hashed = there.pop(place, 0)
+            try:
+                paths = files.names_in(self._root, place)
+                newest = max(
+                    (os.stat(f"{self._root}/{path}").st_ctime_ns for path in paths), default=0
+                )
+            except ContentError as error:
+                problems[place] = _told("not pushed", error.faults)
+                continue
+            except FileNotFoundError:
+                found.add(place)
+                continue
+            if sum(map(hash, paths)) != hashed or newest >= since:
+                found.add(place)
+        return found | there.keys()
+
+
+class _Step:
+    """One batch of places."""
+
+    def __init__(
+        self, sync: Sync, parent: str | None, head: str | None, base: str | None, done: Done
+    ) -> None:
+        self._sync = sync
+        self._root = sync._root
+        self._branch = sync._branch
+        self._parent = parent
+        self._head = head
+        self._base = base
+        self._done = done
+
+    def run(self, places: Iterable[Place]) -> tuple[str | None, int]:
+        """The branch's last commit after this, and how many were made."""
+        branch, parent = self._branch, self._parent
+        theirs = branch.entries(parent, places)
+        before = branch.entries(self._base, places) if self._base != parent else theirs
+        ours = {}
+        for place in places:
+            try:
+                ours[place] = self._ids(place)
+            except ContentError as error:
+                self._done.problems[place] = _told("not pushed", error.faults)
+        self._take_in(ours, theirs, before)
+        commits: list[Commit] = []
+        differing: list[str] = []
+        for place, ids in ours.items():
+            if place in self._done.problems and not place.name:
+                continue  # a profile on the branch that is faulty stays until it is corrected
+            try:
+                commits += commits_of(self._root, place, ids, theirs[place], before[place])
+            except ContentError as error:
+                self._done.problems[place] = _told("not pushed", error.faults)
+                continue
+            except FileNotFoundError:
+                raise ContentChanged from None
+            differing += [
+                path for path, entry in theirs[place].items()
+                if ids.get(path, entry.id) != entry.id and entry != before[place].get(path)
+            ]  # fmt: skip
+        if differing:
+            self._keep_other(differing)
+        if not commits:
+            return parent, 0
+        return self._push(commits), len(commits)
+
+    def _ids(self, place: Place) -> dict[str, str]:
+        try:
+            return files.ids_in(self._root, place)
+        except FileNotFoundError:
+            raise ContentChanged from None
+        except OSError as error:
+            raise ContentError([Fault(place.path, error.strerror or "unreadable")]) from None
+
+    def _take_in(
+        self, ours: dict[Place, dict[str, str]], theirs: Mapping[Place, Entries],
+        before: Mapping[Place, Entries],
+    ) -> None:  # fmt: skip
+        """Take in what there is for these places, and look at them again."""
+        coming = {
+            place: found for place, ids in ours.items()
+            if (found := self._coming(place, ids, theirs[place], before[place]))
+        }  # fmt: skip
+        wanted = [
+            (entry.id, files.bytes_max(path))
+            for entries in coming.values() for path, entry in entries.items()
+        ]  # fmt: skip
+        if not wanted:
+            return
+        is_small = len(wanted) <= SYNCED_MAX
+        taken: list[Place] = []
+        try:
+            with contextlib.closing(self._branch.read(wanted)) as read:
+                for place, entries in coming.items():
+                    faults = take_in(
+                        self._root, self._sync._staging, place, ours[place], entries,
+                        lambda: next(read), is_small,
+                    )  # fmt: skip
+                    if faults:
+                        self._note_faulty(place, ours[place], entries, faults)
+                    else:
+                        taken.append(place)
+        except FileNotFoundError:
+            raise ContentChanged from None
+        finally:
+            # Also what came before a failure: the next attempt finds it the same on both sides.
+            if not is_small:
+                os.sync()
+            self._done.taken.extend(taken)
+            if HOME in taken:
+                self._sync._rebuild(None)
+            elif taken:
+                self._sync._rebuild([(place.owner, place.name or None) for place in taken])
+        for place in taken:
+            ours[place] = self._ids(place)
+
+    def _note_faulty(
+        self, place: Place, ours: Mapping[str, str], entries: Entries, faults: Iterable[Fault]
+    ) -> None:
+        self._done.problems[place] = _told("not taken in", faults)
+        if not place.name:
+            known = {path: (entry.id, ours.get(path)) for path, entry in entries.items()}
+            self._sync.faulty |= known
+
+    def _coming(
+        self, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
+    ) -> Entries:
+        """The files of the branch that are to be here."""
+        if not place.name:
+            return {
+                path: entry for path, entry in theirs.items()
+                if ours.get(path) != entry.id and self._is_newer(path, ours, entry.id, before)
+            }  # fmt: skip
+        inside = {path: path.removeprefix(f"{place.path}/") for path in {*ours, *theirs}}
+        withdrawn = withdrawn_in(inside.values())
+        return {
+            path: entry for path, entry in theirs.items()
+            if path not in ours and not is_gone(withdrawn, inside[path])
+        }  # fmt: skip
+
+    def _is_newer(self, path: str, ours: Mapping[str, str], blob: str, before: Entries) -> bool:
+        """Whether a file that may change has changed there and not here."""
+        if path not in ours or self._sync.faulty.get(path) == (blob, ours[path]):
+            return True
+        if self._base:
+            return path in before and before[path].id == ours[path]
+        # Nobody knows what both had: perhaps the one here is an older one of those there.
+        return bool(self._parent) and self._branch.was_once(self._parent, path, ours[path])
+
+    def _keep_other(self, paths: list[str]) -> None:
+        """Note files that both sides have changed; keep those of the branch under another name."""
+        assert self._parent
+        commit = self._head or self._parent
+        try:
+            kept = self._branch.keep(commit)
+        except GitError as error:
+            kept = f"the commit {commit[:12]} ({error})"
+        self._done.conflicts.update(dict.fromkeys(paths, kept))
+
+    def _push(self, commits: list[Commit]) -> str:
+        """Commit and push; returns the last commit."""
+        commits.sort(key=lambda one: (one.at or "~", one.rank, one.subject))
+        if len(commits) > COMMITS_MAX:
+            commits = [together(commits)]
+        branch = self._branch
+        is_first = not self._base and not (self._parent and any(branch.paths(self._parent)))
+        with branch.importing() as importing:
+            importing.begin(self._parent)
+            whole = write_commits(importing, commits, self._root, branch.prefix, self._sync._host)
+            if whole and is_first:
+                # git must not change the ends of lines, which are part of what was published.
+                importing.write(f"{branch.prefix}{_ATTRIBUTES}", b"* -text\n")
+        commit = branch.next()
+        if not whole or not commit:
+            raise ContentChanged
+        branch.push(commit)
+        return commit
+
+
+def _told(what: str, faults: Iterable[Fault]) -> str:
+    return f"{what}: " + "; ".join(bounded([str(fault) for fault in faults])[:3])
