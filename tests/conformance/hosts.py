@@ -118,8 +118,9 @@ def _publishing(
     settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
     token = add_publisher(settings, PUBLISHER)
     with serving(
-        settings, "--base-url", base_url, "--langfuse", *options, rate_limit=rate_limit
-    ) as server:
+        settings, "--base-url", base_url, "--langfuse", "--publish-limit", "0", *options,
+        rate_limit=rate_limit,
+    ) as server:  # fmt: skip
         yield server, Deployment("", token, f"{PUBLISHER}/published")
 
 
