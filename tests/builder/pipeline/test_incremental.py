@@ -40,6 +40,7 @@ from tests.support.catalogues import (
     moment,
     read_tree,
     settings_in,
+    wait_for_tick,
     write_json,
     write_label,
     write_owner,
@@ -175,14 +176,6 @@ class Builds(RuleBasedStateMachine):
             records += [stored["withdrawn"], *stored["versions"].values()]
         taken += [record.get("label_number", 0) for record in records]
         return max(taken, default=0) + 1
-
-    def wait_for_tick(self) -> None:
-        """Until the file system's clock has moved on, so that a change shows in a file's time."""
-        probe = Path(self.folder, "probe")
-        probe.write_bytes(b"")
-        before = probe.stat().st_ctime_ns
-        while probe.stat().st_ctime_ns == before:
-            probe.write_bytes(b"")
 
     # Changes
 
@@ -457,7 +450,7 @@ class Builds(RuleBasedStateMachine):
     @rule(renames=st.integers(1, 40), is_killed=st.booleans(), is_full=st.booleans(),
           is_hinted=st.booleans())  # fmt: skip
     def stop_a_build(self, renames, is_killed, is_full, is_hinted):
-        self.wait_for_tick()
+        wait_for_tick(self.folder)
         with pytest.MonkeyPatch.context() as patch:
             rename, unlink = os.rename, os.unlink
             left = renames
@@ -502,7 +495,7 @@ class Builds(RuleBasedStateMachine):
                 path, data = path.with_suffix(".md"), b"Edited"
         sound = path.read_bytes() if path.exists() else None
         path.write_bytes(data)
-        self.wait_for_tick()
+        wait_for_tick(self.folder)
         hint = self.touched if is_hinted and self.is_hint_complete and kind != "name" else None
         with pytest.raises(ContentError):
             build(self.settings, changed=hint, index=self.is_indexed)
@@ -533,7 +526,7 @@ class Builds(RuleBasedStateMachine):
             left -= 1
             return left < 0
 
-        self.wait_for_tick()
+        wait_for_tick(self.folder)
         report = build(
             self.settings, changed=self.touched, index=self.is_indexed, is_wanted=is_wanted
         )
@@ -575,7 +568,7 @@ class Builds(RuleBasedStateMachine):
         self.build(None, full=True)
 
     def build(self, hint: set[tuple[str, str]] | None, full: bool = False) -> None:
-        self.wait_for_tick()
+        wait_for_tick(self.folder)
         build(self.settings, changed=hint, full=full, index=self.is_indexed)
         self.after_build()
 

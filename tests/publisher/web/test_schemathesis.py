@@ -14,7 +14,7 @@ from tests.support.catalogues import settings_in
 from tests.support.depth import some_of
 from tests.support.servers import add_publisher, run_schemathesis, serving
 
-EXAMPLES = 100
+EXAMPLES = 40
 CONFIG = """
 hooks = "tests.publisher.web.test_schemathesis"
 # In every request, also in those that shall be without it.
