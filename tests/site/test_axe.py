@@ -5,20 +5,12 @@ from playwright.sync_api import Page, expect
 
 from tests.node import PACKAGES
 from tests.site.browser import DESKTOP, PHONE, Visits
-from tests.site.catalogue import PAGES
+from tests.site.catalogue import PAGES, UNLIKE
 
 COLOUR_RULES = ("color-contrast", "link-in-text-block")
 
 # What may differ on a phone; target-size is a standard that is not among the rules by default.
 PHONE_RULES = (*COLOUR_RULES, "scrollable-region-focusable", "target-size")
-
-# They have the markup of other kinds of pages, around another text.
-ALIKE = {
-    "next page", "tag in an order", "first version", "chat version", "Japanese", "hostile owner",
-    "hostile markup", "hostile markup, versions", "hostile markup, compared", "long line",
-    "long line, versions", "long line, compared", "invisible characters",
-    "invisible characters, compared", "runs", "cut", "cut, compared",
-}  # fmt: skip
 
 # The rules that are standards, and those that are merely wise.
 RUN = """async (options) => {
@@ -41,7 +33,7 @@ def violations(page: Page, *rules: str) -> list[str]:
     return page.evaluate(RUN, {"runOnly": {"type": "rule", "values": rules}} if rules else {})
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PAGES if kind not in ALIKE])
+@pytest.mark.parametrize("kind", UNLIKE)
 def test_no_violation(visits: Visits, axe: str, kind: str):
     page = visits.open(PAGES[kind])
     if kind == "search":
