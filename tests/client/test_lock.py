@@ -193,7 +193,7 @@ def test_what_stands_in_the_way(each: Client, host: Fake, tmp_path: Path) -> Non
             or (to.work / "prompts/review.md").symlink_to(outside / "review.md")
         ),
     ]
-    for number, put in enumerate(ways[:: 1 if to.shell == "dash" else 2]):
+    for number, put in enumerate(ways if to.shell == "dash" else ways[3:]):
         to.work.rename(tmp_path / f"work-{number}")
         to.work.mkdir()
         write_lock(to, REVIEW)

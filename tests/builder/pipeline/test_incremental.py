@@ -659,7 +659,7 @@ def small_pages(monkeypatch) -> None:
 # whatever it remembers. Without this grain it trusts its memory, as it does in life.
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("grain_ns", "share"), [(0, 3), (20_000_000, 10)], ids=["settled", "young"]
+    ("grain_ns", "share"), [(0, 4), (20_000_000, 10)], ids=["settled", "young"]
 )
 def test_incremental_equals_full(small_pages, monkeypatch, grain_ns, share):
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", grain_ns)

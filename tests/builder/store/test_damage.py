@@ -38,8 +38,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-PLACES_PER_PAGE = 2
-PLACES_PER_FILE = 12
+PLACES_PER_PAGE = 1
+PLACES_PER_FILE = 6
 PAGE_BYTES = 4096
 HEADER_BYTES = 100
 
