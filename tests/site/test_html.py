@@ -12,9 +12,9 @@ from builder.model.settings import Settings
 from tests.node import PACKAGES
 from tests.site.conftest import StaticHosts
 from tests.site.markup import Markup
+from tests.support.servers import DEADLINE_SECONDS
 
 CHECKER = PACKAGES / "vnu-jar" / "build" / "dist" / "vnu.jar"
-CHECKER_SECONDS_MAX = 120
 CHECKED = {".html", ".svg", ".css"}
 # Compressed: on any page, to search a catalogue by itself, to compare versions, and to write.
 SCRIPTS_BYTES_MAX, SEARCHING_BYTES_MAX, COMPARING_BYTES_MAX = 9_000, 10_000, 13_000
@@ -46,7 +46,7 @@ def check(*files: Path) -> list[str]:
     done = subprocess.run(
         ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss8m", "-jar", CHECKER,
          "--also-check-css", "--also-check-svg", "--format", "json", "--exit-zero-always", *files],
-        capture_output=True, text=True, timeout=CHECKER_SECONDS_MAX,
+        capture_output=True, text=True, timeout=DEADLINE_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stderr)["messages"]
