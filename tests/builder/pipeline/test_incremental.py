@@ -30,6 +30,7 @@ from builder.model.routes import match_file
 from builder.model.settings import Settings
 from builder.pipeline.build import build, compare
 from builder.search.queries import Found, ListQuery, Queries
+from builder.search.rules import search_rules
 from builder.stats.counter import Counter
 from builder.stats.pulls import PULLS_FILE
 from builder.store.labels import read_labels
@@ -650,6 +651,7 @@ def small_pages(monkeypatch) -> None:
     """Lists with several pages from few repos, in every module that has the numbers by name."""
     sizes = {"PAGE_SIZE": PAGE_SIZE, "HOME_CARDS": HOME_CARDS, "HOME_TAGS": HOME_TAGS}
     sizes |= {"URLS_PER_PART_MAX": URLS_PER_PART_MAX, "LIST_PAGES_MAX": LIST_PAGES_MAX}
+    search_rules()  # which the process keeps: also with what is patched, for the tests after these
     for module in [module for name, module in sys.modules.items() if name.startswith("builder.")]:
         for name in sizes.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, sizes[name])
