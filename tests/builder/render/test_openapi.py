@@ -271,7 +271,10 @@ def test_trusted_publishing_is_documented(document: dict) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("config", some([CONFIG, CONFIG + REAL_CONFIG]))
+@pytest.mark.parametrize(
+    "config",
+    [*some([pytest.param(CONFIG, id="any"), pytest.param(CONFIG + REAL_CONFIG, id="real")])],
+)
 def test_schemathesis(
     live: Server,
     document: dict,

@@ -81,7 +81,7 @@ def refuses_only_what_no_schema_tells(context, response, case) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("methods", some([("POST",), ("PUT", "DELETE")]), ids="-".join)
+@pytest.mark.parametrize("methods", [*some([("POST",), ("PUT", "DELETE")])], ids="-".join)
 def test_what_is_sent(tmp_path: Path, methods: tuple[str, ...]) -> None:
     """Publications, and moves of the labels of a repo that is there."""
     settings = settings_in(tmp_path)
