@@ -288,12 +288,13 @@ def test_the_folder_of_each_address(sed: str, client: Client, tmp_path: Path) ->
     """Its own one, also where file names ignore case, and below the folder of all."""
     having = client.having(link_tools(tmp_path / "sed", sed=sed))
     names: list[str] = []
+    urls = URLS if sed == "sed" else URLS[::4]
     with Fake(through_proxy(hub())) as fake:
-        for url in URLS:
+        for url in urls:
             assert having.to(url, http_proxy=fake.url).run("cat", "ann/story").out == TEXT
             (made,) = {path.name for path in client.cache.iterdir()} - {*names}
             names.append(made)
-    assert len({name.lower() for name in names}) == len(URLS)
+    assert len({name.lower() for name in names}) == len(urls)
     assert all(re.fullmatch(r"http[0-9a-z=.-]+", name) for name in names), names
     assert {path.name for path in client.cache.parent.iterdir()} == {"hub"}
 

@@ -47,7 +47,7 @@ REFS = {
 
 
 def test_what_a_reference_names(each: Client, host: Fake) -> None:
-    for words, text in REFS.items():
+    for words, text in [*REFS.items()][:: 1 if each.shell == "dash" else 3]:
         assert each.to(host.url).run("cat", *words) == (0, text, ""), words
     done = each.to(host.url).run("pull", "ann/review@production")
     assert done.err == "saved ann/review 1.1.0 as PROMPT.md\n"
@@ -55,7 +55,7 @@ def test_what_a_reference_names(each: Client, host: Fake) -> None:
 
 
 def test_under_each_awk(awk: Client, host: Fake) -> None:
-    for words, text in REFS.items():
+    for words, text in [*REFS.items()][::4]:
         assert awk.to(host.url).run("cat", *words) == (0, text, ""), words
     assert awk.to(host.url).run("labels", "ann/review").text == LINES
 
@@ -82,7 +82,7 @@ def test_on_hosts_of_files(kind: str, client: Client, site: Site, tmp_path: Path
     with file_host(out) if kind == "python" else serve as found:
         url = found if isinstance(found, str) else found[0]
         to = client.to(url)
-        for words, text in REFS.items():
+        for words, text in [*REFS.items()][::4]:
             assert to.run("cat", *words) == (0, text, ""), words
         assert to.run("labels", "ann/review").text == LINES
         assert to.run("labels", "ann/story") == (0, b"", "ann/story has no labels\n")
@@ -186,8 +186,8 @@ def test_a_missing_label_of_a_prompt_that_is_there(client: Client, site: Site) -
         assert done == (3, b"", "No label staging.\n") and len(fake.requests) == 1
 
 
-def test_a_label_offline_is_what_it_was(each: Client, site: Site, host: Fake) -> None:
-    to = each.to(host.url)
+def test_a_label_offline_is_what_it_was(client: Client, site: Site, host: Fake) -> None:
+    to = client.to(host.url)
     assert to.run("cat", "ann/review@production").out == TWO
     assert to.run("labels", "ann/review").text == LINES
     site.move("ann/review", "production", "2.0.0")
@@ -221,7 +221,7 @@ def test_records_that_are_none(record: object, client: Client) -> None:
 def test_a_long_history_and_long_notes(awk: Client, site: Site, host: Fake) -> None:
     moves = [
         {"label": "p", "version": "1.0.0", "moved_at": f"2026-{9 - i // 1000:02}-01T00:00:00Z",
-         "note": '"\\' * 500}
+         "note": '"\\' * (500 if i % 100 == 0 else 1)}
         for i in range(5000)
     ]  # fmt: skip
     site.files["ann/review/labels/p/history.json"] = compact(moves)

@@ -24,7 +24,8 @@ def files(catalogue: str = CATALOGUE) -> Fake:
     return Fake(answers)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+# tests/builder/search has all of them, for what the client runs.
+@pytest.mark.parametrize("case", CASES[::6], ids=str)
 def test_it_finds_what_the_server_s_rules_find(client: Client, case: Case) -> None:
     with files() as fake:
         options = ["--tag", case.tags] if case.tags else []

@@ -122,7 +122,8 @@ def _publishing(
     content = workshop.content(folder)
     settings = Settings(content, f"{folder}/site", f"{folder}/state", base_url)
     token = add_publisher(settings, PUBLISHER)
-    options += ("--base-url", base_url, "--langfuse", *(("--private",) if private else ()))
+    options += ("--base-url", base_url, "--langfuse", "--publish-limit", "0")
+    options += ("--private",) if private else ()
     with serving(settings, *options, rate_limit=rate_limit) as server:
         yield (
             server,

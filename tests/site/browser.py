@@ -26,8 +26,8 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The system's Chromium, without a window."""
-    program = shutil.which("chromium")
+    """The system's Chromium, without a window; the one that has none, where it is installed."""
+    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
     assert program, "chromium is not there; install it with: sh tests/install-tools"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)

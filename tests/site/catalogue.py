@@ -237,4 +237,12 @@ PAGES = {
     "withdrawn version": f"/{WITHDRAWN}/1.1.0",
     "withdrawn prompt": f"/{GONE}",
 }
+# They have the markup of other kinds, around another text.
+_ALIKE = {
+    "next page", "tag in an order", "first version", "chat version", "Japanese", "hostile owner",
+    "hostile markup", "hostile markup, versions", "hostile markup, compared", "long line",
+    "long line, versions", "long line, compared", "invisible characters",
+    "invisible characters, compared", "runs", "cut", "cut, compared",
+}  # fmt: skip
+UNLIKE = [kind for kind in PAGES if kind not in _ALIKE]
 HOSTILE = [kind for kind, path in PAGES.items() if MALLORY in path]

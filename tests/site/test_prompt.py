@@ -130,9 +130,7 @@ def test_what_is_filled_in_is_not_looked_at_again(visits: Visits, hub: Server, v
     assert copy(page, "filled") == fill(body(raw_text(hub, SQL_REVIEW)), values)
 
 
-@pytest.mark.parametrize(
-    "repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, RUNS, CUT, MARKUP, LONG_LINE, SQL_REVIEW]
-)
+@pytest.mark.parametrize("repo", [CRLF, BOM, FRONT, LARGE, INVISIBLE, CUT, MARKUP])
 def test_the_raw_text_is_copied_as_it_was_published(visits: Visits, hub: Server, repo: str):
     assert copy(visits.open(f"/{repo}"), "raw") == raw_text(hub, repo)
 

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,16 @@ MEMORY = (
     if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free >= _MEMORY_BYTES_MIN
     else None
 )
+
+
+def wait_for_tick(folder: str) -> None:
+    """Until the file system's clock has moved on, so that a change shows in a file's time."""
+    probe = Path(folder, "probe")
+    probe.write_bytes(b"")
+    before = probe.stat().st_ctime_ns
+    while probe.stat().st_ctime_ns == before:
+        time.sleep(0.001)
+        probe.write_bytes(b"")
 
 
 def moment(hours: float) -> str:

@@ -486,7 +486,7 @@ def change_everything(root: str) -> None:
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
 def test_a_build_that_ends_anywhere_is_made_good_by_the_next(tmp_path, monkeypatch, is_killed):
     # One end after another costs too long for every run; these meet every kind of file.
-    for number in some(itertools.count(1, 11 if is_killed else 4)):
+    for number in some(itertools.count(1, 13 if is_killed else 7)):
         settings = settings_in(tmp_path / str(number))
         write_small_catalogue(settings.content)
         build_files(settings)

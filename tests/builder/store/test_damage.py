@@ -39,7 +39,7 @@ pytestmark = [
 ]
 
 PLACES_PER_PAGE = 2
-PLACES_PER_FILE = 12
+PLACES_PER_FILE = 6
 PAGE_BYTES = 4096
 HEADER_BYTES = 100
 
@@ -166,7 +166,7 @@ def check_made_good(sample: Sample, what: object) -> None:
 def test_any_byte_of_the_state(sample: Sample) -> None:
     sample.restore()
     data = sample.path.read_bytes()
-    for place, other in damaged(data, some(places(len(data)))):
+    for place, other in damaged(data, some([*places(len(data))][::2])):
         sample.restore()
         sample.path.write_bytes(other)
         check_made_good(sample, place)

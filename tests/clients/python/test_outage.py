@@ -166,10 +166,10 @@ def test_who_waits_for_a_silent_hub_gets_the_copy(fake: FakeHub, clock: Clock):
     with pytest.raises(Unavailable, match=r"^Cannot read ada/hello: "):
         Hub(fake.url, timeout=0.2, disk=False).get("ada/hello")
     # Of another process, from disk, which must be read in this time.
-    assert sources(fake.url, "ada/hello", timeout=3) == ["disk"]
+    assert sources(fake.url, "ada/hello", timeout=10) == ["disk"]
 
     async def main() -> str:
-        return (await AsyncHub(fake.url, timeout=3).get("ada/hello")).version
+        return (await AsyncHub(fake.url, timeout=10).get("ada/hello")).version
 
     assert asyncio.run(main()) == "1.0.0"
 
@@ -225,7 +225,7 @@ def test_the_next_address_is_asked_when_one_fails(fake: FakeHub, other: FakeHub,
 def test_one_address_that_is_silent_leaves_time_for_the_next(fake: FakeHub, other: FakeHub):
     fake.on_request = fake.stall
     other.has(LATEST, answer())
-    assert Hub([fake.url, other.url], timeout=6).get("ada/hello").version == "1.0.0"
+    assert Hub([fake.url, other.url], timeout=20).get("ada/hello").version == "1.0.0"
 
 
 def test_not_found_is_not_the_word_of_a_mirror_alone(fake: FakeHub, other: FakeHub, clock: Clock):

@@ -15,7 +15,7 @@ from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from tests.support.catalogues import settings_in
 from tests.support.issuer import TestIssuer, issuer
-from tests.support.servers import Server, serving
+from tests.support.servers import Server, serving, wait_until
 
 VERSIONS = "/api/v1/repos/ann/{}/versions"
 
@@ -78,7 +78,9 @@ def test_a_job_publishes(site: Site):
     with Database(site.settings.state) as database:
         personal, _ = Accounts(database).create_token("ann", "laptop")
     assert error_of(site.publish(personal), 403)["code"] == "insufficient_scope"
-    # What the hub has written down in a folder or a log has neither token.
+    # What the hub has written down in a folder or a log has neither token. While it builds, there
+    # are files that go again.
+    wait_until(lambda: site.server.get("/healthz").json()["status"] == "ok", "the last build")
     written = [path for path in Path(site.settings.state).parent.rglob("*") if path.is_file()]
     assert any(b"publish.yml" in path.read_bytes() for path in written)
     for secret in (id_token, *id_token.split("."), data["token"], personal):

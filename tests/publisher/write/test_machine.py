@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import Phase, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -50,8 +50,8 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
-from tests.support.catalogues import MEMORY, read_tree, settings_in
-from tests.support.depth import some, some_of
+from tests.support.catalogues import MEMORY, read_tree, settings_in, wait_for_tick
+from tests.support.depth import some_of
 
 Repo = tuple[str, str]
 
@@ -161,8 +161,11 @@ class Publications(RuleBasedStateMachine):
             build(fresh, index=False)
             assert read_tree(self.settings.out) == read_tree(fresh.out)
         finally:
-            self.database.close()
-            shutil.rmtree(self.folder)
+            self.close()
+
+    def close(self) -> None:
+        self.database.close()
+        shutil.rmtree(self.folder)
 
     @initialize()
     def start(self) -> None:
@@ -493,7 +496,7 @@ class Publications(RuleBasedStateMachine):
         self, hint: set[Repo] | None, *, is_wanted: Callable[[], bool] | None = None,
         stop_at: int | None = None,
     ) -> None:  # fmt: skip
-        self.wait_for_tick()
+        wait_for_tick(self.folder)
         asked = set(REPOS) if hint is None else set(hint)
 
         def on_visible(visible: Visible) -> None:
@@ -517,14 +520,6 @@ class Publications(RuleBasedStateMachine):
             assert not self.complaints, self.complaints
         if report.is_settled and not self.unbuilt and self.is_hint_complete:
             assert compare(self.settings) == ([], [], [])
-
-    def wait_for_tick(self) -> None:
-        """Until the file system's clock has moved on, so that a change shows in a file's time."""
-        probe = Path(self.folder, "probe")
-        probe.write_bytes(b"")
-        before = probe.stat().st_ctime_ns
-        while probe.stat().st_ctime_ns == before:
-            probe.write_bytes(b"")
 
     # Readers
 
@@ -654,12 +649,6 @@ def failing(call: int, death: str) -> Callable[[str, tuple], None]:
     return before
 
 
-def run_machine(**options: Any) -> None:
-    """Try half of the examples that other tests try: these take long."""
-    options = {"max_examples": some_of(settings.default.max_examples // 2)} | options
-    run_state_machine_as_test(Publications, settings=settings(stateful_step_count=25, **options))
-
-
 @pytest.fixture(autouse=True)
 def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """Builds trust what they remember of files, however young, as they do in life."""
@@ -668,7 +657,11 @@ def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F81
 
 @pytest.mark.long
 def test_readers_and_publishers_get_along() -> None:
-    run_machine()
+    # A third of the examples that other tests try: these take long.
+    examples = some_of(settings.default.max_examples // 3)
+    run_state_machine_as_test(
+        Publications, settings=settings(stateful_step_count=25, max_examples=examples)
+    )
 
 
 # That the machine finds what it is there for
@@ -696,19 +689,37 @@ def render_pointers_first(renderer: RepoRenderer, task: Task) -> RepoRow:
 render = RepoRenderer.render
 
 
-BROKEN = [
-    ("builder.pipeline.visible.write_owner", lambda *_: None, "a pointer into nothing"),
-    ("publisher.write.durable._put", put_in_place, "faults? in the content"),
-    ("builder.write.repo.RepoRenderer.render", render_pointers_first, "a pointer into nothing"),
-]
+FIRST = (REPOS[0], {"content": TEXTS[0]}, None, None)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("what", "instead", "told"), [*some(BROKEN)])
+def publish_and_build(machine: Publications) -> None:
+    machine.publish(*FIRST)
+    machine.build_all()
+
+
+def die_at_each_call(machine: Publications) -> None:
+    for call in range(1, 61):
+        machine.publish_and_fail(*FIRST, call, "killed")
+        machine.everything_acknowledged_is_stored()
+
+
+@pytest.mark.parametrize(("what", "instead", "steps", "told"), [
+    ("builder.pipeline.visible.write_owner", lambda *_: None, publish_and_build,
+     "a pointer into nothing"),
+    ("publisher.write.durable._put", put_in_place, die_at_each_call, "faults? in the content"),
+    ("builder.write.repo.RepoRenderer.render", render_pointers_first, publish_and_build,
+     "a pointer into nothing"),
+])  # fmt: skip
 def test_it_bites(
-    monkeypatch: pytest.MonkeyPatch, what: str, instead: Callable[..., Any], told: str
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, what: str, instead: Callable[..., Any],
+    steps: Callable[[Publications], None], told: str,
+) -> None:  # fmt: skip
+    """These steps fail with a fault in our code, and not without."""
+    with closing(Publications()) as machine:
+        machine.start()
+        steps(machine)
     monkeypatch.setattr(what, instead)
-    with pytest.raises((AssertionError, ContentError), match=told):
-        # The first failure will do, however long.
-        run_machine(max_examples=500, phases=[Phase.generate], report_multiple_bugs=False)
+    with closing(Publications()) as machine:
+        machine.start()
+        with pytest.raises((AssertionError, ContentError), match=told):
+            steps(machine)

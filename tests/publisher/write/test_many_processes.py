@@ -16,7 +16,7 @@ from tests.support.depth import some_of
 from tests.support.servers import DEADLINE_SECONDS
 
 PROCESSES = 16
-PUBLICATIONS = some_of(48)
+PUBLICATIONS = some_of(24)
 REPO = ("ann", "story")
 
 

@@ -51,7 +51,7 @@ READERS = 4
 # So that most of the machine is for the publishers.
 READERS_PAUSE_SECONDS = 0.005
 ROWS_FOLLOWED = 3
-PUBLICATIONS = PUBLISHERS * some_of(125)
+PUBLICATIONS = PUBLISHERS * some_of(60)
 KILLS = 5
 
 
@@ -312,7 +312,7 @@ def test_readers_and_publishers(settings: Settings):
             Client(static, Client.TIME) as files,
         ):  # fmt: skip
             for count in range(PUBLICATIONS // PUBLISHERS):
-                part = count // 25
+                part = count // 20
                 repo = f"ann/shared-{part}" if owner == "ann" else f"bob/r{number}-{part}"
                 text = f"Text {count:03} of {number}."
                 answer = live.publish(repo, text)

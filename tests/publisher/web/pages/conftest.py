@@ -8,6 +8,7 @@ page = visitor.submit(name="ci", expires="30")  # the form of that page with the
 import itertools
 import re
 import secrets
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -22,9 +23,10 @@ from builder.model.settings import Settings
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
+from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import TestIssuer, issuer
-from tests.support.servers import DEADLINE_SECONDS, Server, serving
+from tests.support.servers import DEADLINE_SECONDS, Server, running, serve_command
 
 PASSWORD = "seven quiet herons over Bergen"
 # No two handles made of these look alike.
@@ -194,7 +196,10 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
             "--open-signup", "--trusted-proxy", "127.0.0.1",
             "--trusted-issuer", f"github={github.url}", "--trusted-issuer", f"gitlab={gitlab.url}",
         )  # fmt: skip
-        with serving(settings, *options) as server:
+        # Its passwords are hashed in no time; test_whole_way and tests/publisher/accounts have real
+        # hashes.
+        command = [sys.executable, cheap_hashes.__file__, *serve_command(settings, *options)[1:]]
+        with running([*command, "--rate-limit", "0"], settings) as server:
             yield People(server, github, gitlab)
 
 
