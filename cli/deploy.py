@@ -15,43 +15,21 @@ from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render.envelopes import json_bytes
 from builder.store.site import read_hub
-from cli.options import out_option, state_option
+from cli.options import destination_options, out_option, state_option
 from cli.progress import Progress
 
 
 @click.command()
-@click.argument("destination", required=False)
+@click.argument("destination", required=False, envvar="HUB_DEPLOY")
 @out_option
 @state_option
-@click.option(
-    "--endpoint-url", metavar="URL", envvar="HUB_ENDPOINT_URL", show_envvar=True,
-    help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
-)  # fmt: skip
-@click.option(
-    "--jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
-    show_default=True, envvar="HUB_DEPLOY_JOBS", show_envvar=True,
-    help="Number of uploads at a time.",
-)  # fmt: skip
+@destination_options("", "deploy-")
 @click.option(
     "--dry-run", is_flag=True,
     help="Change nothing; list what would change, in order. Without DESTINATION, list the whole "
     "site.",
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Upload every file, also unchanged ones.")
-@click.option(
-    "--no-delete", is_flag=True, envvar="HUB_NO_DELETE", show_envvar=True,
-    help="Keep remote files that are no longer on the site.",
-)  # fmt: skip
-@click.option(
-    "--files-only", is_flag=True, envvar="HUB_FILES_ONLY", show_envvar=True,
-    help="Upload each file once, under its name, and not also under its URL without extension. "
-    "For a CDN that maps URLs to files, and for services that cannot store both `a` and `a/b` "
-    "(MinIO).",
-)  # fmt: skip
-@click.option(
-    "--guarded", is_flag=True,
-    help="DESTINATION keeps strangers out itself, so the site of a private hub may go there.",
-)  # fmt: skip
 @click.option(
     "--json", "is_json", is_flag=True,
     help="Print the counts as JSON. With --dry-run, print a line of JSON for each change.",
@@ -96,7 +74,9 @@ def deploy(
     if not is_json:
         click.echo(describe(report, dry_run))
     elif not dry_run:
-        click.echo(json.dumps(report._asdict()))
+        told = report._asdict()
+        del told["build"]  # counts alone
+        click.echo(json.dumps(told))
     hub = read_hub(out)
     if hub and hub.base_url == DEFAULT_BASE_URL:
         click.echo(

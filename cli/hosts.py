@@ -44,21 +44,26 @@ ROOT_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 ALL_ADDRESSES = {"*": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
+# A month, which each visit begins anew. Who gives up TLS loses readers for no longer than that.
+HSTS_SECONDS = 30 * 24 * 3600
+
 PORT_MAX = 65_535
 _address = re.compile(r"([A-Za-z0-9._-]+|\*|\[[0-9A-Fa-f:.]+\])(?::([1-9][0-9]{0,4}))?")
 
 
-def _parse_address(context: click.Context, option: click.Option, value: str) -> str:
+def _parse_address(context: click.Context, option: click.Option, value: str | None) -> str | None:
+    if value is None:
+        return value
     found = _address.fullmatch(value)
-    is_upstream = option.name == "upstream"
+    is_upstream, is_redirect = option.name == "upstream", option.name == "redirect_from"
     if (
         not found
         or int(found[2] or 1) > PORT_MAX
-        or (is_upstream and (found[1] == "*" or not found[2]))
+        or (is_upstream and found[1] == "*")
+        or ((is_upstream or is_redirect) and not found[2])
     ):
-        raise click.BadParameter(
-            f"{value!r} is not HOST:PORT. Give an address like {option.default}."
-        )
+        example = "[::]:80" if is_redirect else option.default
+        raise click.BadParameter(f"{value!r} is not HOST:PORT. Give an address like {example}.")
     return value
 
 
@@ -103,8 +108,23 @@ def _parse_networks(
     "client's address. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
 @click.option(
-    "--certificate", nargs=2, metavar="FILE KEY", envvar="HUB_CERTIFICATE", show_envvar=True,
+    "--certificate",
+    nargs=2,
+    metavar="FILE KEY",
+    envvar="HUB_CERTIFICATE",
+    show_envvar=True,
     help="Certificate and key for TLS with nginx or Caddy.",
+)
+@click.option(
+    "--redirect-from", metavar="HOST:PORT", envvar="HUB_REDIRECT_FROM", show_envvar=True,
+    callback=_parse_address,
+    help="With --certificate, also listen here, and redirect http to https. Usually [::]:80.",
+)  # fmt: skip
+@click.option(
+    "--hsts", metavar="SECONDS", type=click.IntRange(0), default=HSTS_SECONDS, show_default=True,
+    envvar="HUB_HSTS", show_envvar=True,
+    help="With TLS, browsers that were here use only https for so long (Strict-Transport-Security)."
+    " 0: send no such header.",
 )  # fmt: skip
 @out_option
 @state_option
@@ -115,8 +135,9 @@ def _parse_networks(
 @private_option
 def hosts(
     host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
-    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None, out: str, state: str,
-    base_url: str | None, private: bool | None,
+    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None,
+    redirect_from: str | None, hsts: int, out: str, state: str, base_url: str | None,
+    private: bool | None,
 ) -> None:  # fmt: skip
     """Write the configuration that a host needs to serve the site.
 
@@ -159,14 +180,20 @@ def hosts(
         reads_per_minute=rate_limit,
         trusted_proxies=trusted_proxies,
         certificate=certificate and tuple(map(os.path.abspath, certificate)),
+        redirect_from=redirect_from or "",
         private=is_private,
     )
+    if redirect_from:
+        _check_redirect(host, site)
+    if host in SERVERS and _is_https(host, site):
+        site = site._replace(hsts_seconds=hsts)
     folder = os.path.abspath(target)
     module = import_module(f"builder.hosts.{host}")
     try:
         os.makedirs(folder, exist_ok=True)
         if host in SERVERS:
             os.makedirs(module.folder(site), exist_ok=True)
+            os.makedirs(site.challenges, exist_ok=True)
         for name, text in module.files(site).items():
             _write(f"{folder}/{name}", text)
     except OSError as error:
@@ -180,6 +207,25 @@ def hosts(
         _say_where(host, site)
         click.echo(f"Logs: {module.folder(site)}", err=True)
     click.echo(f"Links on the site start with {site.base_url}.", err=True)
+
+
+def _is_https(host: str, site: HostedSite) -> bool:
+    return caddy.is_https(site) if host == "caddy" else bool(site.certificate)
+
+
+def _check_redirect(host: str, site: HostedSite) -> None:
+    if host not in SERVERS:
+        raise click.UsageError(f"--redirect-from is for nginx and caddy. Leave it out for {host}.")
+    if not site.certificate or not site.base_url.startswith("https:"):
+        raise click.UsageError(
+            "--redirect-from needs --certificate, and a --base-url with https: without TLS there "
+            "is nothing to redirect to."
+        )
+    if site.redirect_from == site.listen:
+        raise click.UsageError(
+            f"--redirect-from and --listen are both {site.listen}. Give them two ports, like "
+            "[::]:80 and [::]:443."
+        )
 
 
 def _is_same(listen: str, upstream: str) -> bool:
@@ -206,8 +252,7 @@ def _program(host: str) -> str:
 
 def _say_where(host: str, site: HostedSite) -> None:
     name, port = _address.fullmatch(site.listen).groups()
-    is_https = caddy.is_https(site) if host == "caddy" else bool(site.certificate)
-    scheme = "https" if is_https else "http"
+    scheme = "https" if _is_https(host, site) else "http"
     if host == "nginx":
         port = port or DEFAULT_PORTS["http"]  # also with a certificate
     netloc = ALL_ADDRESSES.get(name, name)
@@ -215,6 +260,8 @@ def _say_where(host: str, site: HostedSite) -> None:
         netloc += f":{port}"
     others = ", and on all other addresses of this machine" if name in ALL_ADDRESSES else ""
     click.echo(f"It listens on {scheme}://{netloc}{site.base_path}/{others}.", err=True)
+    if site.redirect_from:
+        click.echo(f"It redirects http from {site.redirect_from} to {site.origin}.", err=True)
     if site.upstream:
         click.echo(
             f"It passes searches, accounts, publishing and MCP on to `hubctl serve` at "

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from builder.deploy.compare import Options
 from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
@@ -16,6 +17,9 @@ from builder.model.settings import (
     parse_base_url,
 )
 from builder.store.site import read_hub
+from publisher.deploys.job import Job
+from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
+from publisher.deploys.receiver import make_receiver
 from publisher.git.options import parse_git_options
 from publisher.openid.provider import SECRET_VARIABLE, make_provider
 from publisher.trusted.issuers import DEFAULT_ISSUERS, parse_issuers
@@ -91,6 +95,81 @@ trusted_issuer_option = click.option(
     help="Issuer of ID tokens whose CI jobs may publish without a stored token. KIND is github or "
     "gitlab. Replaces the default issuers. Can be repeated; in the variable, separate by spaces.",
 )  # fmt: skip
+
+
+def destination_options(*prefixes: str) -> Callable:
+    """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete``, ``files_only`` and
+    ``guarded``. ``prefixes``: how the flags begin; with the longest one they are settings.
+    """
+
+    def option(name: str, **rest: Any) -> Callable:
+        flags = [f"--{prefix}{name}" for prefix in prefixes]
+        variable = f"HUB_DEPLOY_{name.replace('-', '_').upper()}"
+        return click.option(
+            *flags, name.replace("-", "_"), envvar=variable, show_envvar=True, **rest
+        )
+
+    options = (
+        option(
+            "endpoint-url", metavar="URL",
+            help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or "
+            "AWS]",
+        ),
+        option(
+            "jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
+            show_default=True, help="Number of uploads at a time.",
+        ),
+        option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),
+        option(
+            "files-only", is_flag=True,
+            help="Upload each file once, under its name, and not also under its URL without "
+            "extension. For a CDN that maps URLs to files, and for services that cannot store "
+            "both `a` and `a/b` (MinIO).",
+        ),
+        option(
+            "guarded", is_flag=True,
+            help="The destination keeps strangers out itself, so the site of a private hub may go "
+            "there.",
+        ),
+    )  # fmt: skip
+    return functools.partial(
+        functools.reduce, lambda command, option: option(command), options[::-1]
+    )
+
+
+def following_options(command: Callable) -> Callable:
+    """Where to deploy after each build, and who is told, as parameters ``deployment`` (a function
+    from the folders to a ``Job``; None: nowhere) and ``receiver`` (None: nobody).
+    """
+
+    @click.option(
+        "--deploy", metavar="DIR/URL", envvar="HUB_DEPLOY", show_envvar=True,
+        help="Also deploy the site after each build, as `hubctl deploy` does: to a folder, or to "
+        "s3://BUCKET/PREFIX.",
+    )  # fmt: skip
+    @destination_options("deploy-")
+    @click.option(
+        "--on-deployed", metavar="URL", envvar="HUB_ON_DEPLOYED", show_envvar=True,
+        help="After each deployment, POST the changed paths to URL, for the purge of a CDN. Put "
+        f"the secret that signs them into the environment variable {NOTICE_SECRET_VARIABLE}, or "
+        f"into a file named by {NOTICE_SECRET_VARIABLE}_FILE.",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def with_deployment(
+        *args: Any, deploy: str | None, endpoint_url: str | None, jobs: int, no_delete: bool,
+        files_only: bool, guarded: bool, on_deployed: str | None, **params: Any,
+    ) -> Any:  # fmt: skip
+        if on_deployed and not deploy:
+            raise click.UsageError("--on-deployed needs --deploy. Say where to deploy.")
+        options = Options(jobs, delete=not no_delete, files_only=files_only, guarded=guarded)
+        deployment = deploy and functools.partial(
+            Job, destination=deploy, endpoint_url=endpoint_url, options=options
+        )
+        secret = secret_from(os.environ, NOTICE_SECRET_VARIABLE) if on_deployed else None
+        receiver = make_receiver(on_deployed, secret)
+        return command(*args, deployment=deployment, receiver=receiver, **params)
+
+    return with_deployment
 
 
 def settle_private(out: str, private: bool | None) -> bool:

@@ -1,12 +1,12 @@
 """``hubctl serve``: the whole hub on one port."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import click
 
-from builder.model.errors import ContentError, PullsError
+from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.settings import Settings, check_folders
 from builder.pipeline.build import Report
 from builder.pipeline.rebuild import Outcome, Rebuilder
@@ -18,6 +18,7 @@ from cli.build import describe, say_waiting
 from cli.options import (
     base_url_option,
     folder_options,
+    following_options,
     git_options,
     langfuse_option,
     listening_options,
@@ -35,6 +36,10 @@ from cli.options import (
 from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.deploys.follower import Deployer
+from publisher.deploys.job import Job
+from publisher.deploys.notices import Notices
+from publisher.deploys.receiver import Receiver
 from publisher.git.follower import GitFollower
 from publisher.git.options import GitOptions
 from publisher.log import configure_logging, log_build
@@ -65,6 +70,7 @@ from server.throttle import Throttle
 @openid_options
 @trusted_issuer_option
 @mcp_origin_option
+@following_options
 @metrics_option
 @git_options
 @click.option(
@@ -76,7 +82,8 @@ def serve(
     langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None, git: GitOptions | None,
+    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None,
+    deployment: Callable[..., Job] | None, receiver: Receiver | None, git: GitOptions | None,
     watch: bool,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
@@ -130,6 +137,7 @@ def serve(
             parts["git"] = follower.summary
         with (
             Database(state) as database,
+            _deploying(settings, deployment, receiver, followers, parts),
             follower or contextlib.nullcontext(),  # ends after the last build, and pushes it
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
@@ -174,6 +182,31 @@ def serve(
             )  # fmt: skip
         if first.error:
             raise first.error
+
+
+@contextlib.contextmanager
+def _deploying(
+    settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
+    followers: list[Callable[[Outcome], None]], parts: dict[str, Callable[[], dict]],
+) -> Iterator[None]:  # fmt: skip
+    """Deploy after each build, if that is wanted. Raises OperatorError."""
+    if not deployment:
+        yield
+        return
+    job = deployment(out=settings.out, state=settings.state)
+    if settings.private and not job.options.guarded:
+        raise OperatorError(
+            "This hub is private, and whoever can read the destination of --deploy can read all of "
+            "it. If the destination keeps strangers out itself, pass --deploy-guarded."
+        )
+    with contextlib.ExitStack() as stack:
+        notices = receiver and Notices(receiver, settings.state, settings.base_url)
+        if notices:
+            stack.enter_context(notices)
+        deployer = stack.enter_context(Deployer(job, notices))
+        followers.append(deployer.tell)
+        parts["deploy"] = deployer.status
+        yield
 
 
 class _FirstBuild:

@@ -102,26 +102,9 @@ def make_plan(
     current is remembered.
     """
     current_keys = _keys_of_current(manifest, taken, options)
-    tasks = []
-    unknown = 0
-    for file, copy in taken.copies.items():
-        found = match_file(file)
-        if found:
-            tasks.append(_task(found, copy, taken.marks[file], remote, manifest, options))
-        else:
-            unknown += 1
-    puts: list[Put] = []
-    keys = set(current_keys)
-    examined = in_parallel(lambda task: _examine(task, destination, options), tasks, options.jobs)
-    for done, results in enumerate(examined):
-        progress("Comparing files", done, len(tasks))
-        for put, is_current in results:
-            keys.add(put.key)
-            if is_current:
-                current_keys.add(put.key)
-                manifest.put(row_for(put, put.old))
-            else:
-                puts.append(put)
+    puts, current, unknown = _compare(taken, remote, manifest, destination, options, progress)
+    current_keys |= current
+    keys = current_keys | {put.key for put in puts}
     # Where no URL is a key, what has such a name is somebody else's.
     find = match_file if destination.has_rules else match_key
     deletes, foreign = _find_lost(remote, keys, manifest, find)
@@ -133,6 +116,68 @@ def make_plan(
         foreign=foreign,
         unknown=unknown,
     )
+
+
+def plan_changes(
+    taken: Taken,
+    gone: Iterable[str],
+    remote: Mapping[str, str],
+    manifest: Manifest,
+    destination: Destination,
+    options: Options,
+) -> Plan:
+    """Find out what has to be done where all else is known to be current: ``taken`` has the files
+    that were written, ``gone`` those that were removed, and ``remote`` the marks of their objects.
+    """
+    puts, current, unknown = _compare(taken, remote, manifest, destination, options)
+    keys = current | {put.key for put in puts}
+    lost = [
+        Delete(key, match.route)
+        for match in filter(None, map(match_file, gone))
+        for key in keys_of(match, files_only=options.files_only)
+        if key in remote and key not in keys
+    ]
+    return Plan(
+        list(groups(puts, lost if options.delete else [])),
+        keys,
+        current=len(current),
+        kept=0 if options.delete else len(lost),
+        foreign=0,
+        unknown=unknown,
+    )
+
+
+def _compare(
+    taken: Taken,
+    remote: Mapping[str, str],
+    manifest: Manifest,
+    destination: Destination,
+    options: Options,
+    progress: Progress = lambda what, done, total: None,
+) -> tuple[list[Put], set[str], int]:
+    """What has to be uploaded of the files that were kept, the keys of what turns out to be
+    current, and how many files are not hub's.
+    """
+    tasks = []
+    unknown = 0
+    for file, copy in taken.copies.items():
+        found = match_file(file)
+        if found:
+            tasks.append(_task(found, copy, taken.marks[file], remote, manifest, options))
+        else:
+            unknown += 1
+    puts: list[Put] = []
+    current_keys: set[str] = set()
+    examined = in_parallel(lambda task: _examine(task, destination, options), tasks, options.jobs)
+    for done, results in enumerate(examined):
+        progress("Comparing files", done, len(tasks))
+        for put, is_current in results:
+            if is_current:
+                current_keys.add(put.key)
+                manifest.put(row_for(put, put.old))
+            else:
+                puts.append(put)
+    return puts, current_keys, unknown
 
 
 def _keys_of_current(manifest: Manifest, taken: Taken, options: Options) -> set[str]:

@@ -93,13 +93,14 @@ def lock(path: str, on_wait: Callable[[], None]) -> Iterator[None]:
 
 class Manifest:
     """A connection to the manifest at ``path``, without extension; made where there is none, and
-    anew where it is damaged or another version's.
+    anew where it is damaged or another version's. ``is_checked``: look for damage, which reads all
+    of it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_checked: bool = True) -> None:
         path = f"{path}.sqlite3"
         with _explained(path):
-            damage = database.find_damage(path, _VERSION)
+            damage = is_checked and database.find_damage(path, _VERSION)
             if damage:
                 log.warning(
                     "%s is damaged (%s). Comparing every file with the destination.", path, damage

@@ -5,18 +5,20 @@ file is current if the destination still has the mark that it gave then, and the
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from builder.deploy import snapshot
-from builder.deploy.compare import Options, Plan, current_files, make_plan
+from builder.deploy.compare import Options, Plan, current_files, make_plan, plan_changes
 from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
-from builder.deploy.order import Delete, Put
+from builder.deploy.order import Delete, Put, keys_of
 from builder.deploy.parallel import in_parallel
+from builder.deploy.snapshot import Taken
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.progress import Progress
+from builder.model.routes import match_file
 from builder.store.site import read_hub
 
 SHOWN_KEYS = 10
@@ -27,7 +29,8 @@ class Report(NamedTuple):
 
     ``current``: nothing was to be done. ``kept``: the site has them no more, but they were not to
     be deleted. ``foreign``: not the site's, so left alone. ``unknown``: files in the site's folder
-    that hub did not make, so left out. ``bytes``: uploaded.
+    that hub did not make, so left out. ``bytes``: uploaded. ``build``: the number of the last build
+    that is in it.
     """
 
     new: int
@@ -39,6 +42,7 @@ class Report(NamedTuple):
     unknown: int
     bytes: int
     seconds: float
+    build: int = 0
 
 
 def deploy(
@@ -83,7 +87,42 @@ def deploy(
             snapshot.remove(kept)
         if plan.groups and not options.dry:
             _check(plan, remote, destination, options, progress)
-    return _report(plan, time.perf_counter() - started)
+    return _report(plan, taken.build, time.perf_counter() - started)
+
+
+def deploy_changes(
+    taken: Taken,
+    gone: Collection[str],
+    state: str,
+    destination: Destination,
+    options: Options,
+    *,
+    on_plan: Callable[[Plan], None],
+) -> Report:
+    """Bring to a destination what builds have changed since a deployment, without listing it.
+
+    ``taken``: the files that they wrote, as they were after the last of them; ``gone``: those that
+    they removed. The order is that of ``deploy``, and so are the errors. What others have done to
+    the destination, the next ``deploy`` finds.
+    """
+    started = time.perf_counter()
+    if destination.has_rules:
+        options = options._replace(files_only=True)
+    path = path_for(state, destination.identity)
+    with lock(path, lambda: None), Manifest(path, is_checked=False) as manifest:
+        matches = filter(None, map(match_file, [*taken.copies, *gone]))
+        keys = (key for match in matches for key in keys_of(match, files_only=options.files_only))
+        rows = filter(None, map(manifest.row, keys))
+        remote = {row.key: row.remote for row in rows}
+        try:
+            plan = plan_changes(taken, gone, remote, manifest, destination, options)
+            on_plan(plan)
+            _carry_out(
+                plan, taken.copies, remote, manifest, destination, options, lambda *told: None
+            )
+        finally:
+            manifest.commit()
+    return _report(plan, taken.build, time.perf_counter() - started)
 
 
 def _listed(destination: Destination, progress: Progress) -> Iterator[tuple[str, str]]:
@@ -163,7 +202,7 @@ def _check(
     )
 
 
-def _report(plan: Plan, seconds: float) -> Report:
+def _report(plan: Plan, build: int, seconds: float) -> Report:
     puts = list(plan.puts())
     new = sum(put.old is None for put in puts)
     return Report(
@@ -176,4 +215,5 @@ def _report(plan: Plan, seconds: float) -> Report:
         unknown=plan.unknown,
         bytes=sum(put.size for put in puts),
         seconds=seconds,
+        build=build,
     )

@@ -2,8 +2,8 @@
 
 Files of a site are replaced, never written in place, so a hard link keeps one as it was, and one
 whose mark is the same before and after was not touched in between. So nearly all is kept while
-builds go on; then, for a look at each file, none runs: publishers wait for that. Where there are
-no links, copies take long, but nobody waits for them.
+builds go on. If one did, each file is looked at again while none runs: publishers wait for that.
+Where there are no links, copies take long, but nobody waits for them.
 """
 
 import contextlib
@@ -11,19 +11,23 @@ import errno
 import itertools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
-from builder.store.locks import build_lock
+from builder.model.routes import BY_NAME
+from builder.store.locks import build_lock, is_building, last_build
 from builder.store.site import is_built, mark_of
 
 
 class Taken(NamedTuple):
-    """A site's files. ``marks`` has each one's; ``copies`` where those are that were asked for."""
+    """A site's files. ``marks`` has each one's; ``copies`` where those are that were asked for.
+    ``build``: the number of the last build that is in it.
+    """
 
     marks: dict[str, str]
     copies: dict[str, str]
+    build: int = 0
 
 
 # What a file system says that cannot link, or not these files.
@@ -44,19 +48,46 @@ def take(
     try:
         remove(folder)
         os.makedirs(folder)
-        paths = (f"{folder}/{number}" for number in itertools.count())
+        paths = paths_in(folder)
+        before = last_build(state)  # first: a build may begin at any moment
+        if is_building(state):
+            before = None
         early = _keep_all(site, paths, known, Taken({}, {}), forgiven=_GONE)
         with build_lock(state, on_wait):
             if not is_built(site):
                 raise OperatorError(
                     f"No site in {site}. Build it first: `hubctl build --base-url URL`."
                 )
-            return _keep_all(site, paths, known, early, forgiven=())
+            build = last_build(state)
+            if build != before:
+                early = _keep_all(site, paths, known, early, forgiven=())
+            return early._replace(build=build)
     except OSError as error:
         raise OperatorError(
             f"Cannot take a snapshot of the site in {folder}: {error.filename or site}: "
             f"{error.strerror}. Fix that and deploy again."
         ) from error
+
+
+def paths_in(folder: str) -> Iterator[str]:
+    """Names for what is kept in a folder."""
+    return (f"{folder}/{number}" for number in itertools.count())
+
+
+def keep(site: str, files: Iterable[str], paths: Iterator[str]) -> Taken:
+    """Keep these files of the site as they are, each at the next of ``paths``; those that are not
+    there are in neither of its dictionaries. Raises OSError.
+    """
+    taken = Taken({}, {})
+    for file in files:
+        try:
+            status = os.stat(f"{site}/{file}")
+        except _GONE:
+            continue
+        taken.marks[file] = _told(status)
+        taken.copies[file] = next(paths)
+        _keep(site, file, taken.copies[file])
+    return taken
 
 
 def remove(folder: str) -> None:
@@ -79,16 +110,20 @@ def _keep_all(
     taken = Taken({}, {})
     for file in _walk(site, "", forgiven):
         with contextlib.suppress(*forgiven):
-            mark = ".".join(map(str, mark_of(os.stat(f"{site}/{file}"))))
+            mark = _told(os.stat(f"{site}/{file}"))
             if known.get(file) != mark:
                 if early.marks.get(file) == mark:
                     taken.copies[file] = early.copies[file]
                 else:
                     path = next(paths)
-                    _keep(f"{site}/{file}", path)
+                    _keep(site, file, path)
                     taken.copies[file] = path
             taken.marks[file] = mark
     return taken
+
+
+def _told(status: os.stat_result) -> str:
+    return ".".join(map(str, mark_of(status)))
 
 
 def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iterator[str]:
@@ -102,7 +137,12 @@ def _walk(folder: str, prefix: str, forgiven: tuple[type[OSError], ...]) -> Iter
                 yield prefix + entry.name
 
 
-def _keep(path: str, copy: str) -> None:
+def _keep(site: str, file: str, copy: str) -> None:
+    path = f"{site}/{file}"
+    if file == BY_NAME["hub"].file:
+        # A link would change its ctime, by which builds know that the site is still theirs.
+        shutil.copy2(path, copy)
+        return
     try:
         os.link(path, copy)
     except OSError as error:

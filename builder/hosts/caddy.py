@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from builder.hosts.rules import (
+    CHALLENGE_PATTERN,
     CLOSED,
     LIST_DEFAULTS,
     TEXT_MEDIA,
@@ -119,6 +120,7 @@ def files(site: HostedSite) -> dict[str, str]:
         logs_clients=not site.trusted_proxies or _logs_clients(),
         logs_clients_from=_shown(_LOGS_CLIENTS_FROM),
         address=_address(listen, bool(site.certificate)), listen=listen,
+        redirect=_parse_redirect(site), challenge_pattern=CHALLENGE_PATTERN,
         base_pattern=re.escape(base),
         api_pattern=f"{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)",
         langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
@@ -378,6 +380,17 @@ def _parse_listen(text: str) -> _Listen:
         f"Caddy cannot listen on {text!r}. Give an address and a port, like 127.0.0.1:8080, or the "
         "name of this machine, like prompts.example.org."
     )
+
+
+def _parse_redirect(site: HostedSite) -> _Listen | None:
+    """Raises OperatorError for what Caddy cannot listen at, or does without being told."""
+    listen = _parse_listen(site.redirect_from) if site.redirect_from else None
+    if listen and (listen.is_name or _parse_listen(site.listen).is_name):
+        raise OperatorError(
+            f"Caddy redirects http to https for a name by itself. Leave out --redirect-from "
+            f"{site.redirect_from}, or listen on an address, like [::]:443."
+        )
+    return listen
 
 
 def _check_upstream(text: str) -> None:

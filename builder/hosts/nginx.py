@@ -8,6 +8,7 @@ from typing import NamedTuple
 from builder.hosts.rules import (
     ACCOUNT_TOO_LARGE,
     BAD_REQUEST,
+    CHALLENGE_PATTERN,
     CLOSED,
     LIST_DEFAULTS,
     MESSAGES,
@@ -116,7 +117,8 @@ def files(site: HostedSite) -> dict[str, str]:
         base=site.base_path,
         folder=folder(site),
         # All of IPv6 has IPv4 in it.
-        listen=f"{site.listen} ipv6only=off" if site.listen.startswith("[::]:") else site.listen,
+        listen=lambda place: f"{place} ipv6only=off" if place.startswith("[::]:") else place,
+        challenge_pattern=CHALLENGE_PATTERN,
         cache=site.cache_control,
         json=JSON,
         html=HTML,
@@ -289,6 +291,7 @@ def _header_values(site: HostedSite) -> dict[str, object]:
             *((header, variable) for header, variable, _ in safety),
         ],
         "retry_headers": [_RETRY],
+        "cache_status": [("X-Cache", "$upstream_cache_status")],
         "gzip_types": TEXT_MEDIA,
         "gzip_bytes_min": answer_headers.GZIP_BYTES_MIN,
     }

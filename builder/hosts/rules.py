@@ -31,6 +31,9 @@ from builder.model.routes import (
 from builder.model.settings import DEFAULT_BASE_URL
 from builder.render import envelopes
 
+# Where an ACME authority asks, over http, for what shows who has a name. Its tokens are base64url.
+CHALLENGE_PATTERN = r"/\.well-known/acme-challenge/[A-Za-z0-9_-]+"
+
 # What is worth compressing.
 TEXT_MEDIA = sorted({route.media for route in ROUTES} - {GZIP})
 
@@ -88,8 +91,10 @@ class HostedSite(NamedTuple):
     ``listen``: host and port. ``upstream``: those of the `hubctl serve` that answers what files
     cannot; empty where there is none. ``reads_per_minute``: for each client address; 0 for no
     limit. ``trusted_proxies``: whose X-Forwarded-For tells the client's address. ``certificate``:
-    the files of a certificate and its key, for TLS. ``private``: only members read, which the
-    service tells.
+    the files of a certificate and its key, for TLS. ``redirect_from``: host and port from where
+    readers are sent to https; empty for none. ``hsts_seconds``: how long browsers that have read
+    over TLS read in no other way; 0 to tell them nothing. ``private``: only members read, which
+    the service tells.
     """
 
     out: str
@@ -100,6 +105,8 @@ class HostedSite(NamedTuple):
     reads_per_minute: int = 120
     trusted_proxies: tuple[str, ...] = ()
     certificate: tuple[str, str] | None = None
+    redirect_from: str = ""
+    hsts_seconds: int = 0
     private: bool = False
 
     @property
@@ -118,6 +125,16 @@ class HostedSite(NamedTuple):
     def preflight(self) -> answer_headers.Headers:
         """What another origin is told that asks which requests it may send."""
         return [] if self.private else answer_headers.PREFLIGHT
+
+    @property
+    def challenges(self) -> str:
+        """The folder where an ACME client such as certbot puts what its authority asks for."""
+        return f"{self.state}/acme"
+
+    @property
+    def origin(self) -> str:
+        """The base URL without its path."""
+        return self.base_url.removesuffix(self.base_path)
 
     @property
     def base_path(self) -> str:

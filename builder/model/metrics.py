@@ -193,6 +193,14 @@ DATABASE_SIZE = Gauge(
     database=("accounts", "pulls", "build"),
 )  # fmt: skip
 INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
+DEPLOY_BEHIND = Gauge(
+    "hub_deploy_behind_seconds", "Age of the oldest build that `--deploy` has not deployed.",
+    part="deploy", key="behind_seconds",
+)  # fmt: skip
+DEPLOY_FAILURES = Gauge(
+    "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
+    part="deploy", key="failures",
+)  # fmt: skip
 GIT_FAILURES = Gauge(
     "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
     part="git", key="failures",

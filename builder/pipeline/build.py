@@ -30,7 +30,7 @@ from builder.pipeline.visible import make_visible
 from builder.search import index as search_index
 from builder.stats.pulls import Pulls
 from builder.store import content, database
-from builder.store.locks import build_lock
+from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION
@@ -42,7 +42,9 @@ class Report(NamedTuple):
     """What a build did. ``rendered``: repos that were not as remembered, or have other pulls.
     ``is_settled``: nothing is left to the next build. ``behind_seconds``: the age of the oldest
     change that lists do not have. ``changed``: the (owner, name) of the repos whose files were not
-    as remembered, and with None for the name the owners whose profile was not.
+    as remembered, and with None for the name the owners whose profile was not. ``touched``: the
+    files of the site that were written or removed; None where they are many. ``number``: the
+    build's (``count_build``).
     """
 
     repos: int
@@ -56,6 +58,8 @@ class Report(NamedTuple):
     behind_seconds: float
     seconds: float
     changed: tuple[Named, ...] = ()
+    touched: frozenset[str] | None = None
+    number: int = 0
 
 
 class Difference(NamedTuple):
@@ -96,6 +100,7 @@ def build(
     check_folders(settings)
     content.check_folder(settings.content)  # before the state folder is made
     with build_lock(settings.state, on_wait) as is_lock_wanted:
+        number = count_build(settings.state)
         request = Request(
             settings, None if changed is None else [*changed], full, index, progress, on_visible,
             (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None,
@@ -108,7 +113,7 @@ def build(
                 "the disk has space, that you may write the file and that no other program has it "
                 "open. Then build again."
             ) from error
-    return report._replace(seconds=time.perf_counter() - started)
+    return report._replace(seconds=time.perf_counter() - started, number=number)
 
 
 def _build_despite_damage(request: Request) -> Report:
@@ -182,6 +187,7 @@ def _run(context: Context) -> Report:
         repos, versions, context.rendered, site.tally.written, site.tally.unchanged,
         context.removed, context.indexed, is_settled, state.passes.behind_seconds(), 0.0,
         found.named(),
+        touched=None if site.tally.touched is None else frozenset(site.tally.touched),
     )  # fmt: skip
 
 

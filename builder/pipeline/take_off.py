@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from builder.model.errors import OperatorError
 from builder.model.names import LATEST
 from builder.model.routes import ROUTES
-from builder.store.locks import build_lock
+from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.todo import Work
@@ -40,6 +40,7 @@ def take_off(
     site = Site(out)
     os.makedirs(state, exist_ok=True)
     with build_lock(state, on_wait):
+        count_build(state)
         _forget(state, f"{owner}/{name}")
         files = [*_files(owner, name, versions, labels, has_latest=has_latest)]
         # Which of these have the text, only their content tells.

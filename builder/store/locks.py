@@ -54,6 +54,34 @@ def build_lock(
         yield is_wanted
 
 
+def count_build(folder: str) -> int:
+    """The number of what begins now to change the site, for the holder of ``build_lock``: one more
+    than the last one, whichever process that was in. Raises OperatorError.
+    """
+    number = last_build(folder) + 1
+    try:
+        with open(f"{folder}/build.number", "w") as file:
+            file.write(str(number))
+    except OSError as error:
+        raise OperatorError(
+            f"Cannot write {folder}/build.number: {error.strerror}. Fix that and build again."
+        ) from error
+    return number
+
+
+def last_build(folder: str) -> int:
+    """The number that ``count_build`` gave last; 0 where there is none."""
+    with contextlib.suppress(OSError, ValueError), open(f"{folder}/build.number") as file:
+        return int(file.read())
+    return 0
+
+
+def is_building(folder: str) -> bool:
+    """Whether somebody holds ``build_lock`` now. Raises OperatorError."""
+    with _lock_file(folder, "build.lock") as file:
+        return not _try_lock(file)
+
+
 @contextlib.contextmanager
 def workers_lock(folder: str) -> Iterator[TextIO]:
     """Hold the lock that a build shares with its worker processes, and get its file.

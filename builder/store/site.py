@@ -8,7 +8,7 @@ nothing here waits for the disk.
 import gzip
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -26,6 +26,8 @@ GZIP_LEVEL = 6
 # What is larger (the catalogue of some thousand repos) is compressed in a fifth of the time, to a
 # third more.
 GZIP_CAREFUL_BYTES_MAX = 1024 * 1024
+# Of the files of one build. Who follows builds looks at the whole site where there are more.
+TOUCHED_MAX = 2_000
 
 _decode_hub = msgspec.json.Decoder(dict[str, Hub]).decode
 
@@ -55,18 +57,32 @@ def _hub_path(root: str) -> str:
 
 @dataclass
 class Tally:
-    """What writing came to; the lists are kept by a dry site only."""
+    """What writing came to; the lists are kept by a dry site only.
+
+    ``touched``: every file that was written, or was to be removed; None where they are more than
+    ``TOUCHED_MAX``.
+    """
 
     written: int = 0
     unchanged: int = 0
     missing: list[str] = field(default_factory=list)
     differing: list[str] = field(default_factory=list)
+    touched: set[str] | None = field(default_factory=set, compare=False)
 
     def add(self, other: "Tally") -> None:
         self.written += other.written
         self.unchanged += other.unchanged
         self.missing += other.missing
         self.differing += other.differing
+        self.touch(other.touched)
+
+    def touch(self, files: Collection[str] | None) -> None:
+        if self.touched is None or files is None:
+            self.touched = None
+        else:
+            self.touched.update(files)
+            if len(self.touched) > TOUCHED_MAX:
+                self.touched = None
 
 
 class Site:
@@ -104,6 +120,7 @@ class Site:
                 "Fix that and build again."
             ) from error
         self.tally.written += 1
+        self.tally.touch((file,))
 
     def write_fixed(self, route: str, data: bytes) -> None:
         """Write the file of a route without parameters, and its compressed form where there is
@@ -127,6 +144,7 @@ class Site:
     def remove(self, file: str) -> bool:
         """Delete ``file``, and the folders that this leaves empty; False if it was not there."""
         path = f"{self.root}/{file}"
+        self.tally.touch((file,))
         try:
             os.unlink(path)
         except OSError:

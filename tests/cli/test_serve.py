@@ -132,3 +132,10 @@ def test_a_content_folder_that_is_gone(small: Settings, is_built: bool) -> None:
     assert process.wait() == 1
     assert "--content" in process.text
     assert Path(small.state).exists() == is_built
+
+
+def test_a_private_hub_goes_only_where_strangers_are_kept_out(small: Settings, tmp_path: Path):
+    target = tmp_path / "public"
+    process = Process(*serve_command(small, "--private", "--deploy", str(target)))
+    assert process.wait() == 1
+    assert "--deploy-guarded" in process.text and not target.exists()

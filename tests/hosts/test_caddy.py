@@ -24,6 +24,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.conformance.caddy import started_caddy
+from tests.hosts.redirects import check_redirects, make_certificate
 from tests.hosts.rootless import start_command
 from tests.support.catalogues import settings_in, write_small_catalogue, write_version
 from tests.support.servers import (
@@ -400,17 +401,6 @@ def test_a_name_is_served_with_a_certificate_that_caddy_gets_itself(settings, tm
         process.stop()
 
 
-def make_certificate(folder: Path) -> tuple[str, str]:
-    certificate, key = f"{folder}/cert.pem", f"{folder}/key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return certificate, key
-
-
 @pytest.mark.usefixtures("installed_tools")
 def test_an_address_is_served_with_a_given_certificate(settings, tmp_path):
     pair = make_certificate(tmp_path)
@@ -419,6 +409,19 @@ def test_an_address_is_served_with_a_given_certificate(settings, tmp_path):
         assert get(f"{url}{REPO}", verify=pair[0]).status_code == 200
         with pytest.raises(requests.exceptions.SSLError):
             get(f"{url}{REPO}")
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_http_leads_to_https(settings, tmp_path):
+    check_redirects(settings, hosted(settings, tmp_path), started_caddy, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("listen", "place"), [("hub.example.org", "[::]:80"), ("[::]:443", "hub.example.org:80")]
+)
+def test_caddy_redirects_a_name_by_itself(listen, place):
+    with pytest.raises(OperatorError, match="by itself"):
+        caddy.files(HostedSite("/srv/site", "/srv/var", listen=listen, redirect_from=place))
 
 
 @pytest.mark.usefixtures("installed_tools")

@@ -22,6 +22,7 @@ from builder.pipeline.build import build
 from cli.hubctl import main
 from tests.conformance.nginx import started_nginx
 from tests.hosts.addresses import check_clients, made_up_addresses
+from tests.hosts.redirects import check_challenge, check_redirects, make_certificate
 from tests.hosts.rootless import start_command
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -366,18 +367,26 @@ def test_its_map_tells_clients_apart_as_the_service_does(settings):
 
 @pytest.mark.usefixtures("installed_tools")
 def test_it_speaks_tls(settings, tmp_path):
-    certificate, key = f"{tmp_path}/cert.pem", f"{tmp_path}/key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    with started_nginx(hosted(settings, tmp_path, certificate=(certificate, key)), tmp_path) as url:
+    pair = make_certificate(tmp_path)
+    site = hosted(settings, tmp_path, certificate=pair)
+    with started_nginx(site, tmp_path) as url:
         assert url.startswith("https://")
-        assert get(f"{url}{REPO}", verify=certificate).status_code == 200
+        answer = get(f"{url}{REPO}", verify=pair[0])
+        assert answer.status_code == 200 and "Strict-Transport-Security" not in answer.headers
         with pytest.raises(requests.exceptions.SSLError):
             get(f"{url}{REPO}")
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_http_leads_to_https(settings, tmp_path):
+    check_redirects(settings, hosted(settings, tmp_path), started_nginx, tmp_path)
+
+
+@pytest.mark.usefixtures("installed_tools")
+def test_a_first_certificate_can_be_asked_for(settings, tmp_path):
+    site = hosted(settings, tmp_path)
+    with started_nginx(site, tmp_path) as url:
+        check_challenge(site, url)
 
 
 @pytest.mark.usefixtures("installed_tools")

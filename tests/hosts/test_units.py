@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from builder.model.routes import BY_NAME
+from cli.hosts import hosts
 from cli.serve import serve
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
@@ -94,9 +95,11 @@ def test_the_example_of_a_provider_is_one_that_works():
     text = (DEPLOY / "hub.env").read_text(encoding="utf-8")
     found = dict(re.findall(r"^#(HUB_\w+)=(\S.*)$", text, re.M))
     known = {
-        option.envvar for option in serve.params if isinstance(option, click.Option)
+        option.envvar
+        for option in (*serve.params, *hosts.params)
+        if isinstance(option, click.Option)
     }  # fmt: skip
-    assert len(found) == 11
+    assert len(found) == 15
     assert found.keys() <= known
 
 

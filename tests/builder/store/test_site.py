@@ -216,3 +216,18 @@ def test_the_mark_tells_that_the_site_is_another(root):
     (root / "api/v1/other.json").write_bytes(b"{}")
     (root / "api/v1/other.json").rename(root / "api/v1/hub.json")
     assert site.mark() not in (first, "none")
+
+
+def test_what_was_touched_is_known_as_long_as_it_is_little(root, monkeypatch):
+    monkeypatch.setattr("builder.store.site.TOUCHED_MAX", 3)
+    site = Site(str(root))
+    site.write("a.json", b"1")
+    site.write("a.json", b"1")
+    site.remove("gone.json")  # not there, and who follows has to remove it all the same
+    assert site.tally.touched == {"a.json", "gone.json"}
+    site.tally.add(Tally(touched={"b.json"}))
+    assert site.tally.touched == {"a.json", "b.json", "gone.json"}
+    site.write("c.json", b"1")
+    assert site.tally.touched is None
+    site.tally.add(Tally(touched={"d.json"}))
+    assert site.tally.touched is None

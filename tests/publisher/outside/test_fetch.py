@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
-from tests.hosts.test_caddy import make_certificate
+from tests.hosts.redirects import make_certificate
 from tests.support.servers import DEADLINE_SECONDS
 
 DROP_SECONDS = 0.01

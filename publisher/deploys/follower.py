@@ -1,0 +1,343 @@
+"""Brings each settled build of a service to where the site is read from, in a thread of its own.
+
+What builds in this process have changed is known, so a publication costs the requests for its
+files. Everything is compared, with the destination's listing, at the start, after a failure, every
+hour, and after a build of another process. While a deployment runs, what comes up is gathered for
+the next one. A process of its own does the work (``worker``).
+"""
+
+import logging
+import math
+import os
+import random
+import shutil
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from builder.deploy import snapshot
+from builder.model.errors import OperatorError
+from builder.model.records import format_time
+from builder.pipeline.build import Report
+from builder.pipeline.rebuild import Outcome
+from builder.store.locks import is_building, last_build
+from builder.store.site import is_built, read_hub
+from publisher.deploys.job import Job
+from publisher.deploys.notices import Notices
+from publisher.deploys.worker import Changes, Done, Unfinished, Worker
+from publisher.log import log_event
+
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
+COMPARE_SECONDS = 3600.0
+# Under constant load no build settles. After so long, what there is goes: readers see no more of it
+# than on the service itself.
+UNSETTLED_SECONDS_MAX = 10.0
+# How soon a build of another process is noticed after its end. One of this process is told sooner.
+LOOK_SECONDS = 10.0
+# Files that wait for a deployment. Where there are more, the whole site is compared.
+FILES_MAX = 10_000
+# Compared by a process that is kept for the next deployment.
+KEPT_OBJECTS_MAX = 20_000
+
+log = logging.getLogger("hub.deploy")
+
+
+class _Gathered:
+    """Files as they were after the last settled build, for the next deployment."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._paths = snapshot.paths_in(folder)
+        self.copies: dict[str, str] = {}
+        self.marks: dict[str, str] = {}
+        self.gone: set[str] = set()
+        self.build = 0
+        self.serial: int | None = None
+
+    def add(self, site: str, files: set[str], build: int) -> None:
+        """Take these files as they are now. Raises OSError."""
+        os.makedirs(self._folder, exist_ok=True)
+        taken = snapshot.keep(site, files, self._paths)
+        hub = read_hub(site)
+        for file in files:
+            if old := self.copies.pop(file, None):
+                os.unlink(old)
+            self.marks.pop(file, None)
+        self.copies |= taken.copies
+        self.marks |= taken.marks
+        self.gone = (self.gone | files) - taken.copies.keys()
+        self.build = build
+        self.serial = hub.serial if hub else None
+
+    def __len__(self) -> int:
+        return len(self.copies) + len(self.gone)
+
+    def changes(self) -> Changes:
+        return Changes(self.copies, self.marks, sorted(self.gone), self.serial)
+
+    def drop(self) -> None:
+        # What cannot be removed, the next start tries to remove.
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Deployer:
+    """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
+    Entering raises OperatorError if the destination cannot be used at all.
+    """
+
+    def __init__(self, job: Job, notices: Notices | None = None) -> None:
+        self._job = job
+        self._notices = notices
+        self._folder = f"{job.state}/deploy-following"
+        self._folders = snapshot.paths_in(self._folder)
+        self._changed = threading.Condition()
+        self._worker: Worker | None = None
+        self._is_stopping = False
+        # What the next deployment is to bring: everything, or what is gathered. ``_touched``:
+        # files of later builds, of which none has settled. ``_build``: the last one that is known.
+        self._is_due = False
+        self._is_everything = True
+        self._gathered = _Gathered(next(self._folders))
+        self._touched: set[str] = set()
+        self._build: int | None = None
+        # A build that nobody here was told of, and since when it is known, by monotonic time.
+        self._foreign: tuple[int, float] = (0, 0.0)
+        # When to compare everything and when to try again; since when something waits for a build
+        # that settles, for a deployment, and for the end of the one under way: by monotonic time.
+        self._compare_at = math.inf
+        self._retry_at = 0.0
+        self._unsettled_since: float | None = None
+        self._waiting_since: float | None = None
+        self._deploying_since: float | None = None
+        self._failures = 0
+        self._failing_since: str | None = None
+        self._last_error: str | None = None
+        self._serial: int | None = None
+        self._deployed_at: str | None = None
+        self._thread = threading.Thread(target=self._run, name="deploy", daemon=True)
+
+    def __enter__(self) -> Self:
+        snapshot.remove(self._folder)  # of a service that was killed
+        self._worker = Worker(self._job)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop at once; the next start goes on where this ended."""
+        with self._changed:
+            self._is_stopping = True
+            if self._worker:
+                self._worker.end()
+            self._changed.notify_all()
+        self._thread.join()
+        if self._worker:
+            self._worker.stop()
+        snapshot.remove(self._folder)
+
+    def tell(self, outcome: Outcome) -> None:
+        """Take note of a build, in its thread. Costs a link for each file that it has changed."""
+        with self._changed:
+            if isinstance(outcome, Report):
+                self._note_touched(outcome)
+                now = time.monotonic()
+                since = self._unsettled_since = self._unsettled_since or now
+                if outcome.is_settled or now >= since + UNSETTLED_SECONDS_MAX:
+                    self._unsettled_since = None
+                    self._gather()
+            else:
+                self._build = None  # what it has written is not known
+                if not self._deployed_at and is_built(self._job.out):
+                    self._note_due()
+
+    def status(self) -> dict[str, Any]:
+        """How the deployments are doing, for anybody: without secrets and paths of this machine.
+        Times are RFC 3339, durations seconds.
+
+        ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment)
+        or ``failing``; ``serial`` is what the destination's lists have, None where that is not
+        known. ``notices`` is as in ``Notices``, None without any.
+        """
+        with self._changed:
+            since = self._deploying_since or self._waiting_since or self._unsettled_since
+            return {
+                "status": "failing" if self._failures else "behind" if since else "ok",
+                "destination": self._job.destination if self._is_bucket() else "a folder",
+                "serial": self._serial,
+                "deployed_at": self._deployed_at,
+                "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
+                "failures": self._failures,
+                "failing_since": self._failing_since,
+                "last_error": self._last_error,
+                "notices": self._notices and self._notices.status(),
+            }
+
+    def _is_bucket(self) -> bool:
+        return self._job.destination.startswith("s3://")
+
+    # With the lock held
+
+    def _note_touched(self, report: Report) -> None:
+        if self._build is not None and report.number <= self._build:
+            return  # what has compared everything since then has it
+        is_next = self._build is not None and report.number == self._build + 1
+        self._build = report.number
+        if not is_next or report.touched is None:
+            self._need_everything()
+        elif not self._is_everything:
+            self._touched |= report.touched
+
+    def _gather(self) -> None:
+        """Keep what has changed as it is now that a build has settled."""
+        if self._touched:
+            try:
+                self._gathered.add(self._job.out, self._touched, self._build)
+            except OSError as error:
+                log_event(log, logging.WARNING, "deployment", error)
+                self._need_everything()
+            # A build of another process may have begun meanwhile.
+            is_alone = last_build(self._job.state) == self._build
+            if not is_alone or len(self._gathered) > FILES_MAX:
+                self._need_everything()
+            self._touched = set()
+        if self._is_everything or len(self._gathered):
+            self._note_due()
+
+    def _need_everything(self) -> None:
+        self._is_everything = True
+        self._touched = set()
+        self._forget_gathered()
+
+    def _forget_gathered(self) -> None:
+        self._gathered.drop()
+        self._gathered = _Gathered(next(self._folders))
+
+    def _note_due(self) -> None:
+        self._is_due = True
+        self._waiting_since = self._waiting_since or time.monotonic()
+        self._changed.notify_all()
+
+    def _look(self) -> None:
+        """Find out whether another process has built, which nobody here is told of."""
+        number, now = last_build(self._job.state), time.monotonic()
+        if self._build is None or number == self._build:
+            return
+        if number != self._foreign[0] or self._is_building():
+            self._foreign = number, now
+        elif now >= self._foreign[1] + LOOK_SECONDS:
+            self._build = number
+            self._need_everything()
+            self._note_due()
+
+    def _is_building(self) -> bool:
+        try:
+            return is_building(self._job.state)
+        except OperatorError:
+            return True  # no build can begin there, and each says so
+
+    # The thread
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            try:
+                if self._wait():
+                    self._deploy()
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
+                self._note_failure(error)
+
+    def _wait(self) -> bool:
+        """Wait until something is to be deployed; False at the end."""
+        with self._changed:
+            while not self._is_stopping:
+                self._look()
+                now = time.monotonic()
+                if self._compare_at <= now:
+                    self._compare_at = math.inf
+                    self._need_everything()
+                    self._note_due()
+                if self._is_due and self._retry_at <= now:
+                    return True
+                # While there is nothing to wait for, other processes may build.
+                seconds = self._retry_at - now if self._is_due else LOOK_SECONDS
+                self._changed.wait(min(seconds, LOOK_SECONDS))
+            return False
+
+    def _deploy(self) -> None:
+        with self._changed:
+            gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
+            is_everything, self._is_everything = self._is_everything, False
+            self._is_due = False
+            self._deploying_since, self._waiting_since = self._waiting_since, None
+        if self._notices:
+            self._notices.begin()
+        try:
+            done = self._work(None if is_everything else gathered.changes())
+            self._note_success(done, is_everything)
+        finally:
+            gathered.drop()
+
+    def _work(self, changes: Changes | None) -> Done:
+        """Raises OperatorError. The process is kept as long as it is small: to compare many objects
+        takes memory that it does not give back.
+        """
+        if not self._worker:
+            worker = Worker(self._job)
+            with self._changed:
+                self._worker = worker
+                if self._is_stopping:
+                    worker.end()
+        is_small = False
+        try:
+            done = self._worker.deploy(changes)
+            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
+            return done
+        finally:
+            if not is_small:
+                with self._changed:
+                    worker, self._worker = self._worker, None
+                worker.stop()
+
+    def _note_success(self, done: Done, is_everything: bool) -> None:
+        with self._changed:
+            report = done.report
+            if is_everything:
+                self._compare_at = time.monotonic() + COMPARE_SECONDS
+                self._build = max(self._build or 0, report.build)
+                if self._gathered.build <= report.build:
+                    self._forget_gathered()
+                    self._is_due = self._is_everything
+            self._deploying_since = None
+            if not self._is_due:
+                self._waiting_since = None
+            self._failures, self._failing_since, self._last_error = 0, None, None
+            self._serial = done.serial
+            self._deployed_at = format_time(datetime.now(UTC))
+        if self._notices:
+            self._notices.deployed(done.changed, done.deleted, done.serial)
+        if report.new or report.changed or report.deleted:
+            log_event(
+                log, logging.INFO, "deployment", serial=done.serial, new=report.new,
+                changed=report.changed, deleted=report.deleted, bytes=report.bytes,
+                milliseconds=round(report.seconds * 1000, 1),
+            )  # fmt: skip
+
+    def _note_failure(self, error: Exception) -> None:
+        with self._changed:
+            if self._is_stopping:
+                return  # it was ended, and the next start compares everything
+            self._failures += 1
+            wait = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2 ** min(self._failures - 1, 10))
+            # Not all at once, after a failure that several services have noticed.
+            self._retry_at = time.monotonic() + wait * random.uniform(0.5, 1.0)
+            self._failing_since = self._failing_since or format_time(datetime.now(UTC))
+            # Anybody may read this, and the message may have paths.
+            self._last_error = "The deployment failed. The log has the cause."
+            self._waiting_since = self._deploying_since or self._waiting_since
+            self._deploying_since = None
+            self._need_everything()
+            self._note_due()
+        if self._notices:
+            is_told = isinstance(error, Unfinished)
+            self._notices.failed(*((error.changed, error.deleted) if is_told else (None, None)))
+        log_event(log, logging.ERROR, "deployment", error)

@@ -1,0 +1,211 @@
+"""The process that deploys for a service: in the service's own, comparing and signing requests
+would slow publications.
+
+A line of JSON comes on standard input for each deployment, and goes to standard output when it has
+ended. The first line of output says whether the destination can be used at all. The process ends
+with its input; whoever cannot wait may kill it, and the next deployment goes on there.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from typing import IO, Any, NamedTuple, Self
+
+from builder.deploy.compare import Options, Plan
+from builder.deploy.destination import Destination, open_destination
+from builder.deploy.order import match_key
+from builder.deploy.run import Report, deploy, deploy_changes
+from builder.deploy.snapshot import Taken
+from builder.model.errors import HubError, OperatorError
+from builder.store.site import read_hub
+from publisher.deploys.job import Job
+from publisher.log import configure_logging
+
+# Publications and readers go first.
+NICENESS = 10
+STOP_SECONDS = 5.0
+TOLD_FILES_MAX = 1_000
+
+
+class Changes(NamedTuple):
+    """What builds have made of a site. ``copies``: where the written files are as they were then,
+    and ``marks`` theirs; ``gone``: the files that were removed; ``serial``: that of the lists.
+    """
+
+    copies: dict[str, str]
+    marks: dict[str, str]
+    gone: list[str]
+    serial: int | None
+
+
+class Done(NamedTuple):
+    """What a deployment came to. ``serial``: that of the lists which are there now. ``changed`` and
+    ``deleted``: files of the site; None for both where they are more than ``TOLD_FILES_MAX``.
+    """
+
+    report: Report
+    serial: int | None
+    changed: list[str] | None
+    deleted: list[str] | None
+
+
+class Unfinished(OperatorError):
+    """A deployment that failed. ``changed`` and ``deleted``: what it may have done before that, as
+    in ``Done``; None where that is not known.
+    """
+
+    def __init__(
+        self, message: str, changed: list[str] | None = None, deleted: list[str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.changed = changed
+        self.deleted = deleted
+
+
+class Worker:
+    """The process, from the side of the service. Raises OperatorError if the destination cannot be
+    used at all.
+    """
+
+    def __init__(self, job: Job) -> None:
+        # Only modules of this very installation, whatever the current folder holds.
+        place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([place, *_given_path()])},
+            text=True,
+            start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
+        )
+        try:
+            self._ask(job._asdict() | {"options": job.options._asdict()})
+        except BaseException:
+            self.stop()
+            raise
+
+    def deploy(self, changes: Changes | None) -> Done:
+        """Deploy the changes, or whatever differs (None). Raises Unfinished."""
+        told = self._ask({"changes": changes and changes._asdict()})
+        return Done(**told | {"report": Report(**told["report"])})
+
+    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+            told = json.loads(line)
+        except (OSError, ValueError):
+            raise Unfinished("The process that deploys has ended. A new one starts.") from None
+        if "message" in told:
+            raise Unfinished(**told)
+        return told
+
+    def end(self) -> None:
+        """End the process at once, whatever it is doing, from any thread."""
+        self._process.terminate()
+
+    def stop(self) -> None:
+        """End the process and wait until it is gone."""
+        self.end()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was not sent is for nobody
+                stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _given_path() -> list[str]:
+    given = os.environ.get("PYTHONPATH")
+    return [given] if given else []
+
+
+def main(lines: IO[str], answers: IO[str]) -> None:
+    """Deploy what is asked for, until ``lines`` end."""
+    os.nice(NICENESS)
+    configure_logging()
+    told = json.loads(lines.readline() or "null")
+    if told is None:
+        return
+    job = Job(**told | {"options": Options(**told["options"])})
+
+    def answer(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    try:
+        destination = open_destination(
+            job.destination, jobs=job.options.jobs, endpoint_url=job.endpoint_url,
+            apart_from=(job.out, job.state),
+        )  # fmt: skip
+    except HubError as error:
+        answer({"message": str(error)})
+        return
+    with contextlib.closing(destination):
+        answer({})
+        for line in lines:
+            changes = json.loads(line)["changes"]
+            noted = _Noted()
+            try:
+                done = _deploy(job, destination, Changes(**changes) if changes else None, noted)
+            except Exception as error:
+                # The edge of the process: whatever it was, the service logs it and tries again.
+                is_known = isinstance(error, HubError)
+                message = str(error) if is_known else f"{type(error).__name__}: {error}"
+                answer({"message": message} | noted.told())
+            else:
+                answer(done._asdict() | {"report": done.report._asdict()})
+
+
+class _Noted:
+    """Files of the site whose objects are about to change."""
+
+    def __init__(self) -> None:
+        self._is_put: dict[str, bool] = {}
+
+    def note(self, plan: Plan) -> None:
+        for put in plan.puts():
+            self._is_put[put.file] = True
+        for step in plan.deletes():
+            if found := match_key(step.key):
+                # Of a file that stays, a key may go.
+                self._is_put.setdefault(found.file, False)
+
+    def told(self) -> dict[str, list[str] | None]:
+        """``changed`` and ``deleted`` of ``Done``."""
+        if len(self._is_put) > TOLD_FILES_MAX:
+            return {"changed": None, "deleted": None}
+        files: dict[bool, list[str]] = {True: [], False: []}
+        for file, is_put in self._is_put.items():
+            files[is_put].append(file)
+        return {"changed": files[True], "deleted": files[False]}
+
+
+def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: _Noted) -> Done:
+    if changes is None:
+        hub = read_hub(job.out)  # before the files are looked at, so it says no more than they have
+        report = deploy(job.out, job.state, destination, job.options, on_plan=noted.note)
+        serial = hub.serial if hub else None
+    else:
+        report = deploy_changes(
+            Taken(changes.marks, changes.copies), changes.gone, job.state, destination,
+            job.options, on_plan=noted.note,
+        )  # fmt: skip
+        serial = changes.serial
+    return Done(report, serial, **noted.told())
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError):  # the service was killed meanwhile
+        main(sys.stdin, sys.stdout)

@@ -1,0 +1,38 @@
+"""Builds are numbered across processes, and say which files they have touched."""
+
+from builder.deploy.compare import Options
+from builder.deploy.folder import Folder
+from builder.deploy.run import deploy
+from builder.deploy.snapshot import keep
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.pipeline.take_off import take_off
+from builder.store.locks import last_build
+from builder.store.site import Site
+from tests.support.catalogues import read_tree, write_version
+
+
+def test_builds_have_numbers_and_say_what_they_touched(small: Settings, tmp_path) -> None:
+    assert last_build(small.state) == 0
+    first = build(small)
+    before = read_tree(small.out)
+    assert (first.number, first.touched) == (1, before.keys())
+    write_version(small.content, "ann", "story", "9.0.0", "Tell another.\n")
+    second = build(small, changed=[("ann", "story")])
+    after = read_tree(small.out)
+    assert second.number == last_build(small.state) == 2
+    assert second.touched >= {file for file in after if before.get(file) != after[file]}
+    assert len(second.touched) < len(after)
+    take_off(small.out, small.state, "bob", "sql", ["1.0.0"], [], has_latest=True)
+    assert last_build(small.state) == 3
+
+
+def test_a_deployment_leaves_the_site_to_the_next_build(small: Settings, tmp_path) -> None:
+    build(small)
+    mark = Site(small.out).mark()
+    report = deploy(small.out, small.state, Folder(str(tmp_path / "www")), Options())
+    assert report.build == 1
+    # Had it touched what tells that the site is the same, all would be rendered again.
+    assert Site(small.out).mark() == mark
+    kept = keep(small.out, ["api/v1/hub.json"], iter([str(tmp_path / "kept")]))
+    assert kept.copies and Site(small.out).mark() == mark
