@@ -120,31 +120,20 @@ def serve(
             click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
-        # Told of each build in its thread, so they must return at once.
-        followers: list[Callable[[Outcome], None]] = [first.tell]
-        # What /readyz and the metrics show of those that follow builds, by name: their `status`.
-        parts: dict[str, Callable[[], dict]] = {}
-
-        def tell(outcome: Outcome) -> None:
-            for follower in followers:
-                follower(outcome)
-
-        rebuilder = Rebuilder(settings, tell, first.show_progress, first.say_waiting)
+        followers = _Followers(first.tell)
+        rebuilder = Rebuilder(settings, followers.tell, first.show_progress, first.say_waiting)
         rebuilder.request(None)
-        follower = git and GitFollower(settings, git, rebuilder.request)
-        if follower:
-            followers.append(follower.tell)
-            parts["git"] = follower.summary
         with (
             Database(state) as database,
-            _deploying(settings, deployment, receiver, followers, parts),
-            follower or contextlib.nullcontext(),  # ends after the last build, and pushes it
+            # These end after the last build, which they still follow.
+            followers.deploying(settings, deployment, receiver),
+            followers.pushing(settings, git, rebuilder),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(content, rebuilder) if watch else contextlib.nullcontext(),
             contextlib.ExitStack() as stack,
         ):
-            readiness = Readiness(settings, rebuilder, database, parts)
+            readiness = Readiness(settings, rebuilder, database, followers.parts)
             connections = count_connections(trusted_proxies)
             if metrics_listener:
                 # Its library takes long to load, and few need it.
@@ -154,7 +143,7 @@ def serve(
                     rebuilder.readings, readiness.readings, connections.readings,
                     partial(size_readings, settings),
                 )  # fmt: skip
-                stack.enter_context(MetricsPort(metrics_listener, sources, parts))
+                stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
@@ -184,29 +173,54 @@ def serve(
             raise first.error
 
 
-@contextlib.contextmanager
-def _deploying(
-    settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
-    followers: list[Callable[[Outcome], None]], parts: dict[str, Callable[[], dict]],
-) -> Iterator[None]:  # fmt: skip
-    """Deploy after each build, if that is wanted. Raises OperatorError."""
-    if not deployment:
-        yield
-        return
-    job = deployment(out=settings.out, state=settings.state)
-    if settings.private and not job.options.guarded:
-        raise OperatorError(
-            "This hub is private, and whoever can read the destination of --deploy can read all of "
-            "it. If the destination keeps strangers out itself, pass --deploy-guarded."
-        )
-    with contextlib.ExitStack() as stack:
-        notices = receiver and Notices(receiver, settings.state, settings.base_url)
-        if notices:
-            stack.enter_context(notices)
-        deployer = stack.enter_context(Deployer(job, notices))
-        followers.append(deployer.tell)
-        parts["deploy"] = deployer.status
-        yield
+class _Followers:
+    """What follows the builds of a service: told of each in the build's thread, so it must return
+    at once. ``parts``: what /readyz and the metrics show of each, by name.
+    """
+
+    def __init__(self, first: Callable[[Outcome], None]) -> None:
+        self.parts: dict[str, Callable[[], dict]] = {}
+        self._told = [first]
+
+    def tell(self, outcome: Outcome) -> None:
+        for follower in self._told:
+            follower(outcome)
+
+    @contextlib.contextmanager
+    def deploying(
+        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None
+    ) -> Iterator[None]:
+        """Deploy after each build, if that is wanted. Raises OperatorError."""
+        if not deployment:
+            yield
+            return
+        job = deployment(out=settings.out, state=settings.state)
+        if settings.private and not job.options.guarded:
+            raise OperatorError(
+                "This hub is private, and whoever can read the destination of --deploy can read "
+                "all of it. If the destination keeps strangers out itself, pass --deploy-guarded."
+            )
+        with contextlib.ExitStack() as stack:
+            notices = receiver and Notices(receiver, settings.state, settings.base_url)
+            if notices:
+                stack.enter_context(notices)
+            deployer = stack.enter_context(Deployer(job, notices))
+            self._told.append(deployer.tell)
+            self.parts["deploy"] = deployer.status
+            yield
+
+    @contextlib.contextmanager
+    def pushing(
+        self, settings: Settings, git: GitOptions | None, rebuilder: Rebuilder
+    ) -> Iterator[None]:
+        """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
+        if not git:
+            yield
+            return
+        with GitFollower(settings, git, rebuilder.request) as follower:
+            self._told.append(follower.tell)
+            self.parts["git"] = follower.summary
+            yield
 
 
 class _FirstBuild:

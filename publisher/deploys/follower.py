@@ -151,8 +151,8 @@ class Deployer:
                     self._note_due()
 
     def status(self) -> dict[str, Any]:
-        """How the deployments are doing, for anybody: without secrets and paths of this machine.
-        Times are RFC 3339, durations seconds.
+        """How the deployments are doing, for anybody: without secrets, paths of this machine and
+        the name of the bucket. Times are RFC 3339, durations seconds.
 
         ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment)
         or ``failing``; ``serial`` is what the destination's lists have, None where that is not
@@ -162,7 +162,6 @@ class Deployer:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
             return {
                 "status": "failing" if self._failures else "behind" if since else "ok",
-                "destination": self._job.destination if self._is_bucket() else "a folder",
                 "serial": self._serial,
                 "deployed_at": self._deployed_at,
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
