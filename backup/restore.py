@@ -7,10 +7,9 @@ not to be good again (``distrust``).
 
 import contextlib
 import hashlib
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -20,11 +19,10 @@ from backup.from_site import Found
 from backup.objects import DamagedBackup, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import Snapshot
-from backup.staging import Staging
+from backup.staging import Staging, unusable, write_file
 from builder.deploy.manifest import lock
-from builder.deploy.parallel import in_parallel
+from builder.deploy.parallel import Work
 from builder.model.errors import ContentError, OperatorError
-from builder.model.progress import Progress
 from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, Restored, read_restored
 from publisher.accounts.database import ACCOUNTS_FILE, Database
@@ -34,7 +32,6 @@ from publisher.write.rendering import render
 NAME_BYTES_MAX = 255
 # Of a path in the content: owner, prompt, folder, file, and some room for what others put there.
 DEPTH_MAX = 16
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Options(NamedTuple):
@@ -50,7 +47,6 @@ class Options(NamedTuple):
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
-    jobs: int = 8
 
 
 class Report(NamedTuple):
@@ -77,8 +73,8 @@ def restore(
     state: str,
     options: Options,
     *,
+    work: Work,
     now: datetime | None = None,
-    progress: Progress = lambda what, done, total: None,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Report:
     """Put a snapshot in place of the content and the databases.
@@ -107,16 +103,16 @@ def restore(
             if staging.stage == "filling":
                 if not options.replace:
                     staging.check_empty()
-                highest, fetched = _fill(place, snapshot, staging.files, options.jobs, progress)
+                highest, fetched = _fill(place, snapshot, staging.files, work)
                 staging.begin_adding()
                 ended = _fill_databases(place, snapshot, staging.databases, options, moment)
                 if site:
-                    found = from_site.recover(site, staging.files, options.jobs, progress)
+                    found = from_site.recover(site, staging.files, work)
                 has_all = not found.has_unknown if found else options.complete
                 if options.skip_numbers or not has_all:
                     others = [_restored_in(content), _restored_in(staging.files)]
                     restored = take_floor(place, highest, others, moment)
-                    _write(f"{staging.files}/{RESTORED_FILE}", [render(restored)])
+                    write_file(f"{staging.files}/{RESTORED_FILE}", [render(restored)])
                     floor = restored.floor
                 staging.give_to_owners()
             aside = staging.put_in_place()
@@ -126,9 +122,7 @@ def restore(
     )  # fmt: skip
 
 
-def _fill(
-    place: Place, snapshot: Snapshot, root: str, jobs: int, progress: Progress
-) -> tuple[int, int]:
+def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> tuple[int, int]:
     """Collect the content; returns its highest number, and how many files were not there yet."""
     objects = Objects(place)
 
@@ -139,15 +133,12 @@ def _fill(
             _check_path(place, file.path)
             path = f"{root}/{file.path}"
             if not _has(path, file):
-                _write(path, objects.read(file))
+                write_file(path, objects.read(file))
                 fetched += 1
             highest = max(highest, _highest_in(path, file))
         return highest, fetched, len(files)
 
-    results = []
-    for done, result in enumerate(in_parallel(fill, snapshot.lists.values(), jobs)):
-        progress("Restoring", done, len(snapshot.lists))
-        results.append(result)
+    results = [*work.each("Restoring", fill, snapshot.lists.values())]
     listed = sum(count for _, _, count in results) + len(snapshot.databases)
     if listed != snapshot.files:
         raise DamagedBackup(
@@ -171,10 +162,10 @@ def _fill_databases(
     objects = Objects(place)
     for file in snapshot.databases:
         path = f"{folder}/{file.path}"
-        _write(path, objects.read(file), mode=0o600)
+        write_file(path, objects.read(file), mode=0o600)
         kind = databases.FILES[file.path](folder)
         with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
-            databases.check(kind, db)
+            kind.check_sound(db)
             # The last one to close it takes its write-ahead log away.
     if not any(file.path == ACCOUNTS_FILE for file in snapshot.databases):
         return None
@@ -215,21 +206,4 @@ def _has(path: str, file: StoredFile) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _write(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(os.open(path, _FLAGS, mode), "wb") as file:
-            for part in parts:
-                file.write(part)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: str, error: OSError) -> OperatorError:
-    return OperatorError(
-        f"Cannot write {path}: {error.strerror}. Fix that, and run the same command again: it "
-        "goes on."
-    )
+        raise unusable(path, error) from error

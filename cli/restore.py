@@ -10,6 +10,7 @@ from backup.from_site import Found
 from backup.places import open_place
 from backup.restore import Options, Report
 from backup.restore import restore as restore_hub
+from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from builder.store.site import is_built
 from cli.backup import say_waiting
@@ -97,21 +98,14 @@ def restore(
     if site is None and not complete and is_built(out):
         site = out
         click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
-    options = Options(
-        snapshot,
-        at,
-        None if site == "none" else site,
-        skip_numbers,
-        complete,
-        revoke == "tokens",
-        replace,
-        jobs,
-    )
+    site = None if site == "none" else site
+    options = Options(snapshot, at, site, skip_numbers, complete, revoke == "tokens", replace)
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )
     with contextlib.closing(place), Progress() as progress:
-        report = restore_hub(place, content, state, options, progress=progress, on_wait=say_waiting)
+        work = Work(jobs, progress)
+        report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
         click.echo(json.dumps(_as_data(report)))
     else:

@@ -212,9 +212,9 @@ def test_a_site_that_limits_reads_and_fails(
 
     with _serving(partial(Moody, directory=hub.settings.out)) as url:
         report = hub.restore(place, site=url, jobs=1)
-        assert report.found.versions == 3 and slept == [7, 7, 1]
+        assert report.found.versions == 3 and [*filter(None, slept)] == [7, 7, 1]
         slept.clear()
         answers["catalogue.jsonl"] = [500] * 10
         with pytest.raises(OperatorError, match=r"catalogue\.jsonl: HTTP 500"):
             hub.restore(place, site=url, replace=True)
-    assert slept == [1, 2, 4, 8]
+    assert [*filter(None, slept)] == [1, 2, 4, 8]

@@ -16,6 +16,7 @@ import pytest
 from backup import databases, snapshots
 from backup.objects import Objects
 from backup.places import FolderPlace
+from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError, RequestError
 from builder.stats.database import open_for_writing, pulls_file
 from builder.store.content import check_folder
@@ -275,7 +276,7 @@ def test_damaged_objects(hub: Hub, other: Hub, place: FolderPlace, damage: str) 
     with pytest.raises(OperatorError, match="lost" if damage == "gone" else "is damaged"):
         other.restore(place, complete=True)
     assert [name for name in os.listdir(other.settings.content) if name[0] != "."] == []
-    (fault,) = snapshots.verify(place, 2, lambda *_: None).faults
+    (fault,) = snapshots.verify(place, Work(2)).faults
     assert digest in fault
     # The hub still has it.
     path.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import pytest
 
 from backup import snapshots
 from backup.places import FolderPlace
+from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
 from builder.store.check import check
 from publisher.accounts.accounts import Accounts
@@ -63,7 +64,7 @@ def test_what_is_kept_and_what_goes(hub: Hub, place: FolderPlace) -> None:
     assert (report.snapshots, report.dropped) == (1, 2)
     # A withdrawn text goes with the last snapshot that had it.
     assert text not in read_tree(place.root).values()
-    checked = snapshots.verify(place, 2, lambda *_: None)
+    checked = snapshots.verify(place, Work(2))
     assert (checked.faults, checked.snapshots) == ([], [report.id])
     assert len(read_tree(place.root)) == checked.objects + 2
 
@@ -140,7 +141,7 @@ def test_killed_at_any_change(hub: Hub, other: Hub, place: FolderPlace) -> None:
         if finished == [first.id]:
             assert kept.items() <= there.items()
         assert finished
-        assert snapshots.verify(place, 2, lambda *_: None).faults == []
+        assert snapshots.verify(place, Work(2)).faults == []
         for path in Path(place.root, "snapshots").iterdir():
             if path.stem != first.id:
                 path.unlink()
@@ -148,7 +149,7 @@ def test_killed_at_any_change(hub: Hub, other: Hub, place: FolderPlace) -> None:
             break  # it had come to removing the old one
     assert count > 15
     last = hub.back_up(place, keep=1)
-    checked = snapshots.verify(place, 2, lambda *_: None)
+    checked = snapshots.verify(place, Work(2))
     assert (checked.faults, checked.snapshots) == ([], [last.id])
     assert len(read_tree(place.root)) == checked.objects + 2
     other.restore(place, complete=True)
@@ -171,7 +172,7 @@ def test_a_full_disk(hub: Hub, place: FolderPlace, monkeypatch: pytest.MonkeyPat
         with pytest.raises(OperatorError, match=r"No space left on device.*snapshots are whole"):
             hub.back_up(place)
     assert snapshots.ids(place) == [first.id]
-    assert snapshots.verify(place, 2, lambda *_: None).faults == []
+    assert snapshots.verify(place, Work(2)).faults == []
     assert hub.back_up(place, keep=1).snapshots == 1
 
 
@@ -229,10 +230,10 @@ def test_what_the_place_lost_is_stored_again(hub: Hub, place: FolderPlace) -> No
     for path in Path(place.root, "objects").rglob("*"):
         if path.is_file():
             path.unlink()
-    checked = snapshots.verify(place, 2, lambda *_: None)
+    checked = snapshots.verify(place, Work(2))
     assert "has lost the object" in checked.faults[0]
     hub.back_up(place)
-    assert snapshots.verify(place, 2, lambda *_: None).faults == []
+    assert snapshots.verify(place, Work(2)).faults == []
 
 
 def test_a_snapshot_says_what_is_in_it(hub: Hub, place: FolderPlace) -> None:
