@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -122,22 +123,20 @@ def find_file(folder: str) -> str | None:
     choose where your commands write.
     """
     try:
-        here = above = os.path.abspath(folder)
+        here = Path(os.path.abspath(folder))
     except FileNotFoundError:  # the current folder was removed
         return None
-    while True:
-        file = os.path.join(above, FILE_NAME)
-        if os.path.isfile(file):
-            if above != here and os.stat(file).st_uid not in (0, os.getuid()):
+    for above in (here, *here.parents):
+        file = above / FILE_NAME
+        if file.is_file():
+            if above != here and file.stat().st_uid not in (0, os.getuid()):
                 raise OperatorError(
                     f"{file} belongs to another user, who could change where your commands write. "
                     f"Run the command as that user, name the file with `hubctl --config {file}`, "
                     "or use none with `hubctl --config ''`."
                 )
-            return file
-        if above == os.path.dirname(above):
-            return None
-        above = os.path.dirname(above)
+            return str(file)
+    return None
 
 
 def read_config(file: str, group: click.Group) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from publisher.accounts import clock
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 
 
 class Ended(NamedTuple):
@@ -24,25 +25,20 @@ def end_access(database: Database, of: str, *, tokens: bool, now: datetime | Non
 
     Raises RequestError ``storage_unavailable``.
     """
-    at = clock.seconds(now)
+    events = Events(database)
     with database.transaction():
         sessions = database.execute("DELETE FROM session RETURNING 1")
         database.execute("DELETE FROM invitation")
         database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
-        database.execute(
-            "INSERT INTO event (owner, at, kind, subject, address, note) "
-            "SELECT handle, ?, 'restored', '', '', ? FROM owner",
-            (at, of),
-        )
+        for (owner,) in database.execute("SELECT handle FROM owner"):
+            events.note(owner, "restored", note=of, now=now)
         revoked = []
         if tokens:
-            is_active = "revoked_at IS NULL AND expires_at > ?1"
-            database.execute(
-                "INSERT INTO event (owner, at, kind, subject, address, note) "
-                f"SELECT owner, ?1, 'token_revoked', id, '', name FROM token WHERE {is_active}",
-                (at,),
-            )
             revoked = database.execute(
-                f"UPDATE token SET revoked_at = ?1 WHERE {is_active} RETURNING 1", (at,)
+                "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
+                "RETURNING owner, id, name",
+                (clock.seconds(now),),
             )
+        for owner, token, name in revoked:
+            events.note(owner, "token_revoked", subject=token, note=name, now=now)
     return Ended(len(sessions), len(revoked))
