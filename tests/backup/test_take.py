@@ -1,7 +1,6 @@
 """Backups: whole, incremental, private, while others publish, and whatever kills them."""
 
 import errno
-import json
 import os
 import shutil
 import stat
@@ -234,12 +233,3 @@ def test_what_the_place_lost_is_stored_again(hub: Hub, place: FolderPlace) -> No
     assert "has lost the object" in checked.faults[0]
     hub.back_up(place)
     assert snapshots.verify(place, Work(2)).faults == []
-
-
-def test_a_snapshot_says_what_is_in_it(hub: Hub, place: FolderPlace) -> None:
-    report = hub.back_up(place)
-    shown = json.loads(Path(place.root, "snapshots", f"{report.id}.json").read_bytes())
-    assert shown["format"] == 1 and shown["files"] == report.files
-    (accounts,) = shown["databases"]
-    size = Path(hub.settings.state, "accounts.sqlite3").stat().st_size
-    assert (accounts["path"], accounts["size"]) == ("accounts.sqlite3", size)
