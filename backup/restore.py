@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from backup import databases, from_site, snapshots
@@ -74,7 +74,6 @@ def restore(
     options: Options,
     *,
     work: Work,
-    now: datetime | None = None,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Report:
     """Put a snapshot in place of the content and the databases.
@@ -83,7 +82,6 @@ def restore(
     that is touched; after an error or a crash, the same call goes on.
     """
     started = time.perf_counter()
-    moment = now or datetime.now(UTC)
     site = from_site.open_site(options.site) if options.site else None
     snapshot = snapshots.choose(place, options.snapshot_id, options.at)
     for file in snapshot.databases:
@@ -94,26 +92,23 @@ def restore(
     found, ended, floor, fetched = None, None, 0, 0
     with (
         place.lock(on_wait, shared=True),
-        lock(f"{state}/restore", lambda what: on_wait()),
-        lock(f"{state}/backup", lambda what: on_wait()),
+        lock(f"{state}/restore", on_wait),
+        lock(f"{state}/backup", on_wait),
     ):
         databases.check_unused(state)
         with build_lock(state, on_wait):
-            staging = Staging(content, state, snapshot.id, f"replaced-{snapshots.id_of(moment)}")
+            staging = Staging(content, state, snapshot.id)
             if staging.stage == "filling":
                 if not options.replace:
                     staging.check_empty()
                 highest, fetched = _fill(place, snapshot, staging.files, work)
                 staging.begin_adding()
-                ended = _fill_databases(place, snapshot, staging.databases, options, moment)
+                ended = _fill_databases(place, snapshot, staging.databases, options)
                 if site:
                     found = from_site.recover(site, staging.files, work)
                 has_all = not found.has_unknown if found else options.complete
                 if options.skip_numbers or not has_all:
-                    others = [_restored_in(content), _restored_in(staging.files)]
-                    restored = take_floor(place, highest, others, moment)
-                    write_file(f"{staging.files}/{RESTORED_FILE}", [render(restored)])
-                    floor = restored.floor
+                    floor = _skip_numbers(place, highest, content, staging.files)
                 staging.give_to_owners()
             aside = staging.put_in_place()
     return Report(
@@ -156,7 +151,7 @@ def _highest_in(path: str, file: StoredFile) -> int:
 
 
 def _fill_databases(
-    place: Place, snapshot: Snapshot, folder: str, options: Options, now: datetime
+    place: Place, snapshot: Snapshot, folder: str, options: Options
 ) -> Ended | None:
     """Collect the databases, check them, and let nobody in who may not be any more."""
     objects = Objects(place)
@@ -173,7 +168,14 @@ def _fill_databases(
     with Database(folder) as database:
         if options.complete:
             return None
-        return end_access(database, snapshot.at, tokens=options.revoke_tokens, now=now)
+        return end_access(database, snapshot.at, tokens=options.revoke_tokens)
+
+
+def _skip_numbers(place: Place, highest: int, content: str, files: str) -> int:
+    """Take a floor for the content in ``files``, which will replace ``content``."""
+    restored = take_floor(place, highest, [_restored_in(content), _restored_in(files)])
+    write_file(f"{files}/{RESTORED_FILE}", [render(restored)])
+    return restored.floor
 
 
 def _restored_in(root: str) -> Restored | None:

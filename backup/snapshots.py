@@ -162,9 +162,9 @@ def commit(place: Place, snapshot: Snapshot) -> None:
         )
 
 
-def next_id(existing: Sequence[str], now: datetime) -> tuple[str, str]:
+def next_id(existing: Sequence[str]) -> tuple[str, str]:
     """Id and time of a new snapshot: later than all others, even if a clock was set back."""
-    moment = now.astimezone(UTC).replace(microsecond=0)
+    moment = datetime.now(UTC).replace(microsecond=0)
     if existing:
         last = datetime.strptime(existing[-1], _ID_FORMAT).replace(tzinfo=UTC)
         moment = max(moment, last + timedelta(seconds=1))

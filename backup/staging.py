@@ -10,12 +10,14 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from backup import databases
+from backup.snapshots import id_of
 from builder.model.errors import OperatorError
 from builder.store import database
 from builder.store.restored import RESTORING
@@ -43,12 +45,12 @@ _decode = msgspec.json.Decoder(_Progress).decode
 
 class Staging:
     """The restore of a snapshot into a content and a state folder; goes on with one that was
-    killed. ``aside``: the start of a name for folders.
+    killed.
 
     Raises OperatorError, also where a restore of another snapshot must end first.
     """
 
-    def __init__(self, content: str, state: str, snapshot: str, aside: str) -> None:
+    def __init__(self, content: str, state: str, snapshot: str) -> None:
         self._content, self._state = content, state
         self._root = f"{content}/{RESTORING}"
         self.files = f"{self._root}/files"
@@ -66,7 +68,7 @@ class Staging:
                         f"first: run it again with --snapshot {self._now.snapshot}."
                     )
                 self._remove(self._root)
-                self._now = _Progress(snapshot, self._unused(aside))
+                self._now = _Progress(snapshot, self._unused())
             os.makedirs(self.files, exist_ok=True)
             if self._now.stage == "filling":
                 self._remove(self.databases)
@@ -151,9 +153,9 @@ class Staging:
         self._write()
         os.sync()
 
-    def _unused(self, name: str) -> str:
-        """A name that begins so, of which there is no folder yet."""
-        number = 1
+    def _unused(self) -> str:
+        """A name of which there is no folder yet."""
+        name, number = f"replaced-{id_of(datetime.now(UTC))}", 1
         while any(map(os.path.lexists, self._aside(f"{name}-{number}"))):
             number += 1
         return f"{name}-{number}"

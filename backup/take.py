@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -57,7 +56,6 @@ def back_up(
     *,
     keep: int,
     work: Work,
-    now: datetime | None = None,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Report:
     """Store a snapshot of the content and the databases, and keep the newest ``keep``.
@@ -70,7 +68,7 @@ def back_up(
     check_folder(content)
     # Content first: an answer that is kept for a retry, of a version that the content does not
     # have, only means that the retry is done anew. The other way round, it would publish twice.
-    with lock(f"{state}/backup", lambda what: on_wait()), place.lock(on_wait):
+    with lock(f"{state}/backup", on_wait), place.lock(on_wait):
         snapshots.prepare(place)
         known, junk = snapshots.known_objects(place)
         objects = Objects(place, known)
@@ -83,7 +81,7 @@ def back_up(
         place.sync()
         if not place.checks_arrival:
             _check(objects, work)
-        snapshot_id, at = snapshots.next_id(existing, now or datetime.now(UTC))
+        snapshot_id, at = snapshots.next_id(existing)
         snapshot = Snapshot(
             FORMAT, snapshot_id, at, version(PACKAGE),
             files=sum(one.files for one in shards) + len(databases),

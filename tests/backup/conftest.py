@@ -49,9 +49,12 @@ class Hub(NamedTuple):
         options = {"keep": 10, "work": Work(2)} | options
         return back_up(self.settings.content, self.settings.state, place, **options)
 
-    def restore(self, place: FolderPlace, *, jobs: int = 2, **options: Any) -> Restored:
+    def restore(
+        self, place: FolderPlace, *, jobs: int = 2, on_wait: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> Restored:  # fmt: skip
         content, state = self.settings.content, self.settings.state
-        return restore(place, content, state, Options(**options), work=Work(jobs))
+        return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
 
     def database(self) -> Database:
         return Database(self.settings.state)

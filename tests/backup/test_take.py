@@ -1,5 +1,6 @@
 """Backups: whole, incremental, private, while others publish, and whatever kills them."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -7,11 +8,13 @@ import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from backup import snapshots
 from backup.places import FolderPlace
+from builder.deploy.manifest import lock
 from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
 from builder.store.check import check
@@ -39,6 +42,16 @@ def test_only_what_changed_is_stored(hub: Hub, place: FolderPlace) -> None:
     with hub.database() as database:
         Accounts(database).add_owner("bob")
     assert hub.back_up(place).stored == 1
+
+
+def test_backups_and_restores_take_turns(hub: Hub, other: Hub, place: FolderPlace) -> None:
+    """``on_wait`` ends the one before."""
+    for act, folder in ((hub.back_up, hub.settings.state), (other.restore, other.settings.state)):
+        with contextlib.ExitStack() as before:
+            before.enter_context(lock(f"{folder}/backup", lambda: None))
+            on_wait = Mock(side_effect=before.close)
+            act(place, on_wait=on_wait)
+        assert on_wait.call_count == 1
 
 
 def test_it_is_for_its_user_alone(hub: Hub, place: FolderPlace) -> None:

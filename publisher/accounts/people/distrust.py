@@ -4,7 +4,6 @@ A session that has ended since, an invitation that was used, a token that was re
 of the database does not know it, and would let its holder in again.
 """
 
-from datetime import datetime
 from typing import NamedTuple
 
 from publisher.accounts import clock
@@ -19,7 +18,7 @@ class Ended(NamedTuple):
     tokens: int
 
 
-def end_access(database: Database, of: str, *, tokens: bool, now: datetime | None = None) -> Ended:
+def end_access(database: Database, of: str, *, tokens: bool) -> Ended:
     """End all sessions, invitations and tokens of CI jobs, and with ``tokens`` revoke the personal
     tokens; noted in the log of each account. ``of``: the time of the copy, for people.
 
@@ -31,14 +30,14 @@ def end_access(database: Database, of: str, *, tokens: bool, now: datetime | Non
         database.execute("DELETE FROM invitation")
         database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
         for (owner,) in database.execute("SELECT handle FROM owner"):
-            events.note(owner, "restored", note=of, now=now)
+            events.note(owner, "restored", note=of)
         revoked = []
         if tokens:
             revoked = database.execute(
                 "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
                 "RETURNING owner, id, name",
-                (clock.seconds(now),),
+                (clock.seconds(None),),
             )
         for owner, token, name in revoked:
-            events.note(owner, "token_revoked", subject=token, note=name, now=now)
+            events.note(owner, "token_revoked", subject=token, note=name)
     return Ended(len(sessions), len(revoked))
