@@ -14,7 +14,7 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class BucketPlace(Connection):
-    """See ``Place``. The service compares each upload with its MD5."""
+    """As ``FolderPlace``. The service compares each upload with its MD5."""
 
     checks_arrival = True
 

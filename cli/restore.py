@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import click
 
-from backup.from_site import Found
 from backup.places import open_place
 from backup.restore import Options, Report
 from backup.restore import restore as restore_hub
@@ -107,17 +106,11 @@ def restore(
         work = Work(jobs, progress)
         report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
-        click.echo(json.dumps(_as_data(report)))
+        parts = {"found": report.found, "ended": report.ended}
+        told = {name: part and part._asdict() for name, part in parts.items()}
+        click.echo(json.dumps(report._asdict() | told))
     else:
-        for line in described(report):
-            click.echo(line)
-
-
-def _as_data(report: Report) -> dict:
-    return report._asdict() | {
-        "found": report.found and report.found._asdict(),
-        "ended": report.ended and report.ended._asdict(),
-    }
+        click.echo("\n".join(described(report)))
 
 
 def described(report: Report) -> list[str]:
@@ -126,8 +119,12 @@ def described(report: Report) -> list[str]:
         f"Restored snapshot {report.id}: {counted(report.files, 'file')}, "
         f"{counted(report.bytes, 'byte')}; {report.seconds:.2f} seconds"
     ]
-    if report.found:
-        lines.append(_told(report.found))
+    if found := report.found:
+        lines.append(
+            f"From the site: {counted(found.versions, 'version')}, "
+            f"{counted(found.labels, 'change')} of labels, "
+            f"{counted(found.withdrawn, 'withdrawal')}."
+        )
     if report.floor:
         lines.append(
             f"New versions get numbers from {report.floor:,} on, so no number is given twice."
@@ -139,10 +136,3 @@ def described(report: Report) -> list[str]:
         )
     lines += [f"What was there before is in {path}." for path in report.aside]
     return [*lines, "Next: run `hubctl check`, then `hubctl build` or start the hub."]
-
-
-def _told(found: Found) -> str:
-    return (
-        f"From the site: {counted(found.versions, 'version')}, "
-        f"{counted(found.labels, 'change')} of labels, {counted(found.withdrawn, 'withdrawal')}."
-    )

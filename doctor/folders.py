@@ -70,9 +70,10 @@ def owners(subject: Subject) -> Iterator[Finding]:
         others = [entry for entry in _entries(path, _LEVELS[option]) if _owner(entry) != user]
         if others:
             shown = ", ".join(entry.path for entry in others[:_SHOWN_MAX])
+            more = len(others) - _SHOWN_MAX
             yield problem(
                 f"{path} belongs to {name_of(user)}, but not all that is in it: {shown}"
-                f"{_more(others)}.",
+                f"{f' and {more:,} more' if more > 0 else ''}.",
                 f"Stop the hub, and run as root: chown -R {name_of(user)} {path}",
             )
         else:
@@ -118,10 +119,6 @@ def _entries(path: str, levels: int) -> Iterator[os.DirEntry[str]]:
 
 def _owner(entry: os.DirEntry[str]) -> int:
     return entry.stat(follow_symlinks=False).st_uid
-
-
-def _more(found: list) -> str:
-    return "" if len(found) <= _SHOWN_MAX else f" and {len(found) - _SHOWN_MAX:,} more"
 
 
 def name_of(user: int) -> str:
