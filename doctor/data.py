@@ -123,7 +123,7 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
     addresses = [address for (address,) in found]
     if not addresses:
         yield ok("nobody has used an account yet, so no client address is known")
-    elif all(map(_is_inside, addresses)) and len(addresses) == 1:
+    elif len(addresses) == 1 and _is_inside(addresses[0]):
         yield warning(
             f"All that people did with their accounts came from {addresses[0]}. If that is your "
             "proxy, all visitors share its limits.",

@@ -56,6 +56,10 @@ class Hub(NamedTuple):
         content, state = self.settings.content, self.settings.state
         return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
 
+    def shown(self) -> list[str]:
+        """What is in the content folder, but for what a restore collects there."""
+        return [name for name in os.listdir(self.settings.content) if name[0] != "."]
+
     def database(self) -> Database:
         return Database(self.settings.state)
 
