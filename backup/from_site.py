@@ -40,6 +40,7 @@ from builder.store.labels import read_moves
 from builder.store.plain_files import read_file
 from builder.store.withdrawn_files import read_parts
 from publisher.write.rendering import render
+from publisher.write.withdraw import remains_of
 
 CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
@@ -326,9 +327,7 @@ def _publish(root: str, owner: str, name: str, found: _Published) -> None:
 
 def _withdraw(root: str, owner: str, name: str, entry: _Listed, *, is_there: bool) -> None:
     version = Version.parse(entry.version)
-    remains = Remains(
-        entry.publisher, entry.published_at, entry.sha256, entry.size, entry.ordinal
-    )  # fmt: skip
+    remains = Remains(entry.publisher, entry.published_at, entry.sha256, entry.size, entry.ordinal)
     if is_there:  # what a publication did to labels stays, though its text goes
         record = content.read_record(root, owner, name, version)
         remains.labels, remains.label_number = record.labels, record.label_number
@@ -359,14 +358,7 @@ def _take_back(root: str, owner: str, name: str, listing: content.RepoListing, t
     is_whole = told.startswith(f"{owner}/{name} was withdrawn")
     labels = fold(read_moves(root, owner, name, listing))
     withdrawal = WithdrawalFile(f"{when}T00:00:00Z", owner, reason, cut(note, NOTE_CHARS_MAX))
-    remains = {}
-    for version in listing.versions:
-        record = content.read_record(root, owner, name, version)
-        size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
-        remains[str(version)] = Remains(
-            record.publisher, record.published_at, record.sha256, size, record.ordinal,
-            record.labels, record.label_number,
-        )  # fmt: skip
+    remains = {str(one): remains_of(root, owner, name, one) for one in listing.versions}
     lost = [label for label, version in labels.versions().items() if version in remains]
     if is_whole:
         if lost:

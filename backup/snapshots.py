@@ -188,30 +188,36 @@ def prune(objects: Objects, keep: int, junk: Iterable[str], work: Work) -> tuple
     """Remove all but the newest snapshots, then what no snapshot needs, as what killed backups
     left, and ``junk``; returns how many snapshots and how many objects went.
 
-    ``objects`` knows all that are there. Nothing goes where a snapshot cannot be read: raises
-    OperatorError.
+    ``objects`` knows all that are there. No object goes where it cannot be told what the snapshots
+    need: raises OperatorError, until the damaged one is among the old.
     """
     place = objects.place
     existing = ids(place)
     gone = existing[:-keep]
-    try:
-        kept = [load(place, one) for one in existing[-keep:]]
-    except OperatorError as error:
-        raise OperatorError(
-            f"The new snapshot {existing[-1]} is whole, but no old one was removed. {error}"
-        ) from error
     for one in gone:
         place.delete(f"{FOLDER}/{one}.json")
     # Or a power cut could bring back a snapshot without its objects.
     place.sync()
-    lists, pieces = _objects_of(kept)
-    garbage = objects.known.difference(map(bytes.fromhex, lists | pieces))
-    for files in work.each("Looking at snapshots", lambda one: read_list(objects, one), lists):
-        garbage.difference_update(bytes.fromhex(one) for file in files for one in file.objects)
-    keys = [*junk, *(key_of(one.hex()) for one in garbage)]
+    try:
+        needed = _needed([load(place, one) for one in existing[-keep:]], objects, work)
+    except OperatorError as error:
+        raise OperatorError(
+            f"The new snapshot {existing[-1]} is whole, but no objects were removed, since an "
+            f"older one cannot be read. {error}"
+        ) from error
+    keys = [*junk, *(key_of(one.hex()) for one in objects.known - needed)]
     for _ in work.each("Removing what no snapshot needs", place.delete, keys):
         pass
     return len(gone), len(keys)
+
+
+def _needed(kept: Iterable[Snapshot], objects: Objects, work: Work) -> set[bytes]:
+    """The digests of all that snapshots are made of."""
+    lists, pieces = _objects_of(kept)
+    needed = set(map(bytes.fromhex, lists | pieces))
+    for files in work.each("Looking at snapshots", lambda one: read_list(objects, one), lists):
+        needed.update(bytes.fromhex(one) for file in files for one in file.objects)
+    return needed
 
 
 def _objects_of(snapshots: Iterable[Snapshot]) -> tuple[set[str], set[str]]:

@@ -104,12 +104,8 @@ def _tell_skipped(skipped: list[str]) -> None:
 
 def _list(found: list[snapshots.Snapshot], is_json: bool) -> None:
     if is_json:
-        rows = [
-            {"id": one.id, "at": one.at, "files": one.files, "bytes": one.bytes,
-             "release": one.release}
-            for one in found
-        ]  # fmt: skip
-        click.echo(json.dumps(rows))
+        keys = ("id", "at", "files", "bytes", "release")
+        click.echo(json.dumps([{key: getattr(one, key) for key in keys} for one in found]))
         return
     echo_table(
         ("snapshot", "at", "files", "bytes"),

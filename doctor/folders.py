@@ -84,22 +84,19 @@ def owners(subject: Subject) -> Iterator[Finding]:
 
 def privacy(subject: Subject) -> Iterator[Finding]:
     """Nobody else may read the accounts and who pulled what, or write anything."""
-    is_fine = True
-    for path in subject.existing.values():
-        if stat.S_IMODE(os.stat(path).st_mode) & stat.S_IWOTH:
-            is_fine = False
-            yield problem(
-                f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}"
-            )
+    found = [
+        problem(f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}")
+        for path in subject.existing.values()
+        if os.stat(path).st_mode & stat.S_IWOTH
+    ]
     for name in (ACCOUNTS_FILE, PULLS_FILE):
         for suffix in ("", "-wal", "-shm"):
             path = f"{subject.settings.state}/{name}{suffix}"
-            if os.path.exists(path) and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-                is_fine = False
-                yield problem(
-                    f"Other users of this machine may open {path}.", f"Run: chmod 600 {path}"
-                )
-    if is_fine:
+            if os.path.exists(path) and os.stat(path).st_mode & 0o077:
+                told = f"Other users of this machine may open {path}."
+                found.append(problem(told, f"Run: chmod 600 {path}"))
+    yield from found
+    if not found:
         yield ok("accounts and pulls are private, and no folder can be written by everybody")
 
 
