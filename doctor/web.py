@@ -102,7 +102,7 @@ def service(asked: Asked) -> Iterator[Finding]:
             f"{_DOWN} Have the proxy pass {HEALTH_URL} on to it.",
         )
     elif status == "failing":
-        yield problem(f"The last build failed: {value_in(answer, 'last_error', 'message')}")
+        yield problem(f"The last build failed: {value_in(answer, 'last_error', 'message') or ''}")
     elif status != "ok":
         yield warning(
             f"The service is {status}: its lists are {value_in(answer, 'lag_seconds') or 0:.0f} "
@@ -110,7 +110,9 @@ def service(asked: Asked) -> Iterator[Finding]:
             "Look again in a minute. If it does not end, look at the log of `hubctl serve`.",
         )
     else:
-        yield ok(f"well, with {counted(value_in(answer, 'serial'), 'publication')} in the lists")
+        yield ok(
+            f"well, with {counted(value_in(answer, 'serial') or 0, 'publication')} in the lists"
+        )
 
 
 def files(asked: Asked) -> Iterator[Finding]:
