@@ -14,7 +14,7 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class BucketPlace(Connection):
-    """See ``Place``. The service compares each upload with its MD5."""
+    """As ``FolderPlace``. The service compares each upload with its MD5."""
 
     checks_arrival = True
 
@@ -24,11 +24,7 @@ class BucketPlace(Connection):
         yield
 
     def keys(self, prefix: str) -> Iterator[str]:
-        pages = self.client.get_paginator("list_objects_v2")
-        with self.explained("list the bucket"):
-            for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix + prefix):
-                for found in page.get("Contents", ()):
-                    yield found["Key"].removeprefix(self.prefix)
+        return (found["Key"].removeprefix(self.prefix) for found in self.objects(prefix))
 
     def get(self, key: str, bytes_max: int) -> bytes | None:
         with self.explained(f"read {key}"):

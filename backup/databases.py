@@ -5,7 +5,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from backup.objects import Objects, StoredFile
 from builder.model.errors import OperatorError
@@ -43,22 +42,12 @@ def _copied(file: DatabaseFile) -> Iterator[str]:
         os.mkdir(folder, 0o700)
         copy = f"{folder}/copy"
         with (
-            contextlib.closing(
-                sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
-            ) as source,
+            contextlib.closing(sqlite.open_for_reading(file.path, timeout=_BUSY_SECONDS)) as source,
             contextlib.closing(sqlite3.connect(copy)) as target,
         ):
             source.backup(target)
-            check(file, target)
+            file.check_sound(target)
         yield copy
-
-
-def check(file: DatabaseFile, db: sqlite3.Connection) -> None:
-    """Raises OperatorError where a database is damaged."""
-    with file.telling():
-        found = [text for (text,) in db.execute("PRAGMA quick_check(3)")]
-    if found != ["ok"]:
-        raise file.damaged("; ".join(found))
 
 
 def check_unused(state: str) -> None:

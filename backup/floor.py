@@ -9,7 +9,7 @@ the backup.
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
@@ -57,9 +57,7 @@ def highest_number(path: str, data: bytes) -> int:
     return max(numbers)
 
 
-def take_floor(
-    place: Place, highest: int, others: Iterable[Restored | None], now: datetime
-) -> Restored:
+def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) -> Restored:
     """A floor above ``highest`` and all that restores before had (noted in the place, or in
     ``others``), noted in the place when this returns. Raises OperatorError.
     """
@@ -73,6 +71,7 @@ def take_floor(
             f"The backup has the number {base:,}, so there is no room for numbers that nobody has "
             "seen. Restore with --site, or with --complete if nothing was published since."
         )
+    now = datetime.now(UTC)
     # Nobody publishes more than once a second for years, so it is above every serial before.
     restored = Restored(floor, int(now.timestamp()), format_time(now))
     try:

@@ -9,18 +9,18 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import requests
 from msgspec import UNSET, Struct, UnsetType
 
-from builder.deploy.parallel import in_parallel
+from backup.staging import write_file
+from builder.deploy.parallel import Work
 from builder.model import names
 from builder.model.errors import OperatorError, cut
 from builder.model.labels import Labels, event_file, fold
 from builder.model.names import Version
-from builder.model.progress import Progress
 from builder.model.records import (
     LabelFile,
     LabelMove,
@@ -40,6 +40,7 @@ from builder.store.labels import read_moves
 from builder.store.plain_files import read_file
 from builder.store.withdrawn_files import read_parts
 from publisher.write.rendering import render
+from publisher.write.withdraw import remains_of
 
 CATALOGUE_BYTES_MAX = 256 * 1024 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
@@ -52,23 +53,8 @@ _CONFLICTS_SHOWN = 10
 Record = TypeVar("Record")
 
 
-class Site(Protocol):
-    """The files of a site. All methods may raise OperatorError."""
-
-    name: str
-
-    def repos(self) -> Iterator[tuple[str, str]]:
-        """Owner and name of each repo that it shows, or says that it is withdrawn."""
-
-    def past_labels(self, owner: str, name: str) -> list[str]:
-        """Labels that a repo has or had, as far as the site tells."""
-
-    def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
-        """The bytes of a file; None where it is not there."""
-
-
 class SiteFolder:
-    """A site on this machine."""
+    """A site on this machine. All methods may raise OperatorError."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -76,6 +62,7 @@ class SiteFolder:
             raise OperatorError(f"No site in {name}. Pass the folder of the site, or its URL.")
 
     def repos(self) -> Iterator[tuple[str, str]]:
+        """Owner and name of each repo that it shows, or says that it is withdrawn."""
         # Also those that no list has yet, or no more.
         above = BY_NAME["repo"].file.partition("{")[0]
         for owner in _folders(f"{self.name}/{above}"):
@@ -83,10 +70,12 @@ class SiteFolder:
                 yield owner, name
 
     def past_labels(self, owner: str, name: str) -> list[str]:
+        """Labels that a repo has or had, as far as the site tells."""
         above = BY_NAME["labels"].file_for(owner=owner, name=name).removesuffix(".json")
         return [*filter(names.is_label, _folders(f"{self.name}/{above}"))]
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
+        """The bytes of a file; None where it is not there."""
         try:
             return read_file(f"{self.name}/{file}", bytes_max)
         except (FileNotFoundError, NotADirectoryError):
@@ -98,7 +87,7 @@ class SiteFolder:
 
 
 class SiteUrl:
-    """A site on a web server, in a bucket or on a CDN."""
+    """A site on a web server, in a bucket or on a CDN. As ``SiteFolder``."""
 
     def __init__(self, name: str) -> None:
         self.name = name.rstrip("/")
@@ -116,35 +105,33 @@ class SiteUrl:
 
     def read(self, file: str, bytes_max: int = FILE_BYTES_MAX) -> bytes | None:
         url = f"{self.name}/{file}"
-        failures = waits = 0
-        while True:
+        failures = waits = seconds = 0
+        while failures < ATTEMPTS and waits < WAITS_MAX:
+            time.sleep(seconds)
             try:
-                answer = requests.get(
+                with requests.get(
                     url, stream=True, timeout=TIMEOUT_SECONDS, allow_redirects=False,
                     headers={"Cache-Control": "no-cache"},
-                )  # fmt: skip
-                with contextlib.closing(answer):
+                ) as answer:  # fmt: skip
                     if answer.status_code in (404, 410):
                         return None
                     if answer.status_code == 200:
                         return _body(answer, url, bytes_max)
-                    reason, seconds = f"HTTP {answer.status_code}", 2**failures
-                    if answer.status_code == 429:
-                        waits += 1
-                        told = answer.headers.get("Retry-After", "")
-                        seconds = min(int(told), 60) if told.isdecimal() else 1
-                    else:
-                        failures += 1
+                reason = f"HTTP {answer.status_code}"
+                if answer.status_code == 429:
+                    told = answer.headers.get("Retry-After", "")
+                    seconds, waits = min(int(told), 60) if told.isdecimal() else 1, waits + 1
+                    continue
             except requests.RequestException as error:
-                reason, seconds = type(error).__name__, 2**failures
-                failures += 1
-            if failures >= ATTEMPTS or waits >= WAITS_MAX:
-                break
-            time.sleep(seconds)
+                reason = type(error).__name__
+            seconds, failures = 2**failures, failures + 1
         raise OperatorError(
             f"Cannot read {url}: {reason}. Restore again when the site answers; if it limits "
             "reads, let this machine read without limit, or pass a copy of the site's folder."
         )
+
+
+Site = SiteFolder | SiteUrl
 
 
 def open_site(name: str) -> Site:
@@ -212,6 +199,10 @@ class _Error(Struct):
     error: _Said
 
 
+class _Envelope(Struct):
+    data: msgspec.Raw
+
+
 class Found(NamedTuple):
     """What a site had that the backup did not: ``versions`` published, versions ``withdrawn``,
     changes of ``labels``. ``has_unknown``: it also had numbers that cannot be known any more.
@@ -225,7 +216,7 @@ class Found(NamedTuple):
     conflicts: tuple[str, ...] = ()
 
 
-def recover(site: Site, root: str, jobs: int, progress: Progress) -> Found:
+def recover(site: Site, root: str, work: Work) -> Found:
     """Bring a content folder, which nobody else uses, to what a site shows.
 
     Raises OperatorError, also where the two disagree about what was published.
@@ -240,9 +231,9 @@ def recover(site: Site, root: str, jobs: int, progress: Progress) -> Found:
         for name in content.list_repos(root, owner)
     }  # fmt: skip
     total = Found()
-    results = in_parallel(lambda repo: _recover_repo(site, root, *repo), sorted(repos), jobs)
-    for done, one in enumerate(results):
-        progress("Reading the site", done, len(repos))
+    for one in work.each(
+        "Reading the site", lambda repo: _recover_repo(site, root, *repo), sorted(repos)
+    ):
         total = Found(*(left + right for left, right in zip(total, one, strict=True)))
     for owner in {owner for owner, _ in repos}:
         _recover_profile(site, root, owner)
@@ -263,7 +254,8 @@ def _recover_profile(site: Site, root: str, owner: str) -> None:
         return
     user = _get(site, _User, "user", owner=owner)
     if user:
-        _write(path, _checked(OwnerFile, OwnerFile(user.name, user.joined_at, user.bio, user.url)))
+        profile = OwnerFile(user.name, user.joined_at, user.bio, user.url)
+        write_file(path, [_checked(profile)])
 
 
 def _recover_repo(site: Site, root: str, owner: str, name: str) -> Found:
@@ -304,7 +296,7 @@ def _bring_up(site: Site, root: str, owner: str, name: str) -> Found:
             versions += 1
     for number, move in enumerate(missing, before.next_number):
         event = LabelFile(move.label, move.version, move.moved_at, move.moved_by, move.note)
-        _write(f"{root}/{repo}/{event_file(number)}", _checked(LabelFile, event))
+        write_file(f"{root}/{repo}/{event_file(number)}", [_checked(event)])
     return Found(versions, withdrawn, len(missing), False, tuple(conflicts))
 
 
@@ -323,40 +315,24 @@ def _published(site: Site, owner: str, name: str, entry: _Listed) -> _Published:
 
 def _publish(root: str, owner: str, name: str, found: _Published) -> None:
     text = found.content.encode()
-    body = found.content if found.body is UNSET else found.body
-    record = VersionFile(
-        publisher=found.publisher,
-        published_at=found.published_at,
-        sha256=found.sha256,
-        title=found.title,
-        ordinal=found.ordinal,
-        front_matter_bytes=UNSET if found.body is UNSET else len(text) - len(body.encode()),
-        changelog=found.changelog,
-        description=found.description,
-        tags=found.tags,
-        license=found.license,
-        variables=found.variables,
-        parameters=found.parameters,
-    )
+    shared = {*VersionFile.__struct_fields__} & {*_Published.__struct_fields__}
+    record = VersionFile(**{field: getattr(found, field) for field in shared})
+    if found.body is not UNSET:
+        record.front_matter_bytes = len(text) - len(found.body.encode())
     stem = f"{content.repo_path(root, owner, name)}/{found.version}"
-    data = _checked(VersionFile, record)
-    _write(f"{stem}.md", text)
-    _write(f"{stem}.json", data)
+    data = _checked(record)
+    write_file(f"{stem}.md", [text])
+    write_file(f"{stem}.json", [data])
 
 
 def _withdraw(root: str, owner: str, name: str, entry: _Listed, *, is_there: bool) -> None:
     version = Version.parse(entry.version)
-    # What a publication did to labels stays, though its text goes.
-    record = content.read_record(root, owner, name, version) if is_there else None
-    remains = Remains(
-        entry.publisher, entry.published_at, entry.sha256, entry.size,
-        entry.ordinal,
-        record.labels if record else UNSET,
-        record.label_number if record else UNSET,
-    )  # fmt: skip
-    withdrawal = WithdrawalFile(
-        entry.withdrawn.at, owner, entry.withdrawn.reason, entry.withdrawn.note
-    )
+    remains = Remains(entry.publisher, entry.published_at, entry.sha256, entry.size, entry.ordinal)
+    if is_there:  # what a publication did to labels stays, though its text goes
+        record = content.read_record(root, owner, name, version)
+        remains.labels, remains.label_number = record.labels, record.label_number
+    told = entry.withdrawn
+    withdrawal = WithdrawalFile(told.at, owner, told.reason, told.note)
     _write_withdrawal(root, owner, name, str(version), withdrawal, {str(version): remains})
 
 
@@ -365,8 +341,8 @@ def _write_withdrawal(
     remains: dict[str, Remains],
 ) -> None:  # fmt: skip
     folder = content.repo_path(root, owner, name)
-    data = _checked(WithdrawnFile, WithdrawnFile(withdrawal, remains))
-    _write(f"{folder}/{withdrawn_file(what)}", data)
+    data = _checked(WithdrawnFile(withdrawal, remains))
+    write_file(f"{folder}/{withdrawn_file(what)}", [data])
     for version in remains:
         for suffix in ("md", "json"):
             with contextlib.suppress(FileNotFoundError):
@@ -382,25 +358,17 @@ def _take_back(root: str, owner: str, name: str, listing: content.RepoListing, t
     is_whole = told.startswith(f"{owner}/{name} was withdrawn")
     labels = fold(read_moves(root, owner, name, listing))
     withdrawal = WithdrawalFile(f"{when}T00:00:00Z", owner, reason, cut(note, NOTE_CHARS_MAX))
-    remains = {}
-    for version in listing.versions:
-        record = content.read_record(root, owner, name, version)
-        size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size
-        remains[str(version)] = Remains(
-            record.publisher, record.published_at, record.sha256, size, record.ordinal,
-            record.labels, record.label_number,
-        )  # fmt: skip
+    remains = {str(one): remains_of(root, owner, name, one) for one in listing.versions}
     lost = [label for label, version in labels.versions().items() if version in remains]
     if is_whole:
-        withdrawal = msgspec.structs.replace(
-            withdrawal, labels=lost or UNSET, label_number=labels.next_number if lost else UNSET
-        )
+        if lost:
+            withdrawal.labels, withdrawal.label_number = lost, labels.next_number
         _write_withdrawal(root, owner, name, WHOLE, withdrawal, remains)
         return Found(withdrawn=len(remains))
     # Each version on its own, so the name is open, and had numbers that nothing tells any more.
     for number, label in enumerate(lost, labels.next_number):
         event = LabelFile(label, None, withdrawal.at, owner)
-        _write(f"{root}/{owner}/{name}/{event_file(number)}", _checked(LabelFile, event))
+        write_file(f"{root}/{owner}/{name}/{event_file(number)}", [_checked(event)])
     for version, one in remains.items():
         _write_withdrawal(root, owner, name, version, withdrawal, {version: one})
     return Found(withdrawn=len(remains), has_unknown=True)
@@ -445,10 +413,6 @@ def _get(
     return _decode(kind, _decode(_Envelope, data, where).data if envelope else data, where)
 
 
-class _Envelope(Struct):
-    data: msgspec.Raw
-
-
 def _decode(kind: type[Record], data: bytes, where: str) -> Record:
     try:
         return msgspec.json.decode(data, type=kind)
@@ -458,22 +422,11 @@ def _decode(kind: type[Record], data: bytes, where: str) -> Record:
         ) from error
 
 
-def _checked(kind: type[Struct], record: Struct) -> bytes:
+def _checked(record: Struct) -> bytes:
     """The bytes of a record. Raises ValueError where they could not be read again."""
     data = render(record)
     try:
-        msgspec.json.decode(data, type=kind)
+        msgspec.json.decode(data, type=type(record))
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return data
-
-
-def _write(path: str, data: bytes) -> None:
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise OperatorError(
-            f"Cannot write {path}: {error.strerror}. Fix that, and restore again."
-        ) from error

@@ -6,10 +6,14 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Union
 
+from builder.deploy.folder import find_overlap
 from builder.model.errors import OperatorError
 from builder.store.plain_files import read_file
+
+if TYPE_CHECKING:
+    from backup.bucket import BucketPlace
 
 # Of so many new files, each is synced; of more, all that the machine has to write, at once.
 SYNCED_ONE_BY_ONE_MAX = 1000
@@ -17,42 +21,13 @@ SYNCED_ONE_BY_ONE_MAX = 1000
 _has_scheme = re.compile(r"[a-z0-9+.-]+:/", re.IGNORECASE).match
 
 
-class Place(Protocol):
-    """Keys and their bytes. All methods but ``close`` may raise OperatorError; ``get``, ``put`` and
-    ``delete`` are called from several threads.
-
-    ``checks_arrival``: whether a ``put`` that returned has stored the very bytes.
-    """
-
-    name: str
-    checks_arrival: bool
-
-    def lock(
-        self, on_wait: Callable[[], None], *, shared: bool = False
-    ) -> contextlib.AbstractContextManager[None]:
-        """Hold the right to change what is there; ``shared``: that nobody changes it."""
-
-    def keys(self, prefix: str) -> Iterator[str]:
-        """Every key that begins so, also of what is not ours."""
-
-    def get(self, key: str, bytes_max: int) -> bytes | None:
-        """The bytes under a key; None where there are none. More than that are an error."""
-
-    def put(self, key: str, data: bytes) -> None:
-        """Store the bytes, whole or not at all."""
-
-    def delete(self, key: str) -> None:
-        """Remove a key; one that is not there is none."""
-
-    def sync(self) -> None:
-        """Make sure that all that was done outlasts a power cut."""
-
-    def close(self) -> None:
-        """Let connections go."""
-
-
 class FolderPlace:
-    """See ``Place``. Files are for their user alone."""
+    """Keys and their bytes, in files that are for their user alone.
+
+    All methods but ``close`` may raise OperatorError; ``get``, ``put`` and ``delete`` are called
+    from several threads. ``checks_arrival``: whether a ``put`` that returned has stored the very
+    bytes.
+    """
 
     checks_arrival = False
 
@@ -61,15 +36,15 @@ class FolderPlace:
         # Since the last ``sync``.
         self._written: list[str] = []
         self.root = os.path.realpath(os.path.expanduser(name))
-        for folder in map(os.path.realpath, apart_from):
-            if os.path.commonpath([folder, self.root]) in (folder, self.root):
-                raise OperatorError(
-                    f"The backup folder {name} and the folder {folder} overlap. Choose a folder "
-                    "apart from the hub's, best on another disk."
-                )
+        if folder := find_overlap(self.root, apart_from):
+            raise OperatorError(
+                f"The backup folder {name} and the folder {folder} overlap. Choose a folder "
+                "apart from the hub's, best on another disk."
+            )
 
     @contextlib.contextmanager
     def lock(self, on_wait: Callable[[], None], *, shared: bool = False) -> Iterator[None]:
+        """Hold the right to change what is there; ``shared``: that nobody changes it."""
         with self._explained("use", self.root):
             if not shared:
                 os.makedirs(self.root, mode=0o700, exist_ok=True)
@@ -89,6 +64,7 @@ class FolderPlace:
             os.close(descriptor)
 
     def keys(self, prefix: str) -> Iterator[str]:
+        """Every key that begins so, also of what is not ours."""
         folder, _, start = prefix.rpartition("/")
         with self._explained("read", f"{self.root}/{folder}"):
             yield from self._keys(folder, start)
@@ -108,6 +84,7 @@ class FolderPlace:
                     yield key
 
     def get(self, key: str, bytes_max: int) -> bytes | None:
+        """The bytes under a key; None where there are none. More than that are an error."""
         path = f"{self.root}/{key}"
         with self._explained("read", path):
             try:
@@ -116,6 +93,7 @@ class FolderPlace:
                 return None
 
     def put(self, key: str, data: bytes) -> None:
+        """Store the bytes, whole or not at all."""
         path = f"{self.root}/{key}"
         folder, _, name = path.rpartition("/")
         # A killed backup leaves it; as a key that no snapshot names, the next one removes it.
@@ -123,13 +101,9 @@ class FolderPlace:
         with self._explained("write", path):
             os.makedirs(folder, mode=0o700, exist_ok=True)
             try:
-                descriptor = os.open(
-                    temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
-                )
-                with open(descriptor, "wb", buffering=0) as file:
-                    view = memoryview(data)
-                    while view:
-                        view = view[file.write(view) :]
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                with open(os.open(temporary, flags, 0o600), "wb") as file:
+                    file.write(data)
                 os.rename(temporary, path)
                 self._written.append(path)
             except BaseException:
@@ -138,11 +112,13 @@ class FolderPlace:
                 raise
 
     def delete(self, key: str) -> None:
+        """Remove a key; one that is not there is none."""
         path = f"{self.root}/{key}"
         with self._explained("remove", path), contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
     def sync(self) -> None:
+        """Make sure that all that was done outlasts a power cut."""
         if len(self._written) > SYNCED_ONE_BY_ONE_MAX:
             os.sync()
         else:
@@ -158,7 +134,7 @@ class FolderPlace:
         self._written.clear()
 
     def close(self) -> None:
-        pass
+        """Let connections go."""
 
     @contextlib.contextmanager
     def _explained(self, what: str, path: str) -> Iterator[None]:
@@ -169,6 +145,9 @@ class FolderPlace:
                 f"Cannot {what} {path}: {error.strerror or error}. Fix that, and run the command "
                 "again. Finished snapshots are whole."
             ) from error
+
+
+Place = Union[FolderPlace, "BucketPlace"]
 
 
 def open_place(

@@ -7,11 +7,10 @@ not to be good again (``distrust``).
 
 import contextlib
 import hashlib
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import datetime
 from typing import NamedTuple
 
 from backup import databases, from_site, snapshots
@@ -20,11 +19,10 @@ from backup.from_site import Found
 from backup.objects import DamagedBackup, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import Snapshot
-from backup.staging import Staging
+from backup.staging import Staging, unusable, write_file
 from builder.deploy.manifest import lock
-from builder.deploy.parallel import in_parallel
+from builder.deploy.parallel import Work
 from builder.model.errors import ContentError, OperatorError
-from builder.model.progress import Progress
 from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, Restored, read_restored
 from publisher.accounts.database import ACCOUNTS_FILE, Database
@@ -34,7 +32,6 @@ from publisher.write.rendering import render
 NAME_BYTES_MAX = 255
 # Of a path in the content: owner, prompt, folder, file, and some room for what others put there.
 DEPTH_MAX = 16
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Options(NamedTuple):
@@ -50,7 +47,6 @@ class Options(NamedTuple):
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
-    jobs: int = 8
 
 
 class Report(NamedTuple):
@@ -77,8 +73,7 @@ def restore(
     state: str,
     options: Options,
     *,
-    now: datetime | None = None,
-    progress: Progress = lambda what, done, total: None,
+    work: Work,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Report:
     """Put a snapshot in place of the content and the databases.
@@ -87,7 +82,6 @@ def restore(
     that is touched; after an error or a crash, the same call goes on.
     """
     started = time.perf_counter()
-    moment = now or datetime.now(UTC)
     site = from_site.open_site(options.site) if options.site else None
     snapshot = snapshots.choose(place, options.snapshot_id, options.at)
     for file in snapshot.databases:
@@ -98,26 +92,23 @@ def restore(
     found, ended, floor, fetched = None, None, 0, 0
     with (
         place.lock(on_wait, shared=True),
-        lock(f"{state}/restore", lambda what: on_wait()),
-        lock(f"{state}/backup", lambda what: on_wait()),
+        lock(f"{state}/restore", on_wait),
+        lock(f"{state}/backup", on_wait),
     ):
         databases.check_unused(state)
         with build_lock(state, on_wait):
-            staging = Staging(content, state, snapshot.id, f"replaced-{snapshots.id_of(moment)}")
+            staging = Staging(content, state, snapshot.id)
             if staging.stage == "filling":
                 if not options.replace:
                     staging.check_empty()
-                highest, fetched = _fill(place, snapshot, staging.files, options.jobs, progress)
+                highest, fetched = _fill(place, snapshot, staging.files, work)
                 staging.begin_adding()
-                ended = _fill_databases(place, snapshot, staging.databases, options, moment)
+                ended = _fill_databases(place, snapshot, staging.databases, options)
                 if site:
-                    found = from_site.recover(site, staging.files, options.jobs, progress)
+                    found = from_site.recover(site, staging.files, work)
                 has_all = not found.has_unknown if found else options.complete
                 if options.skip_numbers or not has_all:
-                    others = [_restored_in(content), _restored_in(staging.files)]
-                    restored = take_floor(place, highest, others, moment)
-                    _write(f"{staging.files}/{RESTORED_FILE}", [render(restored)])
-                    floor = restored.floor
+                    floor = _skip_numbers(place, highest, content, staging.files)
                 staging.give_to_owners()
             aside = staging.put_in_place()
     return Report(
@@ -126,9 +117,7 @@ def restore(
     )  # fmt: skip
 
 
-def _fill(
-    place: Place, snapshot: Snapshot, root: str, jobs: int, progress: Progress
-) -> tuple[int, int]:
+def _fill(place: Place, snapshot: Snapshot, root: str, work: Work) -> tuple[int, int]:
     """Collect the content; returns its highest number, and how many files were not there yet."""
     objects = Objects(place)
 
@@ -139,15 +128,12 @@ def _fill(
             _check_path(place, file.path)
             path = f"{root}/{file.path}"
             if not _has(path, file):
-                _write(path, objects.read(file))
+                write_file(path, objects.read(file))
                 fetched += 1
             highest = max(highest, _highest_in(path, file))
         return highest, fetched, len(files)
 
-    results = []
-    for done, result in enumerate(in_parallel(fill, snapshot.lists.values(), jobs)):
-        progress("Restoring", done, len(snapshot.lists))
-        results.append(result)
+    results = [*work.each("Restoring", fill, snapshot.lists.values())]
     listed = sum(count for _, _, count in results) + len(snapshot.databases)
     if listed != snapshot.files:
         raise DamagedBackup(
@@ -165,16 +151,16 @@ def _highest_in(path: str, file: StoredFile) -> int:
 
 
 def _fill_databases(
-    place: Place, snapshot: Snapshot, folder: str, options: Options, now: datetime
+    place: Place, snapshot: Snapshot, folder: str, options: Options
 ) -> Ended | None:
     """Collect the databases, check them, and let nobody in who may not be any more."""
     objects = Objects(place)
     for file in snapshot.databases:
         path = f"{folder}/{file.path}"
-        _write(path, objects.read(file), mode=0o600)
+        write_file(path, objects.read(file), mode=0o600)
         kind = databases.FILES[file.path](folder)
         with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
-            databases.check(kind, db)
+            kind.check_sound(db)
             # The last one to close it takes its write-ahead log away.
     if not any(file.path == ACCOUNTS_FILE for file in snapshot.databases):
         return None
@@ -182,7 +168,14 @@ def _fill_databases(
     with Database(folder) as database:
         if options.complete:
             return None
-        return end_access(database, snapshot.at, tokens=options.revoke_tokens, now=now)
+        return end_access(database, snapshot.at, tokens=options.revoke_tokens)
+
+
+def _skip_numbers(place: Place, highest: int, content: str, files: str) -> int:
+    """Take a floor for the content in ``files``, which will replace ``content``."""
+    restored = take_floor(place, highest, [_restored_in(content), _restored_in(files)])
+    write_file(f"{files}/{RESTORED_FILE}", [render(restored)])
+    return restored.floor
 
 
 def _restored_in(root: str) -> Restored | None:
@@ -215,21 +208,4 @@ def _has(path: str, file: StoredFile) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _write(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(os.open(path, _FLAGS, mode), "wb") as file:
-            for part in parts:
-                file.write(part)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: str, error: OSError) -> OperatorError:
-    return OperatorError(
-        f"Cannot write {path}: {error.strerror}. Fix that, and run the same command again: it "
-        "goes on."
-    )
+        raise unusable(path, error) from error

@@ -1,20 +1,26 @@
 """Snapshots: which there are, which one is meant, what is in one, and which go."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from backup.objects import FOLDER as OBJECTS
-from backup.objects import LIST_BYTES_MAX, DamagedBackup, Hash, Objects, StoredFile, digest_of
+from backup.objects import (
+    LIST_BYTES_MAX,
+    DamagedBackup,
+    Hash,
+    Objects,
+    StoredFile,
+    digest_of,
+    key_of,
+)
 from backup.places import Place
-from builder.deploy.parallel import in_parallel
+from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
-from builder.model.progress import Progress
 from builder.model.records import Time, format_time
 
 FORMAT = 1
@@ -27,7 +33,7 @@ _ID_FORMAT = "%Y%m%dT%H%M%SZ"
 _key = re.compile(FOLDER + r"/([0-9]{8}T[0-9]{6}Z)\.json")
 
 
-class Snapshot(Struct, forbid_unknown_fields=False):
+class Snapshot(Struct):
     """What a hub was at a time. ``release``: of hub, which made it. ``lists``: by the number of its
     shard, the object that lists files of the content. ``files`` and ``bytes``: how many, and how
     large they are, with the databases.
@@ -49,10 +55,14 @@ class Version(Struct):
     format: Annotated[int, Meta(ge=1)]
 
 
-_decode = msgspec.json.Decoder(Snapshot).decode
-_decode_version = msgspec.json.Decoder(Version).decode
-_decode_list = msgspec.json.Decoder(list[StoredFile]).decode
-encode_list = msgspec.json.Encoder().encode
+Record = TypeVar("Record")
+
+
+def _decode(kind: type[Record], where: str, data: bytes) -> Record:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DamagedBackup(f"{where} is damaged ({error}).{_OTHER}") from None
 
 
 def prepare(place: Place) -> None:
@@ -83,11 +93,7 @@ def _check_marker(place: Place) -> bool:
 
 
 def _check_format(place: Place, key: str, data: bytes) -> None:
-    try:
-        version = _decode_version(data).format
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedBackup(f"{place.name}: {key} is damaged ({error}).{_OTHER}") from None
-    if version > FORMAT:
+    if _decode(Version, f"{place.name}: {key}", data).format > FORMAT:
         raise OperatorError(
             f"{place.name}: {key} was made by a newer release of hub. Nothing was changed. "
             "Upgrade to that release first."
@@ -112,10 +118,7 @@ def load(place: Place, snapshot_id: str) -> Snapshot:
             f"{place.name}` to see all."
         )
     _check_format(place, key, data)
-    try:
-        snapshot = _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedBackup(f"{place.name}: {key} is damaged ({error}).{_OTHER}") from None
+    snapshot = _decode(Snapshot, f"{place.name}: {key}", data)
     if snapshot.id != snapshot_id:
         raise DamagedBackup(f"{place.name}: {key} is another snapshot's.{_OTHER}")
     return snapshot
@@ -159,9 +162,9 @@ def commit(place: Place, snapshot: Snapshot) -> None:
         )
 
 
-def next_id(existing: Sequence[str], now: datetime) -> tuple[str, str]:
+def next_id(existing: Sequence[str]) -> tuple[str, str]:
     """Id and time of a new snapshot: later than all others, even if a clock was set back."""
-    moment = now.astimezone(UTC).replace(microsecond=0)
+    moment = datetime.now(UTC).replace(microsecond=0)
     if existing:
         last = datetime.strptime(existing[-1], _ID_FORMAT).replace(tzinfo=UTC)
         moment = max(moment, last + timedelta(seconds=1))
@@ -178,58 +181,52 @@ def read_list(objects: Objects, sha256: str) -> list[StoredFile]:
 
 
 def _parse_list(objects: Objects, sha256: str, data: bytes) -> list[StoredFile]:
-    try:
-        return _decode_list(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DamagedBackup(
-            f"{objects.place.name}: the object {sha256} lists no files ({error}).{_OTHER}"
-        ) from None
+    return _decode(list[StoredFile], f"{objects.place.name}: the list of files {sha256}", data)
 
 
-def prune(
-    place: Place, objects: Objects, keep: int, junk: Iterable[str], jobs: int, progress: Progress
-) -> tuple[int, int]:
+def prune(objects: Objects, keep: int, junk: Iterable[str], work: Work) -> tuple[int, int]:
     """Remove all but the newest snapshots, then what no snapshot needs, as what killed backups
     left, and ``junk``; returns how many snapshots and how many objects went.
 
-    ``objects`` knows all that are there. Nothing goes where a snapshot cannot be read: raises
-    OperatorError.
+    ``objects`` knows all that are there. No object goes where it cannot be told what the snapshots
+    need: raises OperatorError, until the damaged one is among the old.
     """
+    place = objects.place
     existing = ids(place)
     gone = existing[:-keep]
-    try:
-        kept = [load(place, one) for one in existing[-keep:]]
-    except OperatorError as error:
-        raise OperatorError(
-            f"The new snapshot {existing[-1]} is whole, but no old one was removed. {error}"
-        ) from error
     for one in gone:
         place.delete(f"{FOLDER}/{one}.json")
     # Or a power cut could bring back a snapshot without its objects.
     place.sync()
-    garbage = set(objects.known)
-    for digest in _needed(kept, objects, jobs, progress):
-        garbage.discard(digest)
-    keys = [*junk, *(f"{OBJECTS}/{one.hex()[:2]}/{one.hex()[2:]}" for one in garbage)]
-    for done, _ in enumerate(in_parallel(place.delete, keys, jobs)):
-        progress("Removing what no snapshot needs", done, len(keys))
+    try:
+        needed = _needed([load(place, one) for one in existing[-keep:]], objects, work)
+    except OperatorError as error:
+        raise OperatorError(
+            f"The new snapshot {existing[-1]} is whole, but no objects were removed, since an "
+            f"older one cannot be read. {error}"
+        ) from error
+    keys = [*junk, *(key_of(one.hex()) for one in objects.known - needed)]
+    for _ in work.each("Removing what no snapshot needs", place.delete, keys):
+        pass
     return len(gone), len(keys)
 
 
-def _needed(
-    snapshots: Iterable[Snapshot], objects: Objects, jobs: int, progress: Progress
-) -> Iterator[bytes]:
-    lists: set[str] = set()
+def _needed(kept: Iterable[Snapshot], objects: Objects, work: Work) -> set[bytes]:
+    """The digests of all that snapshots are made of."""
+    lists, pieces = _objects_of(kept)
+    needed = set(map(bytes.fromhex, lists | pieces))
+    for files in work.each("Looking at snapshots", lambda one: read_list(objects, one), lists):
+        needed.update(bytes.fromhex(one) for file in files for one in file.objects)
+    return needed
+
+
+def _objects_of(snapshots: Iterable[Snapshot]) -> tuple[set[str], set[str]]:
+    """The lists of files of snapshots, and what their databases are made of."""
+    lists, pieces = set(), set()
     for snapshot in snapshots:
         lists.update(snapshot.lists.values())
-        for file in snapshot.databases:
-            yield from map(bytes.fromhex, file.objects)
-    yield from map(bytes.fromhex, lists)
-    read = in_parallel(lambda sha256: read_list(objects, sha256), lists, jobs)
-    for done, files in enumerate(read):
-        progress("Looking at snapshots", done, len(lists))
-        for file in files:
-            yield from map(bytes.fromhex, file.objects)
+        pieces.update(one for file in snapshot.databases for one in file.objects)
+    return lists, pieces
 
 
 class Verified(NamedTuple):
@@ -243,42 +240,35 @@ class Verified(NamedTuple):
     faults: list[str]
 
 
-def verify(place: Place, jobs: int, progress: Progress) -> Verified:
+def verify(place: Place, work: Work) -> Verified:
     """Read every object of every snapshot, and compare it with its hash.
 
     Raises OperatorError where there is no backup.
     """
     check_is_backup(place)
-    objects, found, faults = Objects(place), ids(place), []
-    lists: set[str] = set()
-    needed: set[str] = set()
-    size = 0
-
-    def check(sha256: str, is_list: bool) -> tuple[int, list[str], str]:
-        """How large an object is, what it lists, and what is wrong."""
-        try:
-            data = objects.get(sha256, LIST_BYTES_MAX)
-            files = _parse_list(objects, sha256, data) if is_list else []
-        except OperatorError as error:
-            return 0, [], str(error)
-        return len(data), [one for file in files for one in file.objects], ""
-
+    objects, found, sound, faults = Objects(place), ids(place), [], []
     for one in found:
         try:
-            snapshot = load(place, one)
+            sound.append(load(place, one))
         except OperatorError as error:
             faults.append(str(error))
-            continue
-        lists.update(snapshot.lists.values())
-        needed.update(one for file in snapshot.databases for one in file.objects)
-    for is_list, wanted in ((True, lists), (False, needed)):
-        results = in_parallel(partial(check, is_list=is_list), wanted, jobs)
-        for done, (bytes_read, inside, fault) in enumerate(results):
-            progress("Verifying", done, len(wanted))
+    lists, pieces = _objects_of(sound)
+    size = 0
+
+    def check(sha256: str) -> tuple[int, list[StoredFile]]:
+        """How large an object is, and which files it lists."""
+        try:
+            data = objects.get(sha256, LIST_BYTES_MAX)
+            return len(data), _parse_list(objects, sha256, data) if sha256 in lists else []
+        except OperatorError as error:
+            faults.append(str(error))
+            return 0, []
+
+    for wanted in (lists, pieces):
+        for bytes_read, files in work.each("Verifying", check, wanted):
             size += bytes_read
-            needed.update(inside)
-            faults += [fault] if fault else []
-    return Verified(found, len(lists) + len(needed), size, sorted(faults))
+            pieces.update(one for file in files for one in file.objects)
+    return Verified(found, len(lists) + len(pieces), size, sorted(faults))
 
 
 def known_objects(place: Place) -> tuple[set[bytes], list[str]]:

@@ -7,16 +7,17 @@ at any moment and be run again.
 """
 
 import contextlib
-import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from backup import databases
+from backup.snapshots import id_of
 from builder.model.errors import OperatorError
 from builder.store import database
 from builder.store.restored import RESTORING
@@ -28,6 +29,7 @@ Stage = Literal["filling", "adding", "ready", "cleared"]
 _COLLECTING = ("filling", "adding")
 _ENDED = f"{RESTORING}.ended"
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Progress(Struct):
@@ -43,12 +45,12 @@ _decode = msgspec.json.Decoder(_Progress).decode
 
 class Staging:
     """The restore of a snapshot into a content and a state folder; goes on with one that was
-    killed. ``aside``: the start of a name for folders.
+    killed.
 
     Raises OperatorError, also where a restore of another snapshot must end first.
     """
 
-    def __init__(self, content: str, state: str, snapshot: str, aside: str) -> None:
+    def __init__(self, content: str, state: str, snapshot: str) -> None:
         self._content, self._state = content, state
         self._root = f"{content}/{RESTORING}"
         self.files = f"{self._root}/files"
@@ -66,7 +68,7 @@ class Staging:
                         f"first: run it again with --snapshot {self._now.snapshot}."
                     )
                 self._remove(self._root)
-                self._now = _Progress(snapshot, self._unused(aside))
+                self._now = _Progress(snapshot, self._unused())
             os.makedirs(self.files, exist_ok=True)
             if self._now.stage == "filling":
                 self._remove(self.databases)
@@ -79,13 +81,12 @@ class Staging:
 
     def check_empty(self) -> None:
         """Raises OperatorError where the restore would meet something else."""
-        there = [f"{self._content}/{name}" for name in self._old_content()]
-        there += self._old_databases()
+        there = [path for paths in self._old() for path in paths]
         if there:
             self._remove(self._root)
             self._remove(self.databases)
             raise OperatorError(
-                f"{sorted(there)[0]} exists. Nothing was changed. Restore into empty folders, or "
+                f"{min(there)} exists. Nothing was changed. Restore into empty folders, or "
                 "pass --replace: it moves what is there aside and deletes nothing."
             )
 
@@ -103,20 +104,18 @@ class Staging:
             if self._now.stage in _COLLECTING:
                 os.sync()
                 self._go_on("ready")
-            aside = [f"{self._content}/.{self._now.aside}", f"{self._state}/{self._now.aside}"]
+            aside = self._aside(self._now.aside)
             if self._now.stage == "ready":
-                self._move(((f"{self._content}/{name}", name) for name in self._old_content()),
-                           aside[0])  # fmt: skip
-                self._move(
-                    ((path, os.path.basename(path)) for path in self._old_databases()), aside[1]
-                )
+                for paths, folder in zip(self._old(), aside, strict=True):
+                    for path in paths:
+                        os.makedirs(folder, mode=0o700, exist_ok=True)
+                        os.rename(path, f"{folder}/{os.path.basename(path)}")
                 # It remembers another content.
                 database.remove(State.path_in(self._state))
                 self._go_on("cleared")
-            for name in sorted(os.listdir(self.databases)):
-                os.rename(f"{self.databases}/{name}", f"{self._state}/{name}")
-            for name in sorted(os.listdir(self.files)):
-                os.rename(f"{self.files}/{name}", f"{self._content}/{name}")
+            for old, new in ((self.databases, self._state), (self.files, self._content)):
+                for name in sorted(os.listdir(old)):
+                    os.rename(f"{old}/{name}", f"{new}/{name}")
             os.sync()
             os.rmdir(self.databases)
             os.rename(self._root, f"{self._content}/{_ENDED}")
@@ -154,26 +153,21 @@ class Staging:
         self._write()
         os.sync()
 
-    def _unused(self, name: str) -> str:
-        """A name that begins so, of which there is no folder yet."""
-        for number in itertools.count(1):
-            found = f"{name}-{number}"
-            paths = (f"{self._content}/.{found}", f"{self._state}/{found}")
-            if not any(map(os.path.lexists, paths)):
-                return found
-        raise AssertionError("there are as many names as numbers")
+    def _unused(self) -> str:
+        """A name of which there is no folder yet."""
+        name, number = f"replaced-{id_of(datetime.now(UTC))}", 1
+        while any(map(os.path.lexists, self._aside(f"{name}-{number}"))):
+            number += 1
+        return f"{name}-{number}"
 
-    def _old_content(self) -> Iterator[str]:
-        return (name for name in os.listdir(self._content) if not name.startswith("."))
+    def _aside(self, name: str) -> tuple[str, str]:
+        return f"{self._content}/.{name}", f"{self._state}/{name}"
 
-    def _old_databases(self) -> Iterator[str]:
-        paths = (f"{self._state}/{name}{end}" for name in databases.FILES for end in _SUFFIXES)
-        return (path for path in paths if os.path.lexists(path))
-
-    def _move(self, paths: Iterator[tuple[str, str]], to: str) -> None:
-        for path, name in paths:
-            os.makedirs(to, mode=0o700, exist_ok=True)
-            os.rename(path, f"{to}/{name}")
+    def _old(self) -> tuple[list[str], list[str]]:
+        """The paths of what is there in the content folder, and of the databases."""
+        names = (name for name in os.listdir(self._content) if not name.startswith("."))
+        files = (f"{self._state}/{name}{end}" for name in databases.FILES for end in _SUFFIXES)
+        return [f"{self._content}/{name}" for name in names], [*filter(os.path.lexists, files)]
 
     def _remove(self, folder: str) -> None:
         if os.path.lexists(folder):
@@ -184,7 +178,21 @@ class Staging:
         try:
             yield
         except OSError as error:
-            raise OperatorError(
-                f"Cannot restore {error.filename or self._content}: {error.strerror}. Fix that, "
-                "and run the same command again: it goes on."
-            ) from error
+            raise unusable(error.filename or self._content, error) from error
+
+
+def write_file(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
+    """Write a file, and the folders above it where they are missing. Raises OperatorError."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(os.open(path, _WRITE, mode), "wb") as file:
+            file.writelines(parts)
+    except OSError as error:
+        raise unusable(path, error) from error
+
+
+def unusable(path: str, error: OSError) -> OperatorError:
+    return OperatorError(
+        f"Cannot restore {path}: {error.strerror}. Fix that, and run the same command again: it "
+        "goes on."
+    )

@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
 
+import msgspec
+
 from backup import snapshots
 from backup.databases import store_databases
-from backup.objects import Objects, StoredFile
+from backup.objects import LIST_BYTES_MAX, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import FORMAT, Snapshot
 from backup.tree import find_units, store_unit
 from builder.deploy.manifest import lock
-from builder.deploy.parallel import in_parallel
+from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
-from builder.model.progress import Progress
 from builder.store.content import check_folder
 
 PACKAGE = "prompt-hub"
@@ -55,9 +55,7 @@ def back_up(
     place: Place,
     *,
     keep: int,
-    jobs: int = 8,
-    now: datetime | None = None,
-    progress: Progress = lambda what, done, total: None,
+    work: Work,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Report:
     """Store a snapshot of the content and the databases, and keep the newest ``keep``.
@@ -70,22 +68,20 @@ def back_up(
     check_folder(content)
     # Content first: an answer that is kept for a retry, of a version that the content does not
     # have, only means that the retry is done anew. The other way round, it would publish twice.
-    with lock(f"{state}/backup", lambda what: on_wait()), place.lock(on_wait):
+    with lock(f"{state}/backup", on_wait), place.lock(on_wait):
         snapshots.prepare(place)
         known, junk = snapshots.known_objects(place)
         objects = Objects(place, known)
         existing = snapshots.ids(place)
-        skipped: list[str] = []
         last = _last(place, existing)
-        lists = last.lists if last else {}
-        shards = _store_content(content, objects, lists, jobs, skipped, progress)
+        shards, skipped = _store_content(content, objects, last.lists if last else {}, work)
         databases = store_databases(state, objects)
         if last:
             _check_still_there(last, content, state, shards, databases)
         place.sync()
         if not place.checks_arrival:
-            _check(objects, jobs, progress)
-        snapshot_id, at = snapshots.next_id(existing, now or datetime.now(UTC))
+            _check(objects, work)
+        snapshot_id, at = snapshots.next_id(existing)
         snapshot = Snapshot(
             FORMAT, snapshot_id, at, version(PACKAGE),
             files=sum(one.files for one in shards) + len(databases),
@@ -94,7 +90,7 @@ def back_up(
             databases=databases,
         )  # fmt: skip
         snapshots.commit(place, snapshot)
-        dropped, removed = snapshots.prune(place, objects, keep, junk, jobs, progress)
+        dropped, removed = snapshots.prune(objects, keep, junk, work)
     return Report(
         snapshot_id, snapshot.files, snapshot.bytes, len(objects.written), objects.written_bytes,
         len(existing) + 1 - dropped, dropped, removed, sorted(skipped),
@@ -130,11 +126,10 @@ def _check_still_there(
 
 
 def _store_content(
-    content: str, objects: Objects, previous: dict[str, str], jobs: int, skipped: list[str],
-    progress: Progress,
-) -> list[_Shard]:  # fmt: skip
+    content: str, objects: Objects, previous: dict[str, str], work: Work
+) -> tuple[list[_Shard], list[str]]:
+    """The shards, and the paths that were skipped."""
     units = find_units(content)
-    skipped += units.skipped
 
     def store(shard: int) -> _Shard:
         name = f"{shard:02x}"
@@ -142,20 +137,12 @@ def _store_content(
         files = [
             file
             for unit in sorted(units.shards[shard])
-            for file in sorted(store_unit(content, unit, old, objects, skipped), key=_path_of)
+            for file in store_unit(content, unit, old, objects, units.skipped)
         ]
-        listed = objects.put(snapshots.encode_list(files))
+        listed = objects.put(msgspec.json.encode(files))
         return _Shard(name, len(files), sum(file.size for file in files), listed)
 
-    shards = []
-    for done, shard in enumerate(in_parallel(store, units.shards, jobs)):
-        progress("Backing up", done, len(units.shards))
-        shards.append(shard)
-    return shards
-
-
-def _path_of(file: StoredFile) -> str:
-    return file.path
+    return [*work.each("Backing up", store, units.shards)], units.skipped
 
 
 def _read_old(objects: Objects, sha256: str | None) -> dict[str, StoredFile]:
@@ -170,14 +157,15 @@ def _read_old(objects: Objects, sha256: str | None) -> dict[str, StoredFile]:
         return {}
 
 
-def _check(objects: Objects, jobs: int, progress: Progress) -> None:
+def _check(objects: Objects, work: Work) -> None:
     """Read back what was stored. Raises OperatorError."""
-    read = in_parallel(
-        lambda sha256: objects.get(sha256, snapshots.LIST_BYTES_MAX), objects.written, jobs
-    )
+
+    def read(sha256: str) -> None:
+        objects.get(sha256, LIST_BYTES_MAX)
+
     try:
-        for done, _ in enumerate(read):
-            progress("Checking what was stored", done, len(objects.written))
+        for _ in work.each("Checking what was stored", read, objects.written):
+            pass
     except OperatorError as error:
         raise OperatorError(
             f"{objects.place.name} does not return what was written to it. Check the disk. {error}"

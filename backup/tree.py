@@ -11,14 +11,12 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from backup.objects import Objects, StoredFile
 from builder.model.errors import OperatorError
-from builder.model.withdrawn import FOLDER as WITHDRAWN
-from builder.model.withdrawn import WHOLE
-from builder.store.content import CLOCK_GRAIN_NS, version_file
+from builder.store.content import CLOCK_GRAIN_NS
 from builder.store.plain_files import mark_of_files
 
 # The files are listed in so many objects, by unit: a publication changes one of these.
@@ -50,16 +48,15 @@ def find_units(root: str) -> Units:
 def store_unit(
     root: str, unit: str, old: Mapping[str, StoredFile], objects: Objects, skipped: list[str]
 ) -> list[StoredFile]:
-    """Store the files of a unit that are not as in ``old``, by path; returns all of them.
+    """Store the files of a unit that are not as in ``old``, by path; returns all of them in order.
 
     Adds to ``skipped``. Raises OperatorError.
     """
     for _ in range(_ATTEMPTS):
         left_out: list[str] = []
         with contextlib.suppress(*_GONE):
-            files = [
-                _store(root, path, old.get(path), objects) for path in _list(root, unit, left_out)
-            ]
+            paths = sorted(_list(root, unit, left_out))
+            files = [_store(root, path, old.get(path), objects) for path in paths]
             skipped += left_out
             return files
     raise OperatorError(
@@ -81,7 +78,7 @@ def _list(root: str, unit: str, skipped: list[str]) -> list[str]:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             return [unit]
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        return _without_withdrawn([*_walk(root, unit, skipped)], unit)
+        return [*_walk(root, unit, skipped)]
     finally:
         os.close(descriptor)
 
@@ -92,24 +89,6 @@ def _walk(root: str, folder: str, skipped: list[str]) -> Iterator[str]:
             yield from _walk(root, path, skipped)
         else:
             yield path
-
-
-def _without_withdrawn(paths: list[str], unit: str) -> list[str]:
-    """Without texts and records of withdrawn versions, which a crash has left."""
-    beginning = f"{unit}/{WITHDRAWN}/"
-    gone = {
-        path.removeprefix(beginning).removesuffix(".json")
-        for path in paths
-        if path.startswith(beginning)
-    }
-    if not gone:
-        return paths
-    return [path for path in paths if not _is_of(path.removeprefix(f"{unit}/"), gone)]
-
-
-def _is_of(file: str, gone: Collection[str]) -> bool:
-    version = version_file.fullmatch(file)
-    return version is not None and (WHOLE in gone or version[1] in gone)
 
 
 def _scan(root: str, folder: str, skipped: list[str]) -> Iterator[tuple[str, bool]]:

@@ -8,6 +8,7 @@ import click
 from backup import snapshots
 from backup.places import open_place
 from backup.take import Report, back_up
+from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from cli.options import backup_place_options, content_option, out_option, state_option
 from cli.progress import Progress
@@ -55,18 +56,17 @@ def backup(
         destination, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )
     with contextlib.closing(place), Progress() as progress:
+        work = Work(jobs, progress)
         if is_list:
             with place.lock(say_waiting, shared=True):
                 _list(snapshots.load_all(place), is_json)
         elif verify:
             with place.lock(say_waiting, shared=True):
-                checked = snapshots.verify(place, jobs, progress)
+                checked = snapshots.verify(place, work)
             progress.close()
             _tell_verified(checked, is_json)
         else:
-            report = back_up(
-                content, state, place, keep=keep, jobs=jobs, progress=progress, on_wait=say_waiting
-            )
+            report = back_up(content, state, place, keep=keep, work=work, on_wait=say_waiting)
             progress.close()
             click.echo(json.dumps(report._asdict()) if is_json else describe(report))
             _tell_skipped(report.skipped)
@@ -104,12 +104,8 @@ def _tell_skipped(skipped: list[str]) -> None:
 
 def _list(found: list[snapshots.Snapshot], is_json: bool) -> None:
     if is_json:
-        rows = [
-            {"id": one.id, "at": one.at, "files": one.files, "bytes": one.bytes,
-             "release": one.release}
-            for one in found
-        ]  # fmt: skip
-        click.echo(json.dumps(rows))
+        keys = ("id", "at", "files", "bytes", "release")
+        click.echo(json.dumps([{key: getattr(one, key) for key in keys} for one in found]))
         return
     echo_table(
         ("snapshot", "at", "files", "bytes"),

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -51,12 +52,13 @@ class Setting(NamedTuple):
 
 class Schema(NamedTuple):
     """What can stand in the file. ``known`` has, for each place of a key, the settings that it is
-    for: several at the top, one in a table. ``other`` has the options that are no settings.
+    for: several at the top, one in a table. ``other`` has the options that are no settings, each
+    with a command that has it.
     """
 
     known: dict[Where, list[Setting]]
     tables: set[Where]
-    other: dict[str, list[str]]
+    other: dict[str, str]
 
     @property
     def settings(self) -> Iterator[Setting]:
@@ -86,7 +88,7 @@ def schema_of(group: click.Group) -> Schema:
     known: dict[Where, list[Setting]] = {}
     shared: defaultdict[tuple[str, str], list[Setting]] = defaultdict(list)
     tables: set[Where] = set()
-    other: defaultdict[str, list[str]] = defaultdict(list)
+    other: dict[str, str] = {}
     for words, command in [*_commands(group), (("publish-service",), publish_service)]:
         for option in command.params:
             if not isinstance(option, click.Option):
@@ -94,7 +96,7 @@ def schema_of(group: click.Group) -> Schema:
             setting = Setting(words, command, option)
             is_secret = _secret.search(setting.key) and not is_path(option)
             if is_secret or not variable_of(option):
-                other[setting.key].append(" ".join(words))
+                other.setdefault(setting.key, " ".join(words))
                 continue
             known[(*words, setting.key)] = [setting]
             shared[setting.shared_as].append(setting)
@@ -122,22 +124,20 @@ def find_file(folder: str) -> str | None:
     choose where your commands write.
     """
     try:
-        here = above = os.path.abspath(folder)
+        here = Path(os.path.abspath(folder))
     except FileNotFoundError:  # the current folder was removed
         return None
-    while True:
-        file = os.path.join(above, FILE_NAME)
-        if os.path.isfile(file):
-            if above != here and os.stat(file).st_uid not in (0, os.getuid()):
+    for above in (here, *here.parents):
+        file = above / FILE_NAME
+        if file.is_file():
+            if above != here and file.stat().st_uid not in (0, os.getuid()):
                 raise OperatorError(
                     f"{file} belongs to another user, who could change where your commands write. "
                     f"Run the command as that user, name the file with `hubctl --config {file}`, "
                     "or use none with `hubctl --config ''`."
                 )
-            return file
-        if above == os.path.dirname(above):
-            return None
-        above = os.path.dirname(above)
+            return str(file)
+    return None
 
 
 def read_config(file: str, group: click.Group) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class _Reader:
         if key in self._schema.other:
             return (
                 f"`{key}` cannot stand in {FILE_NAME}: it is for one call of a command. Pass it "
-                f"to `hubctl {self._schema.other[key][0]}`."
+                f"to `hubctl {self._schema.other[key]}`."
             )
         known = (one[-1] for one in self._schema.known if one[:-1] == place[:-1])
         near = _nearest(key, known) or _nearest(key, (one.key for one in self._schema.settings))
@@ -301,9 +301,6 @@ def _wrong_type(option: click.Option, value: Any) -> str | None:
         return None if is_list else f'a list of texts, like ["{option.metavar}"]'
     if isinstance(option.type, click.types.IntParamType):
         return None if isinstance(value, int) and not isinstance(value, bool) else "a whole number"
-    if isinstance(option.type, click.types.FloatParamType):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return None if is_number else "a number"
     return None if isinstance(value, str) else 'a text, in "double quotes"'
 
 

@@ -19,7 +19,11 @@ HEAD = f"""\
 """
 # What a reader looks for first.
 USUAL = ("site-name", "base-url", "search", "rate-limit", "publish-limit", "open-signup")
-EXAMPLES = {"base-url": "https://prompts.example.org", "metrics": "127.0.0.1:9108"}
+EXAMPLES = {
+    "base-url": "https://prompts.example.org",
+    "metrics": "127.0.0.1:9108",
+    "redirect-from": "[::]:80",
+}
 
 
 def config_text(schema: Schema, chosen: Mapping[str, Any]) -> str:

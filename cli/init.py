@@ -94,24 +94,34 @@ def _creating(path: str) -> Iterator[None]:
         raise OperatorError(f"{error} {again}") from error
 
 
+@contextlib.contextmanager
+def _creating_whole(path: str) -> Iterator[str]:
+    """A name beside ``path`` for what is to be there whole, or not at all."""
+    folder, name = os.path.split(path)
+    new = os.path.join(folder, f".{name}.{os.getpid()}")
+    with _creating(path):
+        os.makedirs(folder or os.curdir, exist_ok=True)
+        try:
+            yield new
+            os.rename(new, path)
+        except BaseException:
+            with contextlib.suppress(OSError):  # the failure itself is told
+                shutil.rmtree(new) if os.path.isdir(new) else os.unlink(new)
+            raise
+
+
 def _create_content(content: str, owner: str, sample: bool) -> None:
     if os.path.isdir(content) and os.listdir(content):
         click.echo(f"Kept {content}, which is there already.", err=True)
         return
-    new = _beside(content)
-    with _creating(content):
+    with _creating_whole(content) as new:  # also over an empty one
         os.mkdir(new)
-        try:
-            if sample:
-                _copy_files(PARTS / "sample", new)
-            else:
-                text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
-                draft = make_draft({"content": text, "changelog": "First version"})
-                publish(new, owner, FIRST_PROMPT, draft, publisher=owner)
-            os.rename(new, content)  # also over an empty one
-        except BaseException:
-            shutil.rmtree(new, ignore_errors=True)  # the failure itself is told
-            raise
+        if sample:
+            _copy_files(PARTS / "sample", new)
+        else:
+            text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
+            draft = make_draft({"content": text, "changelog": "First version"})
+            publish(new, owner, FIRST_PROMPT, draft, publisher=owner)
     owners = tree.list_owners(content)
     count = sum(len(tree.list_repos(content, each)) for each in owners)
     click.echo(f"Created {content} with {counted(count, 'prompt')}.")
@@ -127,33 +137,18 @@ def _copy_files(source: Path, folder: str) -> None:
 
 
 def _create(file: str, text: str) -> bool:
-    """Create a file that is there whole, or not at all. Returns whether it was missing."""
+    """Create a file. Returns whether it was missing."""
     if os.path.lexists(file):
         click.echo(f"Kept {file}, which is there already.", err=True)
         return False
-    new = _beside(file)
-    with _creating(file):
-        os.makedirs(os.path.dirname(file) or os.curdir, exist_ok=True)
-        try:
-            with open(new, "x", encoding="utf-8") as opened:
-                opened.write(text)
-            os.rename(new, file)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(new)
-            raise
+    with _creating_whole(file) as new, open(new, "x", encoding="utf-8") as opened:
+        opened.write(text)
     click.echo(f"Created {file}.")
     return True
 
 
 def _inside(directory: str, file: str) -> str:
     return os.path.normpath(os.path.join(directory, file))
-
-
-def _beside(path: str) -> str:
-    """A name for what becomes ``path`` when it is whole."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.{os.getpid()}")
 
 
 def _filled(part: str, words: dict[str, str]) -> str:

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import click
 
-from backup.from_site import Found
 from backup.places import open_place
 from backup.restore import Options, Report
 from backup.restore import restore as restore_hub
+from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from builder.store.site import is_built
 from cli.backup import say_waiting
@@ -97,33 +97,20 @@ def restore(
     if site is None and not complete and is_built(out):
         site = out
         click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
-    options = Options(
-        snapshot,
-        at,
-        None if site == "none" else site,
-        skip_numbers,
-        complete,
-        revoke == "tokens",
-        replace,
-        jobs,
-    )
+    site = None if site == "none" else site
+    options = Options(snapshot, at, site, skip_numbers, complete, revoke == "tokens", replace)
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )
     with contextlib.closing(place), Progress() as progress:
-        report = restore_hub(place, content, state, options, progress=progress, on_wait=say_waiting)
+        work = Work(jobs, progress)
+        report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
-        click.echo(json.dumps(_as_data(report)))
+        parts = {"found": report.found, "ended": report.ended}
+        told = {name: part and part._asdict() for name, part in parts.items()}
+        click.echo(json.dumps(report._asdict() | told))
     else:
-        for line in described(report):
-            click.echo(line)
-
-
-def _as_data(report: Report) -> dict:
-    return report._asdict() | {
-        "found": report.found and report.found._asdict(),
-        "ended": report.ended and report.ended._asdict(),
-    }
+        click.echo("\n".join(described(report)))
 
 
 def described(report: Report) -> list[str]:
@@ -132,8 +119,12 @@ def described(report: Report) -> list[str]:
         f"Restored snapshot {report.id}: {counted(report.files, 'file')}, "
         f"{counted(report.bytes, 'byte')}; {report.seconds:.2f} seconds"
     ]
-    if report.found:
-        lines.append(_told(report.found))
+    if found := report.found:
+        lines.append(
+            f"From the site: {counted(found.versions, 'version')}, "
+            f"{counted(found.labels, 'change')} of labels, "
+            f"{counted(found.withdrawn, 'withdrawal')}."
+        )
     if report.floor:
         lines.append(
             f"New versions get numbers from {report.floor:,} on, so no number is given twice."
@@ -145,10 +136,3 @@ def described(report: Report) -> list[str]:
         )
     lines += [f"What was there before is in {path}." for path in report.aside]
     return [*lines, "Next: run `hubctl check`, then `hubctl build` or start the hub."]
-
-
-def _told(found: Found) -> str:
-    return (
-        f"From the site: {counted(found.versions, 'version')}, "
-        f"{counted(found.labels, 'change')} of labels, {counted(found.withdrawn, 'withdrawal')}."
-    )

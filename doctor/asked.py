@@ -1,9 +1,10 @@
 """A hub as its readers reach it: one request at a time, each bounded in time and size."""
 
+import contextlib
+import functools
 import json
-import os
+import operator
 import time
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -87,27 +88,21 @@ class Sample(NamedTuple):
 
 def find_sample(out: str) -> Sample | None:
     """None where the site has no prompt, or cannot be read."""
-    found = [sample for line in _first_lines(out) if (sample := _sample(out, line))]
+    found = []
+    catalogue = f"{out}/{BY_NAME['catalogue'].file}"
+    with contextlib.suppress(OSError, ValueError), open(catalogue, encoding="utf-8") as file:
+        for line in islice(file, _LOOKED_MAX):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                found.append(_sample(out, json.loads(line)))
     return max(found, key=lambda sample: len(sample.versions), default=None)
 
 
-def _first_lines(out: str) -> Iterator[dict[str, Any]]:
-    try:
-        with open(f"{out}/{BY_NAME['catalogue'].file}", encoding="utf-8") as file:
-            yield from map(json.loads, islice(file, _LOOKED_MAX))
-    except (OSError, ValueError):
-        return
-
-
-def _sample(out: str, line: dict[str, Any]) -> Sample | None:
-    try:
-        owner, name = line["owner"], line["name"]
-        path = os.path.join(out, BY_NAME["versions"].file_for(owner=owner, name=name))
-        with open(path, encoding="utf-8") as file:
-            versions = json.load(file)["data"]
-        return Sample(owner, name, tuple(one["version"] for one in versions if "raw_url" in one))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def _sample(out: str, line: dict[str, Any]) -> Sample:
+    owner, name = line["owner"], line["name"]
+    path = f"{out}/{BY_NAME['versions'].file_for(owner=owner, name=name)}"
+    with open(path, encoding="utf-8") as file:
+        versions = json.load(file)["data"]
+    return Sample(owner, name, tuple(one["version"] for one in versions if "raw_url" in one))
 
 
 def media_of(answer: requests.Response) -> str:
@@ -123,10 +118,10 @@ def is_same_media(answer: requests.Response, route: Route) -> bool:
     return parts(media_of(answer)) == parts(route.media)
 
 
-def code_of(answer: requests.Response) -> str | None:
-    """The code of an error in our envelope; None for anything else."""
+def value_in(answer: requests.Response, *keys: str) -> Any:
+    """What an answer in JSON has under these keys, one in another; None where it has nothing."""
     try:
-        return answer.json()["error"]["code"]
+        return functools.reduce(operator.getitem, keys, answer.json())
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -5,10 +5,9 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
-from builder.model.errors import OperatorError
+from builder.model.errors import Fault, OperatorError
 from builder.model.plural import counted
 from builder.search import index
 from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
@@ -16,7 +15,7 @@ from builder.stats.database import pulls_file
 from builder.store import check
 from builder.store.content import list_owners, list_repos
 from builder.store.database import find_damage
-from builder.store.sqlite import DatabaseFile
+from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION as STATE_VERSION
 from doctor.findings import Finding, Subject, ok, problem, warning
@@ -32,18 +31,19 @@ def content(subject: Subject) -> Iterator[Finding]:
     folder = subject.settings.content
     if not os.path.isdir(folder):
         return  # `folders.places` has told
-    found = _look(folder)
-    if found.faults:
-        found = _look(folder)  # a publication under way looks like a fault for a moment
-    if found.faults:
+    faults, warnings = _look(folder)
+    if faults:
+        faults, warnings = _look(folder)  # a publication under way looks like a fault for a moment
+    if faults:
+        shown = "; ".join(map(str, faults[:_SHOWN_MAX]))
         yield problem(
-            f"{counted(found.faults, 'fault')} in {folder}, among them: {'; '.join(found.shown)}.",
+            f"{counted(len(faults), 'fault')} in {folder}, among them: {shown}.",
             f"List all with `hubctl check --content {folder}`, and fix or remove these files.",
         )
         return
-    if found.warnings:
+    if warnings:
         yield warning(
-            f"{counted(found.warnings, 'warning')} about {folder}.",
+            f"{counted(len(warnings), 'warning')} about {folder}.",
             f"List them with `hubctl check --content {folder}`.",
         )
     owners = list_owners(folder)
@@ -51,24 +51,10 @@ def content(subject: Subject) -> Iterator[Finding]:
     yield ok(f"{counted(repos, 'prompt')}, {counted(len(owners), 'owner')}, no faults")
 
 
-class _Found(NamedTuple):
-    """How many faults and warnings a content folder has, and the first faults."""
-
-    faults: int
-    warnings: int
-    shown: list[str]
-
-
-def _look(folder: str) -> _Found:
-    faults, warnings, shown = 0, 0, []
-    for fault in check.check(folder):
-        if fault.is_warning:
-            warnings += 1
-            continue
-        faults += 1
-        if len(shown) < _SHOWN_MAX:
-            shown.append(str(fault))
-    return _Found(faults, warnings, shown)
+def _look(folder: str) -> tuple[list[Fault], list[Fault]]:
+    """The faults of a content folder, and the warnings."""
+    found = list(check.check(folder))
+    return [one for one in found if not one.is_warning], [one for one in found if one.is_warning]
 
 
 def databases(subject: Subject) -> Iterator[Finding]:
@@ -92,13 +78,11 @@ def _check(file: DatabaseFile, newest: int) -> int:
     """The version of a database. Raises OperatorError for one that is damaged, or not for us."""
     with (
         file.telling(),
-        closing(sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True)) as db,
+        closing(open_for_reading(file.path)) as db,
     ):
         ((version,),) = db.execute("PRAGMA user_version")
         file.check_version(version, newest, is_ours=version > 0)
-        ((found,),) = db.execute("PRAGMA quick_check(1)")
-        if found != "ok":
-            raise file.damaged(found)
+        file.check_sound(db)
         return version
 
 
@@ -132,14 +116,14 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
     if is_loopback(host) or not os.path.exists(file.path):
         return
     try:
-        with closing(sqlite3.connect(f"file:{quote(file.path)}?mode=ro", uri=True)) as db:
+        with closing(open_for_reading(file.path)) as db:
             found = db.execute("SELECT DISTINCT address FROM event WHERE address != ''").fetchall()
     except sqlite3.Error:
         return  # `databases` has told
     addresses = [address for (address,) in found]
     if not addresses:
         yield ok("nobody has used an account yet, so no client address is known")
-    elif all(map(_is_inside, addresses)) and len(addresses) == 1:
+    elif len(addresses) == 1 and _is_inside(addresses[0]):
         yield warning(
             f"All that people did with their accounts came from {addresses[0]}. If that is your "
             "proxy, all visitors share its limits.",

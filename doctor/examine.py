@@ -76,15 +76,8 @@ def _findings(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Nam
     except HubError as error:
         yield name, problem(str(error))
     except requests.RequestException as error:
-        yield (
-            name,
-            problem(
-                f"No answer: {reason(error)}.",
-                "Look at the web server, then run this command again.",
-            ),
-        )
+        do = "Look at the web server, then run this command again."
+        yield name, problem(f"No answer: {reason(error)}.", do)
     except (OSError, sqlite3.Error) as error:
-        yield (
-            name,
-            problem(f"Could not be checked: {error}.", "Fix that, then run this command again."),
-        )
+        do = "Fix that, then run this command again."
+        yield name, problem(f"Could not be checked: {error}.", do)

@@ -11,6 +11,7 @@ from contextlib import closing
 
 from builder.store.sqlite import primary_code
 from doctor.findings import Finding, Subject, ok, problem, warning
+from publisher.write.disk import sync_folder
 
 _MEMORY = ("tmpfs", "ramfs")
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "lustre", "fuse.sshfs")
@@ -130,11 +131,7 @@ def _locks(path: str, flags: int) -> str | None:
 
 def syncing(folder: str) -> str | None:
     """A publication is on the disk, with its name, before it is acknowledged."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(folder)
     return None
 
 

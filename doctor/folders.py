@@ -70,9 +70,10 @@ def owners(subject: Subject) -> Iterator[Finding]:
         others = [entry for entry in _entries(path, _LEVELS[option]) if _owner(entry) != user]
         if others:
             shown = ", ".join(entry.path for entry in others[:_SHOWN_MAX])
+            more = len(others) - _SHOWN_MAX
             yield problem(
                 f"{path} belongs to {name_of(user)}, but not all that is in it: {shown}"
-                f"{_more(others)}.",
+                f"{f' and {more:,} more' if more > 0 else ''}.",
                 f"Stop the hub, and run as root: chown -R {name_of(user)} {path}",
             )
         else:
@@ -83,22 +84,19 @@ def owners(subject: Subject) -> Iterator[Finding]:
 
 def privacy(subject: Subject) -> Iterator[Finding]:
     """Nobody else may read the accounts and who pulled what, or write anything."""
-    is_fine = True
-    for path in subject.existing.values():
-        if stat.S_IMODE(os.stat(path).st_mode) & stat.S_IWOTH:
-            is_fine = False
-            yield problem(
-                f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}"
-            )
+    found = [
+        problem(f"Every user of this machine may write to {path}.", f"Run: chmod o-w {path}")
+        for path in subject.existing.values()
+        if os.stat(path).st_mode & stat.S_IWOTH
+    ]
     for name in (ACCOUNTS_FILE, PULLS_FILE):
         for suffix in ("", "-wal", "-shm"):
             path = f"{subject.settings.state}/{name}{suffix}"
-            if os.path.exists(path) and stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-                is_fine = False
-                yield problem(
-                    f"Other users of this machine may open {path}.", f"Run: chmod 600 {path}"
-                )
-    if is_fine:
+            if os.path.exists(path) and os.stat(path).st_mode & 0o077:
+                told = f"Other users of this machine may open {path}."
+                found.append(problem(told, f"Run: chmod 600 {path}"))
+    yield from found
+    if not found:
         yield ok("accounts and pulls are private, and no folder can be written by everybody")
 
 
@@ -118,10 +116,6 @@ def _entries(path: str, levels: int) -> Iterator[os.DirEntry[str]]:
 
 def _owner(entry: os.DirEntry[str]) -> int:
     return entry.stat(follow_symlinks=False).st_uid
-
-
-def _more(found: list) -> str:
-    return "" if len(found) <= _SHOWN_MAX else f" and {len(found) - _SHOWN_MAX:,} more"
 
 
 def name_of(user: int) -> str:

@@ -13,6 +13,7 @@ from server.connections import connections_max
 
 CLOCK_SECONDS_MAX = 2
 FILES_MIN = 4096
+RAISE_FILES = "Raise the limit: LimitNOFILE=16384 in the unit of systemd, or `ulimit -n 16384`."
 MEMORY_BYTES_MIN = 256 * 2**20
 # A publication needs less than a megabyte; a build of the whole site as much as the site has.
 FREE_BYTES_MIN = 100 * 2**20
@@ -66,7 +67,7 @@ def open_files(subject: Subject) -> Iterator[Finding]:
     if limit < FILES_MIN:
         yield warning(
             f"A process may open only {told}.",
-            "Raise the limit: LimitNOFILE=16384 in the unit of systemd, or `ulimit -n 16384`.",
+            RAISE_FILES,
         )
     else:
         yield ok(f"a process may open {told}")

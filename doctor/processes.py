@@ -7,7 +7,7 @@ from typing import NamedTuple
 from builder.store.locks import BUILD_LOCK, WORKERS_LOCK
 from doctor.findings import Finding, Subject, ok, problem, warning
 from doctor.folders import name_of
-from doctor.machine import FILES_MIN
+from doctor.machine import FILES_MIN, RAISE_FILES
 from publisher.accounts.database import ACCOUNTS_FILE
 
 _COMMAND_CHARS_MAX = 100
@@ -62,7 +62,7 @@ def holders(subject: Subject) -> Iterator[Finding]:
         if limit is not None and limit < FILES_MIN:
             yield warning(
                 f"{one} may open only {limit:,} files, which limits its connections.",
-                "Raise the limit: LimitNOFILE=16384 in the unit of systemd, or `ulimit -n 16384`.",
+                RAISE_FILES,
             )
     if not users and not builders and not workers:
         yield ok(f"no process uses {state}")

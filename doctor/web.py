@@ -9,7 +9,7 @@ import requests
 
 from builder.model.plural import counted
 from builder.model.routes import ACCOUNT_URL, API, BY_NAME, CACHE_CONTROL, HEALTH_URL, Route
-from doctor.asked import Asked, code_of, is_same_media, media_of, reason
+from doctor.asked import Asked, is_same_media, media_of, reason, value_in
 from doctor.findings import Finding, ok, problem, warning
 from doctor.machine import how_far_apart
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
@@ -55,12 +55,10 @@ def reach(asked: Asked) -> Iterator[Finding]:
             "Pass the address of the hub that readers use with --base-url.",
         )
         return
-    try:
-        found = answer.json()["data"]["base_url"]
-    except (ValueError, KeyError, TypeError):
+    found = value_in(answer, "data", "base_url")
+    if found is None:
         yield problem(f"{url} is not the hub.json of a hub.", "Pass the hub's --base-url.")
-        return
-    if found != asked.base_url:
+    elif found != asked.base_url:
         yield problem(
             f"The hub at {asked.base_url} says that its address is {found}, so its links lead "
             "there.",
@@ -97,26 +95,24 @@ def service(asked: Asked) -> Iterator[Finding]:
         yield ok("the site says that it has no service: files alone")
         return
     answer = asked.get(HEALTH_URL)
-    try:
-        health = answer.json()
-        status = health["status"]
-    except (ValueError, KeyError, TypeError):
+    status = value_in(answer, "status")
+    if status is None:
         yield problem(
             f"{HEALTH_URL} answers HTTP {answer.status_code}, not as `hubctl serve` does.",
             f"{_DOWN} Have the proxy pass {HEALTH_URL} on to it.",
         )
-        return
-    if status == "failing":
-        told = (health.get("last_error") or {}).get("message", "")
-        yield problem(f"The last build failed: {told}")
+    elif status == "failing":
+        yield problem(f"The last build failed: {value_in(answer, 'last_error', 'message') or ''}")
     elif status != "ok":
         yield warning(
-            f"The service is {status}: its lists are {health.get('lag_seconds', 0):.0f} seconds "
-            "behind.",
+            f"The service is {status}: its lists are {value_in(answer, 'lag_seconds') or 0:.0f} "
+            "seconds behind.",
             "Look again in a minute. If it does not end, look at the log of `hubctl serve`.",
         )
     else:
-        yield ok(f"well, with {counted(health['serial'], 'publication')} in the lists")
+        yield ok(
+            f"well, with {counted(value_in(answer, 'serial') or 0, 'publication')} in the lists"
+        )
 
 
 def files(asked: Asked) -> Iterator[Finding]:
@@ -127,12 +123,9 @@ def files(asked: Asked) -> Iterator[Finding]:
         wanted += [("repo", prompt), ("repo_page", prompt)]
         if sample.versions:
             wanted.append(("version_raw", prompt | {"version": sample.versions[0]}))
-    is_fine = True
-    for name, params in wanted:
-        for finding in _file(asked, name, params):
-            is_fine = False
-            yield finding
-    if is_fine:
+    found = [finding for name, params in wanted for finding in _file(asked, name, params)]
+    yield from found
+    if not found:
         yield ok(f"{counted(len(wanted), 'answer')}: bytes, types, caching, ETag and 304 are right")
 
 
@@ -234,11 +227,7 @@ def queries(asked: Asked) -> Iterator[Finding]:
             )
             return
     answer = asked.get(f"{BY_NAME['repos'].url}?q={sample.name}")
-    try:
-        found = answer.json()["meta"]["q"]
-    except (ValueError, KeyError, TypeError):
-        found = None
-    if found != sample.name:
+    if value_in(answer, "meta", "q") != sample.name:
         yield problem(
             f"The search {answer.url} answers HTTP {answer.status_code}, and not what was asked.",
             f"{_DOWN} Have the proxy pass searches on to it, with their query.",
@@ -254,7 +243,7 @@ def errors(asked: Asked) -> Iterator[Finding]:
         yield problem(
             f"{_NOBODY}, which is not there, answers HTTP {answer.status_code}.", _WRITE_AGAIN
         )
-    elif code_of(answer) is None:
+    elif value_in(answer, "error", "code") is None:
         finding = problem if _has_service(asked) else warning
         yield finding(
             f"{_NOBODY} answers {media_of(answer) or 'nothing'}, where the API has JSON.",
@@ -318,7 +307,7 @@ def writes(asked: Asked) -> Iterator[Finding]:
         return
     url = BY_NAME["versions"].url_for(owner="nobody-has-this-name", name="nothing")
     answer = asked.ask("POST", url)
-    if (answer.status_code, code_of(answer)) == (401, "missing_token"):
+    if answer.status_code == 401 and value_in(answer, "error", "code") == "missing_token":
         yield ok("publications reach the service")
     else:
         yield problem(
@@ -347,21 +336,16 @@ def transport(asked: Asked) -> Iterator[Finding]:
             "over https.",
         )
     if parts.port in (None, 443) and not is_loopback(parts.hostname or ""):
+        plain = f"http://{parts.hostname}"
+        told = ""
         try:
-            answer = asked.get(f"http://{parts.hostname}{parts.path or '/'}")
+            answer = asked.get(f"{plain}{parts.path or '/'}")
+            if not answer.headers.get("Location", "").startswith("https://"):
+                told = f"answers HTTP {answer.status_code} instead of a redirect to https"
         except requests.RequestException:
-            yield warning(
-                f"http://{parts.hostname} does not answer, so who types the name without https "
-                "finds nothing.",
-                "Redirect http to https.",
-            )
-            return
-        if not answer.headers.get("Location", "").startswith("https://"):
-            yield warning(
-                f"http://{parts.hostname} answers HTTP {answer.status_code} instead of a redirect "
-                "to https.",
-                "Redirect http to https.",
-            )
+            told = "does not answer, so who types the name without https finds nothing"
+        if told:
+            yield warning(f"{plain} {told}.", "Redirect http to https.")
             return
     yield ok("https")
 

@@ -74,9 +74,8 @@ class Guard:
     async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Tell a server in front of us whether who sends a request may read."""
         refusal = await self._refusal(scope)
-        answer = _MEMBER
+        answer = self._refused(refusal) if refusal else _MEMBER
         if refusal:
-            answer = self._refused(refusal)
             answer.headers.append((b"hub-access", refusal.code.encode()))
         await send_answer(answer, scope, send)
 

@@ -37,6 +37,10 @@ CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 Source = Callable[[], Iterable[Reading]]
 
+_FAMILIES = {
+    Counter: CounterMetricFamily, Gauge: GaugeMetricFamily, Histogram: HistogramMetricFamily,
+}  # fmt: skip
+
 
 class MetricsPort:
     """While entered, answers ``GET /metrics`` on ``listener``, and closes it at the end.
@@ -62,7 +66,7 @@ class MetricsPort:
             proxy_headers=False, backlog=CONNECTIONS_MAX, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, name="metrics")
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="metrics")
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -79,9 +83,6 @@ class MetricsPort:
             self._page = generate_latest(self._registry)
             self._kept_until = time.monotonic() + KEPT_SECONDS
         return self._page
-
-    def _run(self) -> None:
-        self._server.run(sockets=[self._listener])
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] != METRICS_URL:
@@ -117,14 +118,19 @@ class _Collector:
             for gauge, value, values in source():
                 readings.setdefault(gauge.name, []).append((values, float(value)))
         for metric in METRICS:
-            if isinstance(metric, Counter):
-                yield _counter(metric)
-            elif isinstance(metric, Histogram):
-                yield _histogram(metric)
-            elif metric.name in readings:
-                family = GaugeMetricFamily(metric.name, metric.help, labels=[*metric.labels])
-                for values, value in readings[metric.name]:
+            family = _FAMILIES[type(metric)](metric.name, metric.help, labels=[*metric.labels])
+            if isinstance(metric, Histogram):
+                bounds = [*map(str, metric.buckets), "+Inf"]
+                for values, counts, total in metric.samples():
+                    buckets = [*zip(bounds, accumulate(counts), strict=True)]
+                    family.add_metric(values, buckets, total)
+            else:
+                is_gauge = isinstance(metric, Gauge)
+                for values, value in (
+                    readings.get(metric.name, []) if is_gauge else metric.samples()
+                ):
                     family.add_metric(values, value)
+            if family.samples:
                 yield family
 
     def _read_parts(self) -> Iterator[Reading]:
@@ -134,18 +140,3 @@ class _Collector:
                 value = statuses[metric.part].get(metric.key)
                 if isinstance(value, int | float):
                     yield Reading(metric, value)
-
-
-def _counter(metric: Counter) -> Metric:
-    family = CounterMetricFamily(metric.name, metric.help, labels=[*metric.labels])
-    for values, count in metric.samples():
-        family.add_metric(values, count)
-    return family
-
-
-def _histogram(metric: Histogram) -> Metric:
-    family = HistogramMetricFamily(metric.name, metric.help, labels=[*metric.labels])
-    bounds = [*map(str, metric.buckets), "+Inf"]
-    for values, counts, total in metric.samples():
-        family.add_metric(values, [*zip(bounds, accumulate(counts), strict=True)], total)
-    return family

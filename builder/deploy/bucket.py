@@ -72,6 +72,13 @@ class Connection:
             self.client = _client(jobs, endpoint_url)
         self.identity = f"{self.client.meta.endpoint_url} {self.bucket} {self.prefix}"
 
+    def objects(self, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """What the service says of each object whose key begins so."""
+        pages = self.client.get_paginator("list_objects_v2")
+        with self.explained("list the bucket"):
+            for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix + prefix):
+                yield from page.get("Contents", ())
+
     def delete(self, key: str) -> None:
         # One by one: they are few and free, and not every service takes a list of them.
         with self.explained(f"delete {key}"):
@@ -111,11 +118,8 @@ class Bucket(Connection):
     has_rules = False
 
     def list(self) -> Iterator[tuple[str, str]]:
-        pages = self.client.get_paginator("list_objects_v2")
-        with self.explained("list the bucket"):
-            for page in pages.paginate(Bucket=self.bucket, Prefix=self.prefix):
-                for found in page.get("Contents", ()):
-                    yield found["Key"].removeprefix(self.prefix), _etag(found)
+        for found in self.objects():
+            yield found["Key"].removeprefix(self.prefix), _etag(found)
 
     def holds(self, put: Put) -> bool:
         if put.old != put.md5.hex():

@@ -27,12 +27,11 @@ class Folder:
 
     def __init__(self, name: str, apart_from: Iterable[str] = ()) -> None:
         self.root = os.path.realpath(os.path.expanduser(name))
-        for folder in map(os.path.realpath, apart_from):
-            if os.path.commonpath([folder, self.root]) in (folder, self.root):
-                raise OperatorError(
-                    f"The destination {name} and the folder {folder} overlap. Use three separate "
-                    "folders for site, state and destination."
-                )
+        if folder := find_overlap(self.root, apart_from):
+            raise OperatorError(
+                f"The destination {name} and the folder {folder} overlap. Use three separate "
+                "folders for site, state and destination."
+            )
         self.identity = f"folder {self.root}"
         self._touched: set[str] = set()
         self._leftovers: set[str] = set()
@@ -158,6 +157,14 @@ class Folder:
             os.close(descriptor)
         with self._lock:
             self._touched.add(parent)
+
+
+def find_overlap(root: str, others: Iterable[str]) -> str | None:
+    """The real path of the first folder that holds ``root``, or lies in it; None: there is none."""
+    for folder in map(os.path.realpath, others):
+        if os.path.commonpath([folder, root]) in (folder, root):
+            return folder
+    return None
 
 
 def _mark(status: os.stat_result) -> str:

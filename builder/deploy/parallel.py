@@ -1,9 +1,11 @@
 """Does the same to many things at once, a bounded number of them under way."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from builder.model.progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,6 +34,21 @@ def in_parallel(
                 running |= {pool.submit(function, item) for item in islice(items, len(done))}
     if failure:
         raise failure
+
+
+class Work(NamedTuple):
+    """How many things are done at once, and who is told how far that is."""
+
+    jobs: int = 8
+    progress: Progress = lambda what, done, total: None
+
+    def each(
+        self, what: str, function: Callable[[Item], Result], items: Collection[Item]
+    ) -> Iterator[Result]:
+        """See ``in_parallel``. ``what`` is being done, in words."""
+        for done, result in enumerate(in_parallel(function, items, self.jobs)):
+            self.progress(what, done, len(items))
+            yield result
 
 
 def _split(done: set[Future[Result]]) -> tuple[list[Result], list[BaseException]]:

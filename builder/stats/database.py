@@ -7,7 +7,6 @@ So a commit waits for the disk, and a file that cannot be used is told, never re
 import contextlib
 import os
 import sqlite3
-from urllib.parse import quote
 
 from builder.model.errors import PullsError
 from builder.store import sqlite
@@ -67,13 +66,8 @@ def pulls_mark(folder: str) -> tuple[int, ...] | None:
 def open_for_reading(file: DatabaseFile) -> sqlite3.Connection:
     """Open a database that exists. Raises PullsError."""
     with file.telling():
-        return _checked(
-            file,
-            sqlite3.connect(
-                f"file:{quote(file.path)}?mode=ro", uri=True, isolation_level=None,
-                check_same_thread=False,
-            ),
-        )  # fmt: skip
+        db = sqlite.open_for_reading(file.path, isolation_level=None, check_same_thread=False)
+        return _checked(file, db)
 
 
 def open_for_writing(file: DatabaseFile) -> sqlite3.Connection:

@@ -9,7 +9,8 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from builder.model.errors import OperatorError
 
@@ -61,6 +62,13 @@ class DatabaseFile(NamedTuple):
                 f"{self.path} was created by a newer release of hub. Upgrade to that release."
             )
 
+    def check_sound(self, db: sqlite3.Connection) -> None:
+        """Read all of the database; raise ``error`` where it is damaged."""
+        with self.telling():
+            found = [text for (text,) in db.execute("PRAGMA quick_check(3)")]
+        if found != ["ok"]:
+            raise self.damaged("; ".join(found))
+
     def _unusable(self, reason: str) -> OperatorError:
         return self.error(
             f"Cannot use {self.path}: {reason}. Check that the user who runs hubctl may write it "
@@ -77,6 +85,11 @@ def folder_lock(path: str) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def open_for_reading(path: str, **options: Any) -> sqlite3.Connection:
+    """Open a database that exists, with options of ``sqlite3.connect``."""
+    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, **options)
 
 
 def make_private(path: str) -> None:

@@ -141,7 +141,7 @@ def _plan(
     gone = [*listing.versions] if asked is None else [asked]
     labels = fold(read_moves(root, owner, name, listing))
     stored = _withdrawal(labels, gone, draft, by, time_of_next(labels, now))
-    remains = {str(one): _remains(root, owner, name, one) for one in gone}
+    remains = {str(one): remains_of(root, owner, name, one) for one in gone}
     left = [one for one in listing.versions if one not in gone]
     after = left[-1] if left else None
     told = _tell(owner, name, version, gone, stored.labels or [], latest, after, stored)
@@ -170,7 +170,8 @@ def _withdrawal(
     )
 
 
-def _remains(root: str, owner: str, name: str, version: Version) -> Remains:
+def remains_of(root: str, owner: str, name: str, version: Version) -> Remains:
+    """What is kept of a version that is withdrawn. Raises RequestError ``storage_unavailable``."""
     record = content.read_record(root, owner, name, version)
     with disk.telling("send the same request again"):
         size = os.stat(f"{content.repo_path(root, owner, name)}/{version}.md").st_size

@@ -12,6 +12,7 @@ from backup.places import FolderPlace
 from backup.restore import Options, restore
 from backup.restore import Report as Restored
 from backup.take import Report, back_up
+from builder.deploy.parallel import Work
 from builder.model.settings import Settings
 from builder.store.content import CLOCK_GRAIN_NS
 from publisher.accounts.accounts import Accounts
@@ -45,13 +46,19 @@ class Hub(NamedTuple):
         withdraw(self.settings.content, "ann", name, version, draft, by="ann", sync=False)
 
     def back_up(self, place: FolderPlace, **options: Any) -> Report:
-        options = {"keep": 10, "jobs": 2} | options
+        options = {"keep": 10, "work": Work(2)} | options
         return back_up(self.settings.content, self.settings.state, place, **options)
 
-    def restore(self, place: FolderPlace, **options: Any) -> Restored:
-        return restore(
-            place, self.settings.content, self.settings.state, Options(**{"jobs": 2} | options)
-        )
+    def restore(
+        self, place: FolderPlace, *, jobs: int = 2, on_wait: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> Restored:  # fmt: skip
+        content, state = self.settings.content, self.settings.state
+        return restore(place, content, state, Options(**options), work=Work(jobs), on_wait=on_wait)
+
+    def shown(self) -> list[str]:
+        """What is in the content folder, but for what a restore collects there."""
+        return [name for name in os.listdir(self.settings.content) if name[0] != "."]
 
     def database(self) -> Database:
         return Database(self.settings.state)

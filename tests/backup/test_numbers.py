@@ -12,7 +12,6 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.names import BUMPS, VERSIONS_PER_REPO_MAX, Version
 from builder.pipeline.build import build
 from builder.store.content import list_versions, read_record
-from builder.store.restored import read_restored
 from builder.store.site import read_hub
 from tests.backup.conftest import Hub
 from tests.support.catalogues import write_version
@@ -82,16 +81,6 @@ def test_numbers_of_their_own_kind(hub: Hub, place: FolderPlace, other: Hub) -> 
     hub.back_up(place)
     with pytest.raises(OperatorError, match="no room for numbers that nobody has seen"):
         other.restore(place, replace=True)
-
-
-def test_nothing_is_skipped_where_nothing_happened(
-    hub: Hub, place: FolderPlace, other: Hub
-) -> None:
-    hub.back_up(place)
-    assert other.restore(place, complete=True).floor == 0
-    assert read_restored(other.settings.content) is None
-    assert other.publish("poem", "An ode.").version == "1.0.1"
-    assert other.publish("new", "Text.").version == "1.0.0"
 
 
 def test_a_backup_that_cannot_note_it(hub: Hub, place: FolderPlace, other: Hub) -> None:

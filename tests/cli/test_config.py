@@ -1,30 +1,21 @@
 """``hub.toml``: what it sets, which of its settings count, and how its mistakes are told."""
 
-import contextlib
 import json
 import os
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
 
 from cli.config import BYTES_MAX, SHOWN_FAULTS, Schema, find_file, is_path, schema_of, variable_of
 from cli.hubctl import main
+from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import write_small_catalogue
 
 
 @pytest.fixture(scope="module")
 def schema() -> Schema:
     return schema_of(main)
-
-
-def hubctl(*arguments: str, cwd: Path, **environment: str) -> Result:
-    ours = {key: None for key in os.environ if key.startswith("HUB_")}
-    with contextlib.chdir(cwd):
-        done = CliRunner().invoke(main, arguments, prog_name="hubctl", env=ours | environment)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
 
 
 def told(folder: Path, text: str | bytes) -> str:

@@ -1,6 +1,5 @@
 """``hubctl init``: a folder that is a hub, whatever was there before."""
 
-import contextlib
 import errno
 import json
 import os
@@ -10,13 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from builder.model.names import Version
 from builder.store.content import read_version
 from cli.config import read_config
 from cli.hubctl import main
 from cli.init import FIRST_PROMPT
+from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import read_tree
 from tests.support.servers import HUBCTL, SAMPLE, clean_environment
 
@@ -26,24 +26,8 @@ FILES = {
 }  # fmt: skip
 
 
-def hubctl(*arguments: str, cwd: Path) -> Result:
-    ours = {key: None for key in os.environ if key.startswith("HUB_")}
-    with contextlib.chdir(cwd):
-        done = CliRunner().invoke(main, arguments, prog_name="hubctl", env=ours)
-    assert done.exception is None or isinstance(done.exception, SystemExit)
-    return done
-
-
 def init(*arguments: str, cwd: Path) -> Result:
     return hubctl("init", *arguments, cwd=cwd)
-
-
-def tree(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_hub(made: Path) -> None:
     prompt = f"content/ann/{FIRST_PROMPT}/1.0.0"
-    files = {*tree(made)}
+    files = {*read_tree(made)}
     assert files == FILES | {"content/ann/owner.json", f"{prompt}.md", f"{prompt}.json"}
     record, text = read_version(f"{made}/content", "ann", FIRST_PROMPT, Version(1, 0, 0))
     assert (record.title, record.publisher) == ("Summarize a text", "ann")
@@ -86,10 +70,10 @@ def test_nothing_is_overwritten_and_what_is_missing_is_added(made: Path, tmp_pat
     done = init(".", cwd=tmp_path)
     assert done.exit_code == 0 and done.stderr.endswith("Next:\n  hubctl serve\n")
     assert "Kept README.md" in done.stderr and "Kept content" in done.stderr
-    there = tree(tmp_path)
+    there = read_tree(tmp_path)
     assert {*there} == FILES - {".gitignore"} and there["README.md"] == b"mine"
     again = init(str(tmp_path), cwd=tmp_path)
-    assert again.exit_code == 0 and again.stdout == "" and tree(tmp_path) == there
+    assert again.exit_code == 0 and again.stdout == "" and read_tree(tmp_path) == there
 
 
 def test_a_run_after_a_failure_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +100,7 @@ def test_a_run_after_a_failure_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         assert not [name for name in names if name.endswith(str(os.getpid()))]
     created.clear()
     assert init("hub", "--owner", "ann", cwd=tmp_path).exit_code == 0
-    assert {*tree(tmp_path / "hub")} >= FILES
+    assert {*read_tree(tmp_path / "hub")} >= FILES
 
 
 def test_the_sample(tmp_path: Path) -> None:

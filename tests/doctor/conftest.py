@@ -54,18 +54,18 @@ def told(found: Iterable[Finding], level: str) -> list[str]:
 
 def only_problem(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> str:
     """The one problem that a check finds, and no warning."""
-    found = list(check(subject))
-    assert told(found, "warning") == []
-    (one,) = told(found, "problem")
-    return one
+    return _only("problem", check(subject))
 
 
 def only_warning(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> str:
     """The one warning that a check finds, and no problem."""
-    found = list(check(subject))
-    assert told(found, "problem") == []
-    (one,) = told(found, "warning")
-    return one
+    return _only("warning", check(subject))
+
+
+def _only(level: str, found: Iterable[Finding]) -> str:
+    (one,) = [one for one in found if one.level != "ok"]
+    assert one.level == level
+    return f"{one.what} {one.do}"
 
 
 def levels(check: Callable[[Subject], Iterable[Finding]], subject: Subject) -> set[str]:

@@ -127,15 +127,3 @@ def test_a_disk_that_is_full_for_a_database(
     told = only_problem(file_systems.abilities, subject)
     assert f"Cannot create files in {subject.settings.state}: No space left" in told
     assert "Free disk space" in told
-
-
-def test_a_disk_that_takes_no_file(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> str:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(tempfile, "mkdtemp", full)
-    found = [one for one in file_systems.abilities(subject) if one.level == "problem"]
-    assert [one.what for one in found] == [
-        f"Cannot create files in {path}: No space left on device."
-        for path in subject.existing.values()
-    ]

@@ -17,7 +17,7 @@ from builder.model.settings import Settings
 from builder.stats.agents import is_bot
 from doctor import web
 from doctor.asked import Asked, find_sample
-from doctor.examine import examine
+from doctor.examine import ONLINE, REACH, examine
 from doctor.findings import Finding, Subject
 from publisher.outside.fetch import DOCUMENT_BYTES_MAX
 from tests.doctor.conftest import told
@@ -103,98 +103,77 @@ def front(_front: tuple[Front, Settings]) -> Iterator[Front]:
 
 
 @pytest.fixture
-def asked(front: Front, _front: tuple[Front, Settings]) -> Iterator[Asked]:
-    asked = Asked(Subject(_front[1], _front[1]))
-    yield asked
-    asked.close()
+def hub(front: Front, _front: tuple[Front, Settings]) -> Subject:
+    return Subject(_front[1], None)
+
+
+@pytest.fixture
+def asked(hub: Subject) -> Iterator[Asked]:
+    with closing(Asked(hub)) as asked:
+        yield asked
+
+
+def altered(alter: Callable[[Answer], Answer], path: str = "/") -> Spoil:
+    """A host that alters the answers to what begins so."""
+
+    def spoil(method: str, target: str, sent: Headers, passed: Pass) -> Answer:
+        answer = passed(method, target, sent)
+        return alter(answer) if target.startswith(path) else answer
+
+    return spoil
+
+
+def without(headers: Headers, names: tuple[str, ...]) -> Headers:
+    return {name: value for name, value in headers.items() if name not in names}
+
+
+def dashed(headers: Headers) -> Headers:
+    return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def drop(*names: str) -> Spoil:
     """A host that does not pass these headers of answers on."""
-
-    def spoil(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
-        answer = passed(method, target, headers)
-        kept = {name: value for name, value in answer.headers.items() if name not in names}
-        return answer._replace(headers=kept)
-
-    return spoil
+    return altered(lambda answer: answer._replace(headers=without(answer.headers, names)))
 
 
 def change(path: str, **headers: str) -> Spoil:
     """A host that sends other headers with what is at a path."""
-
-    def spoil(method: str, target: str, sent: Headers, passed: Pass) -> Answer:
-        answer = passed(method, target, sent)
-        if not target.startswith(path):
-            return answer
-        other = {name.replace("_", "-"): value for name, value in headers.items()}
-        return answer._replace(headers=answer.headers | other)
-
-    return spoil
+    return altered(lambda one: one._replace(headers=one.headers | dashed(headers)), path)
 
 
 def forget(*names: str) -> Spoil:
     """A host that does not pass these headers of requests on."""
-
-    def spoil(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
-        return passed(
-            method, target, {key: value for key, value in headers.items() if key not in names}
-        )
-
-    return spoil
+    return lambda method, target, sent, passed: passed(method, target, without(sent, names))
 
 
 def answer_itself(path: str, status: int, body: bytes = b"", **headers: str) -> Spoil:
     """A host that answers by itself what begins so."""
-    named = {name.replace("_", "-"): text for name, text in headers.items()}
-
-    def spoil(method: str, target: str, sent: Headers, passed: Pass) -> Answer:
-        if not target.startswith(path):
-            return passed(method, target, sent)
-        return Answer(status, named, body)
-
-    return spoil
+    return altered(lambda _: Answer(status, dashed(headers), body), path)
 
 
 def without_query(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
     return passed(method, target.partition("?")[0], headers)
 
 
-def minify(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
-    answer = passed(method, target, headers)
-    return answer._replace(body=answer.body.strip()) if answer.status == 200 else answer
-
-
-def compress(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
-    answer = passed(method, target, headers)
-    compressed = answer.headers | {"Content-Encoding": "gzip"}
-    return answer._replace(body=gzip.compress(answer.body), headers=compressed)
-
-
 def other_host(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
     return passed(method, target, headers | {"Host": "backend.internal"})
 
 
-def test_a_host_that_passes_all_on(front: Front, asked: Asked) -> None:
-    subject = Subject(Settings(**_settings(asked)), None)
-    found = list(examine(subject))
-    online = [finding for name, finding in found if name in ("address", *ONLINE_NAMES)]
+@altered
+def minify(answer: Answer) -> Answer:
+    return answer._replace(body=answer.body.strip()) if answer.status == 200 else answer
+
+
+@altered
+def compress(answer: Answer) -> Answer:
+    compressed = answer.headers | {"Content-Encoding": "gzip"}
+    return answer._replace(body=gzip.compress(answer.body), headers=compressed)
+
+
+def test_a_host_that_passes_all_on(hub: Subject) -> None:
+    online = [one for name, one in examine(hub) if name in (REACH, *ONLINE)]
     assert {finding.level for finding in online} == {"ok"}
-    assert len(online) == 10
-
-
-ONLINE_NAMES = (
-    "https", "server clock", "service", "answers", "queries", "errors", "compression", "accounts",
-    "publishing",
-)  # fmt: skip
-
-
-def _settings(asked: Asked) -> dict[str, str]:
-    folder = asked.out.removesuffix("/site")
-    return {
-        "content": f"{folder}/content", "out": asked.out, "state": f"{folder}/state",
-        "base_url": asked.base_url,
-    }  # fmt: skip
+    assert len(online) == 1 + len(ONLINE)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +329,7 @@ def test_a_name_without_a_host(asked: Asked) -> None:
     assert f"No answer from http://127.0.0.1:{port}/api/v1/hub.json: ConnectionRefused" in wrong
 
 
-def test_a_host_that_stops_answering_half_way(front: Front, asked: Asked) -> None:
+def test_a_host_that_stops_answering_half_way(front: Front, hub: Subject) -> None:
     """What cannot be asked is told, and the other checks go on."""
 
     def hang_up(method: str, target: str, headers: Headers, passed: Pass) -> Answer:
@@ -360,7 +339,7 @@ def test_a_host_that_stops_answering_half_way(front: Front, asked: Asked) -> Non
 
     front.spoil = hang_up
     front.handle_error = lambda *_: None
-    found = dict(examine(Subject(Settings(**_settings(asked)), None)))
+    found = dict(examine(hub))
     assert found["compression"].what.startswith("No answer: ")
     assert found["publishing"].level == "ok"
 

@@ -4,11 +4,11 @@ A session that has ended since, an invitation that was used, a token that was re
 of the database does not know it, and would let its holder in again.
 """
 
-from datetime import datetime
 from typing import NamedTuple
 
 from publisher.accounts import clock
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
 
 
 class Ended(NamedTuple):
@@ -18,31 +18,26 @@ class Ended(NamedTuple):
     tokens: int
 
 
-def end_access(database: Database, of: str, *, tokens: bool, now: datetime | None = None) -> Ended:
+def end_access(database: Database, of: str, *, tokens: bool) -> Ended:
     """End all sessions, invitations and tokens of CI jobs, and with ``tokens`` revoke the personal
     tokens; noted in the log of each account. ``of``: the time of the copy, for people.
 
     Raises RequestError ``storage_unavailable``.
     """
-    at = clock.seconds(now)
+    events = Events(database)
     with database.transaction():
         sessions = database.execute("DELETE FROM session RETURNING 1")
         database.execute("DELETE FROM invitation")
         database.execute("DELETE FROM token WHERE trusted_publisher IS NOT NULL")
-        database.execute(
-            "INSERT INTO event (owner, at, kind, subject, address, note) "
-            "SELECT handle, ?, 'restored', '', '', ? FROM owner",
-            (at, of),
-        )
+        for (owner,) in database.execute("SELECT handle FROM owner"):
+            events.note(owner, "restored", note=of)
         revoked = []
         if tokens:
-            is_active = "revoked_at IS NULL AND expires_at > ?1"
-            database.execute(
-                "INSERT INTO event (owner, at, kind, subject, address, note) "
-                f"SELECT owner, ?1, 'token_revoked', id, '', name FROM token WHERE {is_active}",
-                (at,),
-            )
             revoked = database.execute(
-                f"UPDATE token SET revoked_at = ?1 WHERE {is_active} RETURNING 1", (at,)
+                "UPDATE token SET revoked_at = ?1 WHERE revoked_at IS NULL AND expires_at > ?1 "
+                "RETURNING owner, id, name",
+                (clock.seconds(None),),
             )
+        for owner, token, name in revoked:
+            events.note(owner, "token_revoked", subject=token, note=name)
     return Ended(len(sessions), len(revoked))
