@@ -11,7 +11,8 @@ import json
 import os
 import subprocess
 import sys
-from typing import IO, Any, NamedTuple, Self
+from functools import partial
+from typing import IO, Any, NamedTuple
 
 from builder.deploy.compare import Options, Plan
 from builder.deploy.destination import Destination, open_destination
@@ -41,27 +42,23 @@ class Changes(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a deployment came to. ``serial``: that of the lists which are there now. ``changed`` and
-    ``deleted``: files of the site; None for both where they are more than ``TOLD_FILES_MAX``.
+    """What a deployment came to. ``serial``: that of the lists which are there now. ``files``: the
+    site's files that it put (True) or deleted; None for more than ``TOLD_FILES_MAX``.
     """
 
     report: Report
     serial: int | None
-    changed: list[str] | None
-    deleted: list[str] | None
+    files: dict[str, bool] | None
 
 
 class Unfinished(OperatorError):
-    """A deployment that failed. ``changed`` and ``deleted``: what it may have done before that, as
-    in ``Done``; None where that is not known.
+    """A deployment that failed. ``files``: as in ``Done``, what it may have done before that; None
+    where that is not known.
     """
 
-    def __init__(
-        self, message: str, changed: list[str] | None = None, deleted: list[str] | None = None
-    ) -> None:
+    def __init__(self, message: str, files: dict[str, bool] | None = None) -> None:
         super().__init__(message)
-        self.changed = changed
-        self.deleted = deleted
+        self.files = files
 
 
 class Worker:
@@ -72,11 +69,12 @@ class Worker:
     def __init__(self, job: Job) -> None:
         # Only modules of this very installation, whatever the current folder holds.
         place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        given = os.environ.get("PYTHONPATH")
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([place, *_given_path()])},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
             text=True,
             start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
         )
@@ -95,8 +93,7 @@ class Worker:
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
-            told = json.loads(line)
+            told = json.loads(self._process.stdout.readline())
         except (OSError, ValueError):
             raise Unfinished("The process that deploys has ended. A new one starts.") from None
         if "message" in told:
@@ -118,17 +115,6 @@ class Worker:
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):  # what was not sent is for nobody
                 stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-def _given_path() -> list[str]:
-    given = os.environ.get("PYTHONPATH")
-    return [given] if given else []
 
 
 def main(lines: IO[str], answers: IO[str]) -> None:
@@ -156,54 +142,47 @@ def main(lines: IO[str], answers: IO[str]) -> None:
         answer({})
         for line in lines:
             changes = json.loads(line)["changes"]
-            noted = _Noted()
+            files: dict[str, bool] = {}
             try:
-                done = _deploy(job, destination, Changes(**changes) if changes else None, noted)
+                done = _deploy(job, destination, Changes(**changes) if changes else None, files)
             except Exception as error:
                 # The edge of the process: whatever it was, the service logs it and tries again.
                 is_known = isinstance(error, HubError)
                 message = str(error) if is_known else f"{type(error).__name__}: {error}"
-                answer({"message": message} | noted.told())
+                answer({"message": message, "files": _bounded(files)})
             else:
                 answer(done._asdict() | {"report": done.report._asdict()})
 
 
-class _Noted:
-    """Files of the site whose objects are about to change."""
-
-    def __init__(self) -> None:
-        self._is_put: dict[str, bool] = {}
-
-    def note(self, plan: Plan) -> None:
-        for put in plan.puts():
-            self._is_put[put.file] = True
-        for step in plan.deletes():
-            if found := match_key(step.key):
-                # Of a file that stays, a key may go.
-                self._is_put.setdefault(found.file, False)
-
-    def told(self) -> dict[str, list[str] | None]:
-        """``changed`` and ``deleted`` of ``Done``."""
-        if len(self._is_put) > TOLD_FILES_MAX:
-            return {"changed": None, "deleted": None}
-        files: dict[bool, list[str]] = {True: [], False: []}
-        for file, is_put in self._is_put.items():
-            files[is_put].append(file)
-        return {"changed": files[True], "deleted": files[False]}
+def _note(files: dict[str, bool], plan: Plan) -> None:
+    """Note the files whose objects are about to change."""
+    for put in plan.puts():
+        files[put.file] = True
+    for step in plan.deletes():
+        if found := match_key(step.key):
+            # Of a file that stays, a key may go.
+            files.setdefault(found.file, False)
 
 
-def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: _Noted) -> Done:
+def _bounded(files: dict[str, bool]) -> dict[str, bool] | None:
+    return files if len(files) <= TOLD_FILES_MAX else None
+
+
+def _deploy(
+    job: Job, destination: Destination, changes: Changes | None, files: dict[str, bool]
+) -> Done:
+    on_plan = partial(_note, files)
     if changes is None:
         hub = read_hub(job.out)  # before the files are looked at, so it says no more than they have
-        report = deploy(job.out, job.state, destination, job.options, on_plan=noted.note)
+        report = deploy(job.out, job.state, destination, job.options, on_plan=on_plan)
         serial = hub.serial if hub else None
     else:
+        taken = Taken(changes.marks, changes.copies)
         report = deploy_changes(
-            Taken(changes.marks, changes.copies), changes.gone, job.state, destination,
-            job.options, on_plan=noted.note,
-        )  # fmt: skip
+            taken, changes.gone, job.state, destination, job.options, on_plan=on_plan
+        )
         serial = changes.serial
-    return Done(report, serial, **noted.told())
+    return Done(report, serial, _bounded(files))
 
 
 if __name__ == "__main__":
