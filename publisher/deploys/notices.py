@@ -75,12 +75,10 @@ class Notices(Background):
         """``waiting``: paths that are still to be told, None for everything."""
         with self._changed:
             paths = _merged(self._under_way, self._waiting)
-            failures = self._failures.status()
             return {
                 "waiting": None if paths is None else len(paths),
                 "delivered_at": self._delivered_at,
-                "failing_since": failures["failing_since"],
-                "last_error": failures["last_error"],
+                **self._failures.status(),
             }
 
     def _note(self, files: Changed) -> None:

@@ -17,7 +17,7 @@ from builder.model.errors import ContentError, Fault, bounded
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
 from publisher.git import files
-from publisher.git.branch import Branch, Entries
+from publisher.git.branch import Branch, Entries, Moved
 from publisher.git.commits import COMMITS_MAX, Commit, commits_of, together, write_commits
 from publisher.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from publisher.git.incoming import ContentChanged, take_in
@@ -45,18 +45,19 @@ class Done(NamedTuple):
 
 
 class Sync:
-    """``staging``: a folder of its own. ``rebuild``: asks for a build of what has come in."""
+    """``rebuild`` asks for a build of what has come in."""
 
     def __init__(
-        self, settings: Settings, branch: Branch, staging: str, looked: str,
+        self, settings: Settings, branch: Branch,
         rebuild: Callable[[Iterable[Named] | None], None],
     ) -> None:  # fmt: skip
-        self._root = settings.content
-        self._host = urlsplit(settings.base_url).hostname or "localhost"
-        self._branch = branch
-        self._staging = staging
-        self._looked = looked
-        self._rebuild = rebuild
+        self.root = settings.content
+        self.host = urlsplit(settings.base_url).hostname or "localhost"
+        self.branch = branch
+        self.staging = f"{settings.state}/git.incoming"
+        self.rebuild = rebuild
+        # Its time is that of the last look at everything.
+        self._looked = f"{settings.state}/git.looked"
         # Of profiles and the home page that could not be taken in: what was there and here.
         self.faulty: dict[str, tuple[str, str | None]] = {}
 
@@ -65,7 +66,7 @@ class Sync:
         same. Raises GitError, Moved, ContentChanged, OperatorError, OSError; what was done until
         then stays done.
         """
-        branch = self._branch
+        branch = self.branch
         head = branch.fetch()
         base = branch.base()
         # The remote has lost its branch: it gets it again, with its past.
@@ -99,17 +100,17 @@ class Sync:
             since = 0
         there: dict[Place, int] = {}
         # Sums of hashes do not depend on the order, and a catalogue of them fits into memory.
-        for path in self._branch.paths(commit) if commit else ():
+        for path in self.branch.paths(commit) if commit else ():
             place = place_of(path)
             if place:
                 there[place] = there.get(place, 0) + hash(path)
         found: set[Place] = set()
-        for place in files.places_in(self._root):
+        for place in files.places_in(self.root):
             hashed = there.pop(place, 0)
             try:
-                paths = files.names_in(self._root, place)
+                paths = files.names_in(self.root, place)
                 newest = max(
-                    (os.stat(f"{self._root}/{path}").st_ctime_ns for path in paths), default=0
+                    (os.stat(f"{self.root}/{path}").st_ctime_ns for path in paths), default=0
                 )
             except ContentError as error:
                 problems[place] = _told("not pushed", error.faults)
@@ -129,8 +130,8 @@ class _Step:
         self, sync: Sync, parent: str | None, head: str | None, base: str | None, done: Done
     ) -> None:
         self._sync = sync
-        self._root = sync._root
-        self._branch = sync._branch
+        self._root = sync.root
+        self._branch = sync.branch
         self._parent = parent
         self._head = head
         self._base = base
@@ -199,7 +200,7 @@ class _Step:
             with contextlib.closing(self._branch.read(wanted)) as read:
                 for place, entries in coming.items():
                     faults = take_in(
-                        self._root, self._sync._staging, place, ours[place], entries,
+                        self._root, self._sync.staging, place, ours[place], entries,
                         lambda: next(read), is_small,
                     )  # fmt: skip
                     if faults:
@@ -214,9 +215,9 @@ class _Step:
                 os.sync()
             self._done.taken.extend(taken)
             if HOME in taken:
-                self._sync._rebuild(None)
+                self._sync.rebuild(None)
             elif taken:
-                self._sync._rebuild([(place.owner, place.name or None) for place in taken])
+                self._sync.rebuild([(place.owner, place.name or None) for place in taken])
         for place in taken:
             ours[place] = self._ids(place)
 
@@ -259,7 +260,7 @@ class _Step:
         commit = self._head or self._parent
         try:
             kept = self._branch.keep(commit)
-        except GitError as error:
+        except (GitError, Moved) as error:
             kept = f"the commit {commit[:12]} ({error})"
         self._done.conflicts.update(dict.fromkeys(paths, kept))
 
@@ -272,7 +273,7 @@ class _Step:
         is_first = not self._base and not (self._parent and any(branch.paths(self._parent)))
         with branch.importing() as importing:
             importing.begin(self._parent)
-            whole = write_commits(importing, commits, self._root, branch.prefix, self._sync._host)
+            whole = write_commits(importing, commits, self._root, branch.prefix, self._sync.host)
             if whole and is_first:
                 # git must not change the ends of lines, which are part of what was published.
                 importing.write(f"{branch.prefix}{_ATTRIBUTES}", b"* -text\n")

@@ -424,24 +424,6 @@ def test_a_branch_that_was_removed_or_rewritten(place: Place) -> None:
     assert is_same(place)
 
 
-def test_a_damaged_repository_is_noticed_and_made_anew(place: Place) -> None:
-    place.run()
-    one = place.sync()
-    assert not one._branch.is_damaged()
-    for path in Path(place.settings.state, "git/objects").rglob("*"):
-        if path.is_file():
-            path.chmod(0o600)
-            path.write_bytes(b"")
-    Path(place.settings.state, "git/refs/heads/x.lock").write_text("")
-    one = place.sync()
-    assert not Path(place.settings.state, "git/refs/heads/x.lock").exists()
-    assert one._branch.is_damaged()
-    one._branch.forget()
-    write_version(place.content, "ann", "story", "1.1.0", "More.\n")
-    one.run(None)
-    assert is_same(place)
-
-
 class Killed(BaseException):
     """The process ends here."""
 
