@@ -7,12 +7,12 @@ import contextlib
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
 from builder.text.one_line import one_line
-from publisher.git.files import Place, place_of
+from publisher.git.files import Place, blob_id, place_of
 from publisher.git.program import REMOTE, Git, GitError, LocalGitError
 
 PLAIN = "100644"
@@ -35,10 +35,13 @@ class Moved(Exception):
 
 
 class Entry(NamedTuple):
-    """A file on the branch: its mode and git's name for its bytes, both as git writes them."""
+    """A file on the branch: its mode and git's name for its bytes, both as git writes them, and its
+    size in bytes, 0 of what is no file.
+    """
 
     mode: str
     id: str
+    size: int
 
 
 Entries = dict[str, Entry]
@@ -122,13 +125,12 @@ class Branch:
         paths = [self.prefix + place.path for place in places]
         if not commit or not paths:
             return found
-        for line in self._lines("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths):
+        for line in self._lines("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", *paths):
             about, _, name = line.partition("\t")
             path = name.removeprefix(self.prefix)
-            place = place_of(path)
-            if place:
-                mode, _, blob = about.split(" ")
-                found[place][path] = Entry(mode, blob)
+            if place := place_of(path):
+                mode, _, blob, size = about.split()
+                found[place][path] = Entry(mode, blob, int(size) if size != "-" else 0)
         return found
 
     def paths(self, commit: str) -> Iterator[str]:
@@ -161,30 +163,21 @@ class Branch:
                 for line in lines:
                     yield line.decode(errors="surrogateescape")
 
-    def read(self, wanted: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        """The bytes of files, by git's name for each and the most that it may have; None: it has
-        more. Raises LocalGitError.
-        """
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Callable[[str], bytes]]:
+        """Gives the bytes of files, by git's name for them. Raises LocalGitError."""
         with self._git.started("cat-file", "--batch", is_fed=True) as process:
-            source, sink = process.stdout, process.stdin
-            for blob, most in wanted:
-                sink.write(f"{blob}\n".encode())
-                sink.flush()
-                header = source.readline().split()
-                if len(header) != 3:
-                    raise LocalGitError(f"git cat-file knows no object {blob}")
-                size = int(header[2])
-                if size <= most:
-                    data = source.read(size)
-                    source.read(1)
-                    if len(data) < size:
-                        raise LocalGitError(f"git cat-file broke off in the object {blob}")
-                    yield data
-                    continue
-                left = size + 1
-                while left and (part := source.read(min(left, _PART_BYTES))):
-                    left -= len(part)
-                yield None
+
+            def read(blob: str) -> bytes:
+                process.stdin.write(f"{blob}\n".encode())
+                process.stdin.flush()
+                header = process.stdout.readline().split()
+                data = process.stdout.read(int(header[2]) + 1)[:-1] if len(header) == 3 else b""
+                if blob_id(data) != blob:
+                    raise LocalGitError(f"git cat-file does not give the object {blob}")
+                return data
+
+            yield read
 
     # What is added to it
 

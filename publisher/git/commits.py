@@ -47,7 +47,7 @@ def commits_of(
     """
     writes = {
         path: blob for path, blob in ours.items()
-        if path not in theirs or theirs[path] != (PLAIN, blob)
+        if path not in theirs or theirs[path][:2] != (PLAIN, blob)
     }  # fmt: skip
     if not place.name:
         who = place.owner or HUB

@@ -26,27 +26,22 @@ class ContentChanged(Exception):
 
 def take_in(
     root: str, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
-    read: Callable[[], bytes | None], sync: bool,
+    read: Callable[[str], bytes], sync: bool,
 ) -> list[Fault]:  # fmt: skip
     """Put files of the branch, which are not here, into the content folder; or find why they must
     not get there, and change nothing.
 
-    ``ours``: the files of the place as they are here. ``read``: the bytes of each of the
-    ``entries``, in order; None if they are too many. ``staging``: a folder to try it in. ``sync``
-    as in ``durable.write_version``. Raises ContentChanged, RequestError ``storage_unavailable``,
-    OSError.
+    ``ours``: the files of the place as they are here. ``read``: as ``Branch.reading`` gives.
+    ``staging``: a folder to try it in. ``sync`` as in ``durable.write_version``. Raises
+    ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
-    came, faults = {}, []
     for path, entry in entries.items():
-        data = read()
         if entry.mode != PLAIN:
-            faults.append(Fault(path, "not a plain file"))
-        elif data is None:
-            faults.append(Fault(path, f"larger than {files.bytes_max(path):,} bytes"))
-        else:
-            came[path] = data
-    faults = faults or _faults(root, staging, place, ours, came)
-    if faults:
+            return [Fault(path, "not a plain file")]
+        if entry.size > files.bytes_max(path):
+            return [Fault(path, f"larger than {files.bytes_max(path):,} bytes")]
+    came = {path: read(entry.id) for path, entry in entries.items()}
+    if faults := _faults(root, staging, place, ours, came):
         return faults
     if place.name:
         _put_repo(root, place, ours, came, sync)

@@ -344,12 +344,12 @@ def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.Monkey
     one = place.sync()
     with monkeypatch.context() as patch:
 
-        def publish(self, wanted):
+        def publish(self):
             write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
-            return read(self, wanted)
+            return reading(self)
 
-        read = Branch.read
-        patch.setattr(Branch, "read", publish)
+        reading = Branch.reading
+        patch.setattr(Branch, "reading", publish)
         with pytest.raises(ContentChanged):
             one.run(None)
     assert place.builds == [[("ann", "new")]]  # which came before
