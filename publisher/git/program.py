@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO
 
 from builder.model.errors import HubError
@@ -88,19 +88,8 @@ class Git:
         """git while it runs, with a pipe of what it prints and, if ``is_fed``, one to write to;
         ``seconds`` is for an exchange with the remote. Raises as ``run``, at the end of the block.
         """
-        command = ["git", f"--git-dir={self.folder}"]
-        for option in _OPTIONS:
-            command += ["-c", option]
-        kind = GitError if seconds else LocalGitError
         allowed = seconds or LOCAL_SECONDS
-        with self._lock:
-            if self._is_stopped:
-                raise GitStopped
-            process = self._process = subprocess.Popen(
-                [*command, *arguments], env=self._environment, start_new_session=True,
-                stdin=subprocess.PIPE if is_fed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
+        process = self._start(arguments, is_fed)
         late = threading.Event()
         timer = threading.Timer(allowed, lambda: (late.set(), _kill(process)))
         complaint = bytearray()
@@ -108,25 +97,24 @@ class Git:
         timer.start()
         reader.start()
         try:
-            try:
-                yield process
-            except BrokenPipeError:
-                pass  # it has ended, and says why
-            except BaseException:
-                _kill(process)
-                raise
-            finally:
-                with contextlib.suppress(BrokenPipeError):
-                    if process.stdin:
-                        process.stdin.close()
-                status = process.wait()
-                # What git leaves behind, such as a credential helper's daemon, may hold it open.
-                reader.join(_LAST_WORDS_SECONDS)
-                process.stdout.close()
+            yield process
+        except BrokenPipeError:
+            pass  # it has ended, and says why
+        except BaseException:
+            _kill(process)
+            raise
         finally:
+            with contextlib.suppress(BrokenPipeError):
+                if process.stdin:
+                    process.stdin.close()
+            status = process.wait()
             timer.cancel()
+            # What git leaves behind, such as a credential helper's daemon, may hold it open.
+            reader.join(_LAST_WORDS_SECONDS)
+            process.stdout.close()
             with self._lock:
                 self._process = None
+        kind = GitError if seconds else LocalGitError
         if late.is_set():
             raise kind(f"git {arguments[0]} took longer than {allowed:g} seconds")
         if self._is_stopped:
@@ -134,6 +122,19 @@ class Git:
         if status:
             why = self.censored(complaint.decode(errors="replace"))
             raise kind(f"git {arguments[0]} failed", why)
+
+    def _start(self, arguments: Iterable[str], is_fed: bool) -> subprocess.Popen[bytes]:
+        options = [part for option in _OPTIONS for part in ("-c", option)]
+        with self._lock:
+            if self._is_stopped:
+                raise GitStopped
+            self._process = subprocess.Popen(
+                ["git", f"--git-dir={self.folder}", *options, *arguments],
+                env=self._environment, start_new_session=True,
+                stdin=subprocess.PIPE if is_fed else subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            return self._process
 
     def censored(self, text: str) -> str:
         """What git says, on one line of bounded length, without users and passwords of URLs."""
