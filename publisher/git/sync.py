@@ -227,11 +227,10 @@ class _Run:
                 path: entry for path, entry in theirs.items()
                 if ours.get(path) != entry.id and self._is_newer(path, ours, entry.id, before)
             }  # fmt: skip
-        inside = {path: path.removeprefix(f"{place.path}/") for path in {*ours, *theirs}}
-        withdrawn = withdrawn_in(inside.values())
+        withdrawn = withdrawn_in([*ours, *theirs])
         return {
             path: entry for path, entry in theirs.items()
-            if path not in ours and not is_gone(withdrawn, inside[path])
+            if path not in ours and not is_gone(withdrawn, path)
         }  # fmt: skip
 
     def _is_newer(self, path: str, ours: Mapping[str, str], blob: str, before: Entries) -> bool:
