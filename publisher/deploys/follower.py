@@ -36,8 +36,6 @@ UNSETTLED_SECONDS_MAX = 10.0
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. Where there are more, the whole site is compared.
 FILES_MAX = 10_000
-# Compared by a process that is kept for the next deployment.
-KEPT_OBJECTS_MAX = 20_000
 
 log = logging.getLogger("hub.deploy")
 
@@ -91,7 +89,7 @@ class Deployer(Background):
         self._notices = notices
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        self._worker: Worker | None = None
+        self._worker = Worker(job)
         # What the next deployment is to bring; None: whatever differs. ``_touched``: files of later
         # builds, of which none has settled. ``_build``: the last one that is known.
         self._gathered: _Gathered | None = None
@@ -112,18 +110,16 @@ class Deployer(Background):
 
     def __enter__(self) -> Self:
         snapshot.remove(self._folder)  # of a service that was killed
-        self._worker = Worker(self._job)
+        self._worker.start()
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         """Stop at once; the next start goes on where this ended."""
         with self._changed:
             self._is_stopping = True
-            if self._worker:
-                self._worker.end()
+        self._worker.end()
         self._stop()
-        if self._worker:
-            self._worker.stop()
+        self._worker.stop()
         snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
@@ -251,32 +247,11 @@ class Deployer(Background):
         if self._notices:
             self._notices.begin()
         try:
-            done = self._work(gathered and gathered.changes())
+            done = self._worker.deploy(gathered and gathered.changes())
             self._note_success(done, is_everything=gathered is None)
         finally:
             if gathered:
                 gathered.drop()
-
-    def _work(self, changes: Changes | None) -> Done:
-        """Raises OperatorError. The process is kept as long as it is small: to compare many objects
-        takes memory that it does not give back.
-        """
-        if not self._worker:
-            worker = Worker(self._job)
-            with self._changed:
-                self._worker = worker
-                if self._is_stopping:
-                    worker.end()
-        is_small = False
-        try:
-            done = self._worker.deploy(changes)
-            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
-            return done
-        finally:
-            if not is_small:
-                with self._changed:
-                    worker, self._worker = self._worker, None
-                worker.stop()
 
     def _note_success(self, done: Done, is_everything: bool) -> None:
         with self._changed:

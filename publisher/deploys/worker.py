@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from functools import partial
 from typing import IO, Any, NamedTuple
 
@@ -28,6 +29,8 @@ from publisher.log import configure_logging
 NICENESS = 10
 STOP_SECONDS = 5.0
 TOLD_FILES_MAX = 1_000
+# A process that has compared no more is kept for the next deployment.
+KEPT_OBJECTS_MAX = 20_000
 
 
 class Changes(NamedTuple):
@@ -62,32 +65,50 @@ class Unfinished(OperatorError):
 
 
 class Worker:
-    """The process, from the side of the service. Raises OperatorError if the destination cannot be
-    used at all.
-    """
+    """The process, from the side of the service."""
 
     def __init__(self, job: Job) -> None:
+        self._job = job
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._is_ended = False
+
+    def start(self) -> None:
+        """Raises OperatorError if the destination cannot be used at all."""
         # Only modules of this very installation, whatever the current folder holds.
         place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         given = os.environ.get("PYTHONPATH")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
-            text=True,
-            start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
-        )
+        with self._lock:
+            if self._is_ended:
+                raise Unfinished("The service ends.")
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
+            )
         try:
-            self._ask(job._asdict() | {"options": job.options._asdict()})
+            self._ask(self._job._asdict() | {"options": self._job.options._asdict()})
         except BaseException:
             self.stop()
             raise
 
     def deploy(self, changes: Changes | None) -> Done:
         """Deploy the changes, or whatever differs (None). Raises Unfinished."""
-        told = self._ask({"changes": changes and changes._asdict()})
-        return Done(**told | {"report": Report(**told["report"])})
+        if not self._process:
+            self.start()
+        is_small = False
+        try:
+            told = self._ask({"changes": changes and changes._asdict()})
+            done = Done(**told | {"report": Report(**told["report"])})
+            # To compare many objects takes memory that a process does not give back.
+            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
+            return done
+        finally:
+            if not is_small:
+                self.stop()
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -101,18 +122,25 @@ class Worker:
         return told
 
     def end(self) -> None:
-        """End the process at once, whatever it is doing, from any thread."""
-        self._process.terminate()
+        """End the process at once, whatever it is doing, from any thread. No other one starts."""
+        with self._lock:
+            self._is_ended = True
+            if self._process:
+                self._process.terminate()
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""
-        self.end()
+        with self._lock:
+            process, self._process = self._process, None
+        if not process:
+            return
+        process.terminate()
         try:
-            self._process.wait(STOP_SECONDS)
+            process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):  # what was not sent is for nobody
                 stream.close()
 

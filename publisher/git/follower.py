@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from builder.model.background import Background, Failures, pause_seconds
-from builder.model.errors import HubError, OperatorError
+from builder.model.errors import OperatorError
 from builder.model.records import format_time
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
@@ -117,6 +117,7 @@ class GitFollower(Background):
         while self._wait():
             try:
                 with self._alone():
+                    self._repair()
                     self._branch.open()
                     self._exchange()
                     while self._wait():
@@ -126,7 +127,6 @@ class GitFollower(Background):
             except Exception as error:
                 # The edge of the thread: whatever it was, it is told, and tried again.
                 self._note_failure(error)
-                self._repair(error)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -220,19 +220,11 @@ class GitFollower(Background):
             pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
             self._fetch_at = time.monotonic() + pause
 
-    def _repair(self, error: Exception) -> None:
+    def _repair(self) -> None:
         """Make the repository anew if it is damaged. Looks seldom: that reads all of it."""
         failures = self._failures.count
-        if not isinstance(error, GitError) or failures < 2 or failures & (failures - 1):
-            return
-        try:
-            with self._alone():
-                if self._branch.repair():
-                    log_event(log, logging.WARNING, "git_repository_made_anew")
-        except GitStopped:
-            return
-        except (HubError, OSError) as another:
-            log_event(log, logging.ERROR, "git", another)
+        if failures > 1 and failures & (failures - 1) == 0 and self._branch.repair():
+            log_event(log, logging.WARNING, "git_repository_made_anew")
 
 
 @contextlib.contextmanager

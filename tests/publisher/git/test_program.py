@@ -10,7 +10,7 @@ import pytest
 
 from builder.model.errors import OperatorError
 from publisher.git import program
-from publisher.git.options import GitOptions, parse_git_options, resolve
+from publisher.git.options import parse_git_options, resolve
 from publisher.git.program import Git, GitError, GitStopped
 from tests.publisher.git.places import git
 from tests.support.servers import DEADLINE_SECONDS
@@ -98,11 +98,12 @@ def test_the_remote_of_the_clone_that_the_content_is_in(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "remote", "add", "origin", "https://git.example/hub")
     (tmp_path / "some/prompts").mkdir(parents=True)
-    found = resolve(parse_git_options("origin", "main", None), f"{tmp_path}/some/prompts")
-    assert found == GitOptions("https://git.example/hub", "main", "some/prompts")
-    found = resolve(parse_git_options("origin", "main", "."), f"{tmp_path}/some/prompts")
-    assert found.folder == ""
-    found = resolve(parse_git_options("https://x.example/y", "main", None), str(tmp_path))
-    assert found == GitOptions("https://x.example/y", "main", "content")
+    for remote, folder, found in [
+        ("origin", None, ("https://git.example/hub", "main", "some/prompts")),
+        ("origin", ".", ("https://git.example/hub", "main", "")),
+        ("https://x.example/y", None, ("https://x.example/y", "main", "content")),
+    ]:
+        options = parse_git_options(remote, "main", folder)
+        assert resolve(options, f"{tmp_path}/some/prompts") == found
     with pytest.raises(OperatorError, match="no git clone with a remote named 'upstream'"):
         resolve(parse_git_options("upstream", "main", None), str(tmp_path))
