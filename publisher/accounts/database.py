@@ -6,6 +6,7 @@ have it open at once; the threads of one share a connection and take turns.
 """
 
 import contextlib
+import logging
 import os
 import sqlite3
 import threading
@@ -20,6 +21,8 @@ from publisher.accounts.handles import skeleton
 
 ACCOUNTS_FILE = "accounts.sqlite3"
 BUSY_SECONDS = 10.0
+
+log = logging.getLogger("hub.accounts")
 
 # Times are epoch seconds. A secret is never here: its hash is.
 _OWNERS_AND_TOKENS = """
@@ -268,6 +271,9 @@ class Database:
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         db.execute("COMMIT")
+        if version:
+            told = {"file": ACCOUNTS_FILE, "from_version": version, "to_version": SCHEMA_VERSION}
+            log.info("upgrade", extra={"fields": told})
 
     def _check_in_place(self) -> None:
         # SQLite would go on with a file that was deleted or replaced, and a token that is revoked

@@ -1,10 +1,13 @@
 """What is on the disk: databases of older releases, and nothing secret in the clear."""
 
 import hashlib
+import logging
 import secrets
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
@@ -53,7 +56,8 @@ CREATE INDEX answer_kept_until ON answer (kept_until);
 """
 
 
-def test_a_database_of_the_first_release(tmp_path: Path):
+def test_a_database_of_the_first_release(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "hub")
     text, digest = make_token(), hashlib.sha256
     old = sqlite3.connect(tmp_path / ACCOUNTS_FILE)
     old.executescript(FIRST_RELEASE)
@@ -88,6 +92,10 @@ def test_a_database_of_the_first_release(tmp_path: Path):
             assert accounts.look_like("b0-b") == ["bob"]
             assert ways_to_sign_in(database) == {}
             assert not Passwords(database).verify("ann", password)
+        (said,) = (one.fields for one in caplog.records if one.msg == "upgrade")
+        assert said == {
+            "file": ACCOUNTS_FILE, "from_version": 1, "to_version": SCHEMA_VERSION,
+        }  # fmt: skip
     with Database(str(tmp_path)) as database:
         invitations = Invitations(database)
         assert invitations.accept(invitations.invite("ann"), password, address=HOME) == "ann"
