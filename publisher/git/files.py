@@ -35,15 +35,8 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its folder in the content folder, or its one file."""
-        return f"{self.owner}/{self.name}" if self.name else (self.single_file or "")
-
-    @property
-    def single_file(self) -> str | None:
-        """The one file that is there, and that may change; None in a repo."""
-        if self.name:
-            return None
-        return f"{self.owner}/{OWNER_FILE}" if self.owner else HOME_FILE
+        """A repo's folder in the content folder; else the one file, which may change."""
+        return f"{self.owner}/{self.name or OWNER_FILE}" if self.owner else HOME_FILE
 
 
 HOME = Place()
@@ -108,8 +101,8 @@ def names_in(root: str, place: Place) -> list[str]:
     """The files of a place as they are in the content folder, relative to it. Raises ContentError,
     OperatorError.
     """
-    if place.single_file:
-        return [place.single_file] if os.path.isfile(f"{root}/{place.single_file}") else []
+    if not place.name:
+        return [place.path] if os.path.isfile(f"{root}/{place.path}") else []
     listing = content.list_versions(root, place.owner, place.name)
     files = [f"{version}.{suffix}" for version in listing.versions for suffix in ("md", "json")]
     files += map(event_file, listing.events)

@@ -8,6 +8,7 @@ the same gives the bytes; if both have, this one.
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -92,12 +93,11 @@ class Sync:
             since = os.stat(self._looked).st_mtime_ns - _CLOCK_NS
         except FileNotFoundError:
             since = 0
-        there: dict[Place, int] = {}
+        there: dict[Place, int] = defaultdict(int)
         # Sums of hashes do not depend on the order, and a catalogue of them fits into memory.
         for path in self.branch.paths(commit) if commit else ():
-            place = place_of(path)
-            if place:
-                there[place] = there.get(place, 0) + hash(path)
+            if place := place_of(path):
+                there[place] += hash(path)
         found: set[Place] = set()
         for place in files.places_in(self.root):
             hashed = there.pop(place, 0)
@@ -192,10 +192,13 @@ class _Run:
                     faults = take_in(
                         self._root, self._sync.staging, place, ours[place], entries, read, is_small
                     )
-                    if faults:
-                        self._note_faulty(place, ours[place], entries, faults)
-                    else:
+                    if not faults:
                         taken.append(place)
+                        continue
+                    self.done.problems[place] = _told("not taken in", faults)
+                    if not place.name:
+                        for path, entry in entries.items():
+                            self._sync.faulty[path] = entry.id, ours[place].get(path)
         except FileNotFoundError:
             raise ContentChanged from None
         finally:
@@ -209,14 +212,6 @@ class _Run:
                 self._sync.rebuild([(place.owner, place.name or None) for place in taken])
         for place in taken:
             ours[place] = self._ids(place)
-
-    def _note_faulty(
-        self, place: Place, ours: Mapping[str, str], entries: Entries, faults: Iterable[Fault]
-    ) -> None:
-        self.done.problems[place] = _told("not taken in", faults)
-        if not place.name:
-            known = {path: (entry.id, ours.get(path)) for path, entry in entries.items()}
-            self._sync.faulty |= known
 
     def _coming(
         self, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
