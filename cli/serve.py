@@ -219,7 +219,7 @@ class _Followers:
             return
         with GitFollower(settings, git, rebuilder.request) as follower:
             self._told.append(follower.tell)
-            self.parts["git"] = follower.summary
+            self.parts["git"] = follower.status
             yield
 
 

@@ -6,14 +6,14 @@ tried again until it succeeds, so nothing that is in the content is lost to read
 """
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
+from builder.model.background import Background, pause_seconds
 from builder.model.errors import ContentError, HubError, PullsError, RequestError
 from builder.model.metrics import (
     BUILD_BEHIND,
@@ -67,7 +67,7 @@ class _Stopped(BaseException):
     """
 
 
-class Rebuilder:
+class Rebuilder(Background):
     """While entered, builds what is asked for. ``tell`` gets each build's report, or its error;
     ``progress`` and ``on_wait`` are as in ``build``.
     """
@@ -77,11 +77,11 @@ class Rebuilder:
         progress: Progress = lambda what, done, total: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
+        super().__init__("rebuild")
         self._settings = settings
         self._tell = tell
         self._progress = progress
         self._on_wait = on_wait
-        self._changed = threading.Condition()
         self._next = _Batch()
         # When to look at everything, when to settle what builds have left, and when to look whether
         # pulls were counted; by monotonic time.
@@ -89,26 +89,17 @@ class Rebuilder:
         self._count_at = 0.0
         self._doubt_at = 0.0
         self._counts: tuple[int, ...] | None = None
-        self._is_stopping = False
         self._failures = 0
         self._fails_publications = False
         self._totals: tuple[int, int] | None = None
         self._behind_since: float | None = None
         self._last_build: dict[str, Any] | None = None
         self._last_error: dict[str, Any] | None = None
-        self._thread = threading.Thread(target=self._run, name="rebuild", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Build what publishers wait for already, then stop; the rest is left to the next start."""
-        with self._changed:
-            self._is_stopping = True
-            self._changed.notify_all()
         # Nobody waits longer; the thread may, for the end of another process's build.
-        self._thread.join(PATIENCE_SECONDS)
+        self._stop(PATIENCE_SECONDS)
 
     def request(self, changed: Iterable[Named] | None) -> None:
         """Have these repos built, or whatever has changed where that is not known (None)."""
@@ -311,8 +302,8 @@ class Rebuilder:
             self._fails_publications = is_waited_for or not isinstance(
                 error, ContentError | PullsError
             )
-            wait = RETRY_SECONDS_MIN * 2 ** min(self._failures - 1, 10)
-            self._look_at = time.monotonic() + min(RETRY_SECONDS_MAX, wait)
+            pause = pause_seconds(self._failures, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+            self._look_at = time.monotonic() + pause
             self._settle_at = self._look_at
             self._behind_since = self._behind_since or time.monotonic()
             self._last_error = {

@@ -9,14 +9,13 @@ the next one. A process of its own does the work (``worker``).
 import logging
 import math
 import os
-import random
 import shutil
-import threading
 import time
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from builder.deploy import snapshot
+from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
 from builder.model.records import format_time
 from builder.pipeline.build import Report
@@ -37,8 +36,6 @@ UNSETTLED_SECONDS_MAX = 10.0
 LOOK_SECONDS = 10.0
 # Files that wait for a deployment. Where there are more, the whole site is compared.
 FILES_MAX = 10_000
-# Compared by a process that is kept for the next deployment.
-KEPT_OBJECTS_MAX = 20_000
 
 log = logging.getLogger("hub.deploy")
 
@@ -70,7 +67,7 @@ class _Gathered:
         self.build = build
         self.serial = hub.serial if hub else None
 
-    def __len__(self) -> int:
+    def count(self) -> int:
         return len(self.copies) + len(self.gone)
 
     def changes(self) -> Changes:
@@ -81,24 +78,21 @@ class _Gathered:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class Deployer:
+class Deployer(Background):
     """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
     Entering raises OperatorError if the destination cannot be used at all.
     """
 
     def __init__(self, job: Job, notices: Notices | None = None) -> None:
+        super().__init__("deploy")
         self._job = job
         self._notices = notices
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        self._changed = threading.Condition()
-        self._worker: Worker | None = None
-        self._is_stopping = False
-        # What the next deployment is to bring: everything, or what is gathered. ``_touched``:
-        # files of later builds, of which none has settled. ``_build``: the last one that is known.
-        self._is_due = False
-        self._is_everything = True
-        self._gathered = _Gathered(next(self._folders))
+        self._worker = Worker(job)
+        # What the next deployment is to bring; None: whatever differs. ``_touched``: files of later
+        # builds, of which none has settled. ``_build``: the last one that is known.
+        self._gathered: _Gathered | None = None
         self._touched: set[str] = set()
         self._build: int | None = None
         # A build that nobody here was told of, and since when it is known, by monotonic time.
@@ -110,29 +104,22 @@ class Deployer:
         self._unsettled_since: float | None = None
         self._waiting_since: float | None = None
         self._deploying_since: float | None = None
-        self._failures = 0
-        self._failing_since: str | None = None
-        self._last_error: str | None = None
+        self._failures = Failures()
         self._serial: int | None = None
         self._deployed_at: str | None = None
-        self._thread = threading.Thread(target=self._run, name="deploy", daemon=True)
 
     def __enter__(self) -> Self:
         snapshot.remove(self._folder)  # of a service that was killed
-        self._worker = Worker(self._job)
-        self._thread.start()
-        return self
+        self._worker.start()
+        return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         """Stop at once; the next start goes on where this ended."""
         with self._changed:
             self._is_stopping = True
-            if self._worker:
-                self._worker.end()
-            self._changed.notify_all()
-        self._thread.join()
-        if self._worker:
-            self._worker.stop()
+        self._worker.end()
+        self._stop()
+        self._worker.stop()
         snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
@@ -161,18 +148,13 @@ class Deployer:
         with self._changed:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
             return {
-                "status": "failing" if self._failures else "behind" if since else "ok",
+                "status": "failing" if self._failures.count else "behind" if since else "ok",
                 "serial": self._serial,
                 "deployed_at": self._deployed_at,
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
-                "failures": self._failures,
-                "failing_since": self._failing_since,
-                "last_error": self._last_error,
+                **self._failures.status(),
                 "notices": self._notices and self._notices.status(),
             }
-
-    def _is_bucket(self) -> bool:
-        return self._job.destination.startswith("s3://")
 
     # With the lock held
 
@@ -183,7 +165,7 @@ class Deployer:
         self._build = report.number
         if not is_next or report.touched is None:
             self._need_everything()
-        elif not self._is_everything:
+        elif self._gathered:
             self._touched |= report.touched
 
     def _gather(self) -> None:
@@ -191,28 +173,24 @@ class Deployer:
         if self._touched:
             try:
                 self._gathered.add(self._job.out, self._touched, self._build)
+                # A build of another process may have begun meanwhile.
+                is_alone = last_build(self._job.state) == self._build
+                if not is_alone or self._gathered.count() > FILES_MAX:
+                    self._need_everything()
             except OSError as error:
                 log_event(log, logging.WARNING, "deployment", error)
                 self._need_everything()
-            # A build of another process may have begun meanwhile.
-            is_alone = last_build(self._job.state) == self._build
-            if not is_alone or len(self._gathered) > FILES_MAX:
-                self._need_everything()
             self._touched = set()
-        if self._is_everything or len(self._gathered):
+        if self._gathered is None or self._gathered.count():
             self._note_due()
 
     def _need_everything(self) -> None:
-        self._is_everything = True
+        if self._gathered:
+            self._gathered.drop()
+        self._gathered = None
         self._touched = set()
-        self._forget_gathered()
-
-    def _forget_gathered(self) -> None:
-        self._gathered.drop()
-        self._gathered = _Gathered(next(self._folders))
 
     def _note_due(self) -> None:
-        self._is_due = True
         self._waiting_since = self._waiting_since or time.monotonic()
         self._changed.notify_all()
 
@@ -255,47 +233,25 @@ class Deployer:
                     self._compare_at = math.inf
                     self._need_everything()
                     self._note_due()
-                if self._is_due and self._retry_at <= now:
+                if self._waiting_since and self._retry_at <= now:
                     return True
                 # While there is nothing to wait for, other processes may build.
-                seconds = self._retry_at - now if self._is_due else LOOK_SECONDS
+                seconds = self._retry_at - now if self._waiting_since else LOOK_SECONDS
                 self._changed.wait(min(seconds, LOOK_SECONDS))
             return False
 
     def _deploy(self) -> None:
         with self._changed:
             gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
-            is_everything, self._is_everything = self._is_everything, False
-            self._is_due = False
             self._deploying_since, self._waiting_since = self._waiting_since, None
         if self._notices:
             self._notices.begin()
         try:
-            done = self._work(None if is_everything else gathered.changes())
-            self._note_success(done, is_everything)
+            done = self._worker.deploy(gathered and gathered.changes())
+            self._note_success(done, is_everything=gathered is None)
         finally:
-            gathered.drop()
-
-    def _work(self, changes: Changes | None) -> Done:
-        """Raises OperatorError. The process is kept as long as it is small: to compare many objects
-        takes memory that it does not give back.
-        """
-        if not self._worker:
-            worker = Worker(self._job)
-            with self._changed:
-                self._worker = worker
-                if self._is_stopping:
-                    worker.end()
-        is_small = False
-        try:
-            done = self._worker.deploy(changes)
-            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
-            return done
-        finally:
-            if not is_small:
-                with self._changed:
-                    worker, self._worker = self._worker, None
-                worker.stop()
+            if gathered:
+                gathered.drop()
 
     def _note_success(self, done: Done, is_everything: bool) -> None:
         with self._changed:
@@ -303,17 +259,16 @@ class Deployer:
             if is_everything:
                 self._compare_at = time.monotonic() + COMPARE_SECONDS
                 self._build = max(self._build or 0, report.build)
-                if self._gathered.build <= report.build:
-                    self._forget_gathered()
-                    self._is_due = self._is_everything
+                if self._gathered and self._gathered.build <= report.build:
+                    self._gathered.drop()
+                    self._gathered = _Gathered(next(self._folders))
+                    self._waiting_since = None
             self._deploying_since = None
-            if not self._is_due:
-                self._waiting_since = None
-            self._failures, self._failing_since, self._last_error = 0, None, None
+            self._failures.clear()
             self._serial = done.serial
             self._deployed_at = format_time(datetime.now(UTC))
         if self._notices:
-            self._notices.deployed(done.changed, done.deleted, done.serial)
+            self._notices.deployed(done.files, done.serial)
         if report.new or report.changed or report.deleted:
             log_event(
                 log, logging.INFO, "deployment", serial=done.serial, new=report.new,
@@ -325,18 +280,14 @@ class Deployer:
         with self._changed:
             if self._is_stopping:
                 return  # it was ended, and the next start compares everything
-            self._failures += 1
-            wait = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2 ** min(self._failures - 1, 10))
-            # Not all at once, after a failure that several services have noticed.
-            self._retry_at = time.monotonic() + wait * random.uniform(0.5, 1.0)
-            self._failing_since = self._failing_since or format_time(datetime.now(UTC))
-            # Anybody may read this, and the message may have paths.
-            self._last_error = "The deployment failed. The log has the cause."
+            # The message may have paths.
+            self._failures.add("The deployment failed. The log has the cause.")
+            pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+            self._retry_at = time.monotonic() + pause
             self._waiting_since = self._deploying_since or self._waiting_since
             self._deploying_since = None
             self._need_everything()
             self._note_due()
         if self._notices:
-            is_told = isinstance(error, Unfinished)
-            self._notices.failed(*((error.changed, error.deleted) if is_told else (None, None)))
+            self._notices.failed(error.files if isinstance(error, Unfinished) else None)
         log_event(log, logging.ERROR, "deployment", error)

@@ -6,19 +6,16 @@ once. A file in the state folder outlives the process as long as something is to
 that finds it at its start does not know what that was, and tells of everything.
 """
 
-import contextlib
 import json
 import logging
-import os
-import random
 import secrets
-import threading
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from builder.model.background import Background, Failures, pause_seconds
 from builder.model.records import format_time
 from builder.model.routes import match_file
 from publisher.deploys.receiver import Receiver, signature
@@ -30,43 +27,30 @@ PATHS_MAX = 1_000
 ATTEMPTS = 8
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 
+# Whether each of these files or paths is there now, or was deleted. None: any may have changed.
+Changed = dict[str, bool] | None
+
 log = logging.getLogger("hub.deploy")
 
 
-class Notices:
+class Notices(Background):
     """While entered, tells the receiver what has been deployed, in a thread of its own.
     ``base_url``: the site's, whose path each told path begins with.
     """
 
     def __init__(self, receiver: Receiver, state: str, base_url: str) -> None:
+        super().__init__("notices")
         self._receiver = receiver
-        self._mark = f"{state}/deploy-notice-due"
+        self._mark = Path(state, "deploy-notice-due")
         self._base_url = base_url
-        self._changed = threading.Condition()
-        # What is to be told, and what is being told: True for a path that is there, False for one
-        # that was deleted.
-        self._paths: dict[str, bool] = {}
-        self._under_way: dict[str, bool] = {}
-        self._is_everything = os.path.exists(self._mark)
+        # What is to be told, and what is being told.
+        self._waiting: Changed = None if self._mark.exists() else {}
+        self._under_way: Changed = {}
         self._is_deploying = False
-        self._is_telling_everything = False
         self._is_due = False
-        self._is_stopping = False
         self._serial: int | None = None
         self._delivered_at: str | None = None
-        self._failing_since: str | None = None
-        self._last_error: str | None = None
-        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._is_stopping = True
-            self._changed.notify_all()
-        self._thread.join()
+        self._failures = Failures()
 
     def begin(self) -> None:
         """A deployment begins; from now on something may be to tell."""
@@ -74,58 +58,46 @@ class Notices:
             self._is_deploying = True
             self._keep_mark()
 
-    def deployed(
-        self, changed: Iterable[str] | None, deleted: Iterable[str] | None, serial: int | None
-    ) -> None:
-        """A deployment has changed and deleted these files of the site; None for any."""
+    def deployed(self, files: Changed, serial: int | None) -> None:
+        """A deployment has changed these files of the site."""
         with self._changed:
-            self._note(changed, deleted)
+            self._note(files)
             self._serial = serial
-            self._is_due = self._is_everything or bool(self._paths)
+            self._is_due = self._waiting != {}
             self._changed.notify_all()
 
-    def failed(self, changed: Iterable[str] | None, deleted: Iterable[str] | None) -> None:
-        """A deployment may have changed and deleted these files before it failed; None for any."""
+    def failed(self, files: Changed) -> None:
+        """A deployment may have changed these files before it failed."""
         with self._changed:
-            self._note(changed, deleted)
+            self._note(files)
 
     def status(self) -> dict[str, Any]:
         """``waiting``: paths that are still to be told, None for everything."""
         with self._changed:
-            is_known = not (self._is_everything or self._is_telling_everything)
+            paths = _merged(self._under_way, self._waiting)
             return {
-                "waiting": len(self._under_way | self._paths) if is_known else None,
+                "waiting": None if paths is None else len(paths),
                 "delivered_at": self._delivered_at,
-                "failing_since": self._failing_since,
-                "last_error": self._last_error,
+                **self._failures.status(),
             }
 
-    def _note(self, changed: Iterable[str] | None, deleted: Iterable[str] | None) -> None:
+    def _note(self, files: Changed) -> None:
         base_path = urlsplit(self._base_url).path
-        self._is_everything = self._is_everything or changed is None
-        for files, is_there in ((changed, True), (deleted, False)):
-            for file in files or ():
-                url = match_file(file).url
-                for path in (url, f"/{file}"):
-                    self._paths[base_path + path] = is_there
+        paths = files and {
+            base_path + path: is_there
+            for file, is_there in files.items()
+            for path in (match_file(file).url, f"/{file}")
+        }
+        self._waiting = _merged(self._waiting, paths)
         self._is_deploying = False
-        self._bound()
         self._keep_mark()
 
-    def _bound(self) -> None:
-        self._is_everything = self._is_everything or len(self._paths) > PATHS_MAX
-        if self._is_everything:
-            self._paths = {}
-
     def _keep_mark(self) -> None:
-        is_everything = self._is_everything or self._is_telling_everything
         try:
-            if self._is_deploying or is_everything or self._under_way or self._paths:
-                with open(self._mark, "w"):
-                    pass
+            if self._is_deploying or _merged(self._under_way, self._waiting) != {}:
+                self._mark.touch()
             else:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._mark)
+                self._mark.unlink(missing_ok=True)
         except OSError as error:
             log_event(log, logging.ERROR, "deployment_notice", error)
 
@@ -138,27 +110,23 @@ class Notices:
                 if self._is_stopping:
                     return
                 self._is_due = False
-                self._under_way, self._paths = self._paths, {}
-                self._is_telling_everything, self._is_everything = self._is_everything, False
+                self._under_way, self._waiting = self._waiting, {}
                 message = self._message()
             is_delivered = self._deliver(message)
             with self._changed:
                 if not is_delivered:
-                    # What has come up since then is newer.
-                    self._paths = self._under_way | self._paths
-                    self._is_everything = self._is_everything or self._is_telling_everything
-                    self._bound()
-                self._under_way, self._is_telling_everything = {}, False
+                    self._waiting = _merged(self._under_way, self._waiting)
+                self._under_way = {}
                 self._keep_mark()
 
     def _message(self) -> bytes:
-        paths = self._under_way.items()
+        paths = self._under_way or {}
         data = {
             "base_url": self._base_url,
             "serial": self._serial,
-            "everything": self._is_telling_everything,
-            "changed": [path for path, is_there in paths if is_there],
-            "deleted": [path for path, is_there in paths if not is_there],
+            "everything": self._under_way is None,
+            "changed": [path for path, is_there in paths.items() if is_there],
+            "deleted": [path for path, is_there in paths.items() if not is_there],
         }
         told = {"type": "site.deployed", "timestamp": format_time(datetime.now(UTC)), "data": data}
         return json.dumps(told).encode()
@@ -168,7 +136,7 @@ class Notices:
         stops.
         """
         message_id = f"msg_{secrets.token_urlsafe(18)}"
-        for attempt in range(ATTEMPTS):
+        for attempt in range(1, ATTEMPTS + 1):
             timestamp = int(time.time())
             headers = {
                 "webhook-id": message_id,
@@ -179,21 +147,22 @@ class Notices:
             try:
                 post_json(self._receiver.url, body, headers)
             except FetchError as error:
-                self._note_failure(error)
+                log_event(log, logging.WARNING, "deployment_notice", error)
+                with self._changed:
+                    self._failures.add(str(error))
+                    pause = pause_seconds(attempt, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+                    if self._changed.wait_for(lambda: self._is_stopping, pause):
+                        return False
             else:
                 with self._changed:
                     self._delivered_at = format_time(datetime.now(UTC))
-                    self._failing_since = self._last_error = None
+                    self._failures.clear()
                 return True
-            wait = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2**attempt)
-            with self._changed:
-                self._changed.wait_for(lambda: self._is_stopping, wait * random.uniform(0.5, 1.0))
-                if self._is_stopping:
-                    return False
         return False
 
-    def _note_failure(self, error: FetchError) -> None:
-        with self._changed:
-            self._failing_since = self._failing_since or format_time(datetime.now(UTC))
-            self._last_error = str(error)
-        log_event(log, logging.WARNING, "deployment_notice", error)
+
+def _merged(older: Changed, newer: Changed) -> Changed:
+    if older is None or newer is None:
+        return None
+    paths = older | newer
+    return paths if len(paths) <= PATHS_MAX else None

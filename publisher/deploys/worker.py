@@ -11,7 +11,9 @@ import json
 import os
 import subprocess
 import sys
-from typing import IO, Any, NamedTuple, Self
+import threading
+from functools import partial
+from typing import IO, Any, NamedTuple
 
 from builder.deploy.compare import Options, Plan
 from builder.deploy.destination import Destination, open_destination
@@ -27,6 +29,8 @@ from publisher.log import configure_logging
 NICENESS = 10
 STOP_SECONDS = 5.0
 TOLD_FILES_MAX = 1_000
+# A process that has compared no more is kept for the next deployment.
+KEPT_OBJECTS_MAX = 20_000
 
 
 class Changes(NamedTuple):
@@ -41,62 +45,76 @@ class Changes(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a deployment came to. ``serial``: that of the lists which are there now. ``changed`` and
-    ``deleted``: files of the site; None for both where they are more than ``TOLD_FILES_MAX``.
+    """What a deployment came to. ``serial``: that of the lists which are there now. ``files``: the
+    site's files that it put (True) or deleted; None for more than ``TOLD_FILES_MAX``.
     """
 
     report: Report
     serial: int | None
-    changed: list[str] | None
-    deleted: list[str] | None
+    files: dict[str, bool] | None
 
 
 class Unfinished(OperatorError):
-    """A deployment that failed. ``changed`` and ``deleted``: what it may have done before that, as
-    in ``Done``; None where that is not known.
+    """A deployment that failed. ``files``: as in ``Done``, what it may have done before that; None
+    where that is not known.
     """
 
-    def __init__(
-        self, message: str, changed: list[str] | None = None, deleted: list[str] | None = None
-    ) -> None:
+    def __init__(self, message: str, files: dict[str, bool] | None = None) -> None:
         super().__init__(message)
-        self.changed = changed
-        self.deleted = deleted
+        self.files = files
 
 
 class Worker:
-    """The process, from the side of the service. Raises OperatorError if the destination cannot be
-    used at all.
-    """
+    """The process, from the side of the service."""
 
     def __init__(self, job: Job) -> None:
+        self._job = job
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._is_ended = False
+
+    def start(self) -> None:
+        """Raises OperatorError if the destination cannot be used at all."""
         # Only modules of this very installation, whatever the current folder holds.
         place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([place, *_given_path()])},
-            text=True,
-            start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
-        )
+        given = os.environ.get("PYTHONPATH")
+        with self._lock:
+            if self._is_ended:
+                raise Unfinished("The service ends.")
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
+            )
         try:
-            self._ask(job._asdict() | {"options": job.options._asdict()})
+            self._ask(self._job._asdict() | {"options": self._job.options._asdict()})
         except BaseException:
             self.stop()
             raise
 
     def deploy(self, changes: Changes | None) -> Done:
         """Deploy the changes, or whatever differs (None). Raises Unfinished."""
-        told = self._ask({"changes": changes and changes._asdict()})
-        return Done(**told | {"report": Report(**told["report"])})
+        if not self._process:
+            self.start()
+        is_small = False
+        try:
+            told = self._ask({"changes": changes and changes._asdict()})
+            done = Done(**told | {"report": Report(**told["report"])})
+            # To compare many objects takes memory that a process does not give back.
+            is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
+            return done
+        finally:
+            if not is_small:
+                self.stop()
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
-            told = json.loads(line)
+            told = json.loads(self._process.stdout.readline())
         except (OSError, ValueError):
             raise Unfinished("The process that deploys has ended. A new one starts.") from None
         if "message" in told:
@@ -104,31 +122,27 @@ class Worker:
         return told
 
     def end(self) -> None:
-        """End the process at once, whatever it is doing, from any thread."""
-        self._process.terminate()
+        """End the process at once, whatever it is doing, from any thread. No other one starts."""
+        with self._lock:
+            self._is_ended = True
+            if self._process:
+                self._process.terminate()
 
     def stop(self) -> None:
         """End the process and wait until it is gone."""
-        self.end()
+        with self._lock:
+            process, self._process = self._process, None
+        if not process:
+            return
+        process.terminate()
         try:
-            self._process.wait(STOP_SECONDS)
+            process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):  # what was not sent is for nobody
                 stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-
-def _given_path() -> list[str]:
-    given = os.environ.get("PYTHONPATH")
-    return [given] if given else []
 
 
 def main(lines: IO[str], answers: IO[str]) -> None:
@@ -156,54 +170,47 @@ def main(lines: IO[str], answers: IO[str]) -> None:
         answer({})
         for line in lines:
             changes = json.loads(line)["changes"]
-            noted = _Noted()
+            files: dict[str, bool] = {}
             try:
-                done = _deploy(job, destination, Changes(**changes) if changes else None, noted)
+                done = _deploy(job, destination, Changes(**changes) if changes else None, files)
             except Exception as error:
                 # The edge of the process: whatever it was, the service logs it and tries again.
                 is_known = isinstance(error, HubError)
                 message = str(error) if is_known else f"{type(error).__name__}: {error}"
-                answer({"message": message} | noted.told())
+                answer({"message": message, "files": _bounded(files)})
             else:
                 answer(done._asdict() | {"report": done.report._asdict()})
 
 
-class _Noted:
-    """Files of the site whose objects are about to change."""
-
-    def __init__(self) -> None:
-        self._is_put: dict[str, bool] = {}
-
-    def note(self, plan: Plan) -> None:
-        for put in plan.puts():
-            self._is_put[put.file] = True
-        for step in plan.deletes():
-            if found := match_key(step.key):
-                # Of a file that stays, a key may go.
-                self._is_put.setdefault(found.file, False)
-
-    def told(self) -> dict[str, list[str] | None]:
-        """``changed`` and ``deleted`` of ``Done``."""
-        if len(self._is_put) > TOLD_FILES_MAX:
-            return {"changed": None, "deleted": None}
-        files: dict[bool, list[str]] = {True: [], False: []}
-        for file, is_put in self._is_put.items():
-            files[is_put].append(file)
-        return {"changed": files[True], "deleted": files[False]}
+def _note(files: dict[str, bool], plan: Plan) -> None:
+    """Note the files whose objects are about to change."""
+    for put in plan.puts():
+        files[put.file] = True
+    for step in plan.deletes():
+        if found := match_key(step.key):
+            # Of a file that stays, a key may go.
+            files.setdefault(found.file, False)
 
 
-def _deploy(job: Job, destination: Destination, changes: Changes | None, noted: _Noted) -> Done:
+def _bounded(files: dict[str, bool]) -> dict[str, bool] | None:
+    return files if len(files) <= TOLD_FILES_MAX else None
+
+
+def _deploy(
+    job: Job, destination: Destination, changes: Changes | None, files: dict[str, bool]
+) -> Done:
+    on_plan = partial(_note, files)
     if changes is None:
         hub = read_hub(job.out)  # before the files are looked at, so it says no more than they have
-        report = deploy(job.out, job.state, destination, job.options, on_plan=noted.note)
+        report = deploy(job.out, job.state, destination, job.options, on_plan=on_plan)
         serial = hub.serial if hub else None
     else:
+        taken = Taken(changes.marks, changes.copies)
         report = deploy_changes(
-            Taken(changes.marks, changes.copies), changes.gone, job.state, destination,
-            job.options, on_plan=noted.note,
-        )  # fmt: skip
+            taken, changes.gone, job.state, destination, job.options, on_plan=on_plan
+        )
         serial = changes.serial
-    return Done(report, serial, **noted.told())
+    return Done(report, serial, _bounded(files))
 
 
 if __name__ == "__main__":

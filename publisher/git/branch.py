@@ -7,18 +7,20 @@ import contextlib
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from builder.model.errors import OperatorError
 from builder.text.one_line import one_line
-from publisher.git.files import Place, place_of
+from publisher.git.files import Place, blob_id, place_of
 from publisher.git.program import REMOTE, Git, GitError, LocalGitError
 
 PLAIN = "100644"
 # Of a file that two have changed and of which nobody knows the common past, so many states are
 # looked through.
 PAST_MAX = 500
+# How long the remote may take to say what it has, and to give or to take it.
+ASK_SECONDS, TRANSFER_SECONDS = 30.0, 600.0
 # Of what the remote says about a push that it refuses.
 REASON_CHARS_MAX = 200
 
@@ -33,10 +35,13 @@ class Moved(Exception):
 
 
 class Entry(NamedTuple):
-    """A file on the branch: its mode and git's name for its bytes, both as git writes them."""
+    """A file on the branch: its mode and git's name for its bytes, both as git writes them, and its
+    size in bytes, 0 of what is no file.
+    """
 
     mode: str
     id: str
+    size: int
 
 
 Entries = dict[str, Entry]
@@ -69,32 +74,31 @@ class Branch:
             ) from error
         self._git.run("init", "--quiet", "--bare", "--template=")
 
-    def is_damaged(self) -> bool:
-        """Whether commits or files are missing in the repository. Reads all of it."""
+    def repair(self) -> bool:
+        """Make the repository anew if commits or files are missing in it, which is True then. Reads
+        all of it. Raises GitError.
+        """
         try:
             self._git.run("fsck", "--connectivity-only", "--no-dangling", "--no-progress")
         except LocalGitError:
+            shutil.rmtree(self._git.folder, ignore_errors=True)
+            self.open()
             return True
         return False
-
-    def forget(self) -> None:
-        """Make the repository anew. Raises GitError."""
-        shutil.rmtree(self._git.folder, ignore_errors=True)
-        self.open()
 
     # What is there
 
     def fetch(self) -> str | None:
         """The commit that the remote has now; None: it has no such branch. Raises GitError."""
         ref = f"refs/heads/{self.name}"
-        answer = self._git.run("ls-remote", REMOTE, ref, seconds=self._git.limits.ask).decode()
+        answer = self._git.run("ls-remote", REMOTE, ref, seconds=ASK_SECONDS).decode()
         lines = [line.split("\t") for line in answer.splitlines()]
         head = next((line[0] for line in lines if line[1:] == [ref]), None)
         if head and head != self._commit(_HEAD):
             self._git.run(
                 "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
                 "--recurse-submodules=no", REMOTE, f"+{ref}:{_HEAD}",
-                seconds=self._git.limits.transfer,
+                seconds=TRANSFER_SECONDS,
             )  # fmt: skip
             head = self._commit(_HEAD)
         return head
@@ -121,29 +125,25 @@ class Branch:
         paths = [self.prefix + place.path for place in places]
         if not commit or not paths:
             return found
-        for line in self._lines("ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths):
+        for line in self._lines("ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--", *paths):
             about, _, name = line.partition("\t")
             path = name.removeprefix(self.prefix)
-            place = place_of(path)
-            if place:
-                mode, _, blob = about.split(" ")
-                found[place][path] = Entry(mode, blob)
+            if place := place_of(path):
+                mode, _, blob, size = about.split()
+                found[place][path] = Entry(mode, blob, int(size) if size != "-" else 0)
         return found
 
     def paths(self, commit: str) -> Iterator[str]:
         """All files below the content's folder there, relative to it."""
-        asked = [self.prefix] if self.prefix else []
-        for name in self._lines(
-            "ls-tree", "-r", "-z", "--full-tree", "--name-only", commit, "--", *asked
-        ):
-            yield name.removeprefix(self.prefix)
+        return self._names("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit)
 
     def changed_paths(self, old: str, new: str) -> Iterator[str]:
         """As ``paths``, those that are not the same in two commits."""
+        return self._names("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new)
+
+    def _names(self, *arguments: str) -> Iterator[str]:
         asked = [self.prefix] if self.prefix else []
-        for name in self._lines(
-            "diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new, "--", *asked
-        ):
+        for name in self._lines(*arguments, "--", *asked):
             yield name.removeprefix(self.prefix)
 
     def was_once(self, commit: str, path: str, blob: str) -> bool:
@@ -158,36 +158,26 @@ class Branch:
         """What git prints with a NUL after each line."""
         with self._git.started(*arguments) as process:
             rest = b""
-            while part := process.stdout.read(_PART_BYTES):  # type: ignore[union-attr]
+            while part := process.stdout.read(_PART_BYTES):
                 *lines, rest = (rest + part).split(b"\0")
                 for line in lines:
                     yield line.decode(errors="surrogateescape")
 
-    def read(self, wanted: Iterable[tuple[str, int]]) -> Iterator[bytes | None]:
-        """The bytes of files, by git's name for each and the most that it may have; None: it has
-        more. Raises LocalGitError.
-        """
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Callable[[str], bytes]]:
+        """Gives the bytes of files, by git's name for them. Raises LocalGitError."""
         with self._git.started("cat-file", "--batch", is_fed=True) as process:
-            source, sink = process.stdout, process.stdin
-            assert source and sink
-            for blob, most in wanted:
-                sink.write(f"{blob}\n".encode())
-                sink.flush()
-                header = source.readline().split()
-                if len(header) != 3:
-                    raise LocalGitError(f"git cat-file knows no object {blob}")
-                size = int(header[2])
-                if size <= most:
-                    data = source.read(size)
-                    source.read(1)
-                    if len(data) < size:
-                        raise LocalGitError(f"git cat-file broke off in the object {blob}")
-                    yield data
-                    continue
-                left = size + 1
-                while left and (part := source.read(min(left, _PART_BYTES))):
-                    left -= len(part)
-                yield None
+
+            def read(blob: str) -> bytes:
+                process.stdin.write(f"{blob}\n".encode())
+                process.stdin.flush()
+                header = process.stdout.readline().split()
+                data = process.stdout.read(int(header[2]) + 1)[:-1] if len(header) == 3 else b""
+                if blob_id(data) != blob:
+                    raise LocalGitError(f"git cat-file does not give the object {blob}")
+                return data
+
+            yield read
 
     # What is added to it
 
@@ -197,40 +187,30 @@ class Branch:
         with self._git.started(
             "fast-import", "--quiet", "--done", "--force", "--date-format=raw", is_fed=True
         ) as process:
-            assert process.stdin
-            importing = Importing(process.stdin.write)
-            yield importing
+            yield Importing(process.stdin.write)
             process.stdin.write(b"done\n")
 
     def push(self, commit: str) -> None:
-        """Make this the branch's last commit, if nobody else has pushed: else raises Moved. Raises
-        GitError.
-        """
-        refused = self._push(f"{commit}:refs/heads/{self.name}")
-        if refused and "[rejected]" in refused.summary:
-            raise Moved
-        if refused:
-            raise refused
+        """Make this the branch's last commit. Raises Moved, GitError."""
+        self._push(commit, self.name)
 
     def keep(self, commit: str) -> str:
         """Give a commit a branch of its own on the remote; returns the branch's name. Raises
-        GitError.
+        Moved, GitError.
         """
         name = f"hub-conflict/{commit[:12]}"
-        refused = self._push(f"{commit}:refs/heads/{name}")
-        if refused:
-            raise refused
+        self._push(commit, name)
         return name
 
-    def _push(self, what: str) -> GitError | None:
-        """Why the remote refuses; None: it does not. Raises GitError where it does not answer."""
+    def _push(self, commit: str, name: str) -> None:
         answer = b""
         try:
             with self._git.started(
                 "push", "--porcelain", "--no-verify", "--no-follow-tags",
-                "--recurse-submodules=no", REMOTE, what, seconds=self._git.limits.transfer,
+                "--recurse-submodules=no", REMOTE, f"{commit}:refs/heads/{name}",
+                seconds=TRANSFER_SECONDS,
             ) as process:  # fmt: skip
-                answer = process.stdout.read()  # type: ignore[union-attr]
+                answer = process.stdout.read()
         except GitError as error:
             # For each ref a line: a flag, the ref and what became of it, with tabs between.
             lines = answer.decode(errors="replace").splitlines()
@@ -238,8 +218,9 @@ class Branch:
             if not refused:
                 raise
             reason = one_line(refused.split("\t")[-1], REASON_CHARS_MAX)
-            return GitError(f"The remote refused the push: {reason}", error.why)
-        return None
+            if "[rejected]" in reason:
+                raise Moved(f"{name} has other commits") from None
+            raise GitError(f"The remote refused the push: {reason}", error.why) from None
 
     def tidy(self) -> None:
         """Let git pack what has come together, if that is much. Raises GitError."""

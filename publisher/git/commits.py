@@ -6,7 +6,7 @@ nothing in them can be taken for an order; and they lose what a terminal would o
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,7 +16,15 @@ from builder.store import content, label_files, withdrawn_files
 from builder.text.one_line import one_line
 from publisher.git import files
 from publisher.git.branch import PLAIN, Entries, Importing
-from publisher.git.files import HOME, Place, is_gone, version_in, withdrawn_in
+from publisher.git.files import (
+    HOME,
+    Place,
+    event_in,
+    is_gone,
+    version_in,
+    withdrawal_in,
+    withdrawn_in,
+)
 
 # More than these at once become one commit, which lists so many of them.
 COMMITS_MAX = 100
@@ -36,7 +44,7 @@ class Commit(NamedTuple):
     body: str
     author: str
     writes: dict[str, str]
-    deletes: tuple[str, ...] = ()
+    deletes: Sequence[str] = ()
 
 
 def commits_of(
@@ -47,78 +55,68 @@ def commits_of(
     """
     writes = {
         path: blob for path, blob in ours.items()
-        if path not in theirs or theirs[path] != (PLAIN, blob)
+        if path not in theirs or theirs[path][:2] != (PLAIN, blob)
     }  # fmt: skip
     if not place.name:
         who = place.owner or HUB
         told = f"{place.owner}: profile" if place != HOME else "Home page"
         return [Commit("", 0, told, "", who, writes)] if writes else []
-    inside = {path: path.removeprefix(f"{place.path}/") for path in {*ours, *theirs}}
-    here = withdrawn_in(inside[path] for path in ours)
-    there = withdrawn_in(inside[path] for path in theirs)
-    stale = [path for path in theirs if path not in ours and is_gone(here, inside[path])]
+    here, there = withdrawn_in(ours), withdrawn_in(theirs)
+    stale = [path for path in theirs if path not in ours and is_gone(here, path)]
     # What was withdrawn on the branch and could not be taken in: its text stays away from there.
     writes = {
         path: blob for path, blob in writes.items()
-        if not is_gone(there, inside[path]) or is_gone(here, inside[path])
+        if not is_gone(there, path) or is_gone(here, path)
     }  # fmt: skip
     known = {*theirs, *before}
     commits = []
     for path in [path for path in writes if path not in known]:
-        file = inside[path]
-        version = version_in(file)
-        if version and file.endswith(".json"):
+        if path.endswith(".json") and (version := version_in(path)):
             text = f"{place.path}/{version}.md"
             own = {one: writes.pop(one) for one in (text, path) if one in writes}
-            commits.append(_publication(root, place, Version.parse(version), own))
-        elif file.startswith("labels/"):
-            commits.append(_move(root, place, file, {path: writes.pop(path)}))
-        elif file.startswith("withdrawn/"):
-            commits.append(_withdrawal(root, place, file, {path: writes.pop(path)}, stale))
+            commits.append(_publication(root, place, version, own))
+        elif number := event_in(path):
+            commits.append(_move(root, place, number, {path: writes.pop(path)}))
+        elif what := withdrawal_in(path):
+            commits.append(_withdrawal(root, place, what, {path: writes.pop(path)}, stale))
             stale = []
+    for version in filter(None, map(version_in, writes)):
+        _read_record(root, place, version)
     if writes or stale:
         told = "What was published here was changed or removed on this branch, and is back."
-        commits.append(
-            Commit("", 3, f"{place.path}: restored", told, HUB, writes, tuple(sorted(stale)))
-        )
-    for path in writes:
-        version = version_in(inside[path])
-        if version:
-            _check_text(root, place, Version.parse(version))
+        commits.append(Commit("", 3, f"{place.path}: restored", told, HUB, writes, sorted(stale)))
     return commits
 
 
-def _check_text(root: str, place: Place, version: Version) -> None:
-    """Raises ContentError where the text is not that of the record."""
+def _read_record(root: str, place: Place, version: str) -> content.VersionFile:
+    """Raises ContentError where the text is not that of the record, too."""
     path = f"{place.path}/{version}.md"
-    record = content.read_record(root, place.owner, place.name, version)
+    record = content.read_record(root, place.owner, place.name, Version.parse(version))
     if hashlib.sha256(files.read(root, path)).hexdigest() != record.sha256:
         raise ContentError([Fault(path, "changed after publication; restore it")])
+    return record
 
 
-def _publication(root: str, place: Place, version: Version, writes: dict[str, str]) -> Commit:
-    _check_text(root, place, version)
-    record = content.read_record(root, place.owner, place.name, version)
+def _publication(root: str, place: Place, version: str, writes: dict[str, str]) -> Commit:
+    record = _read_record(root, place, version)
     subject = f"{place.path} {version}"
     return _commit(record.published_at, 0, subject, record.changelog, record.publisher, writes)
 
 
-def _move(root: str, place: Place, file: str, writes: dict[str, str]) -> Commit:
-    number = int(file.removeprefix("labels/").removesuffix(".json"))
+def _move(root: str, place: Place, number: int, writes: dict[str, str]) -> Commit:
     event = label_files.read_event(root, place.path, number)
     did = f"label {event.label} to {event.version}" if event.version else f"no label {event.label}"
     return _commit(event.at, 1, f"{place.path} {did}", event.note, event.by, writes)
 
 
 def _withdrawal(
-    root: str, place: Place, file: str, writes: dict[str, str], stale: list[str]
+    root: str, place: Place, what: str, writes: dict[str, str], stale: list[str]
 ) -> Commit:
-    what = file.removeprefix("withdrawn/").removesuffix(".json")
     stored = withdrawn_files.read_withdrawn(root, place.path, what).withdrawn
     version = "" if what == withdrawn_files.WHOLE else f" {what}"
     subject = f"{place.path}{version} withdrawn ({stored.reason})"
     commit = _commit(stored.at, 2, subject, stored.note, stored.by, writes)
-    return commit._replace(deletes=tuple(sorted(stale)))
+    return commit._replace(deletes=sorted(stale))
 
 
 def _commit(
@@ -147,7 +145,7 @@ def together(commits: list[Commit]) -> Commit:
         writes |= commit.writes
         deletes += commit.deletes
     told = f"{len(commits):,} changes"
-    return Commit("", 0, told, "\n".join(shown), HUB, writes, tuple(deletes))
+    return Commit("", 0, told, "\n".join(shown), HUB, writes, deletes)
 
 
 def write_commits(

@@ -20,13 +20,9 @@ from builder.store.label_files import EVENT_BYTES_MAX
 from builder.store.plain_files import read_file
 from builder.store.withdrawn_files import FILE_BYTES_MAX, NOTHING_WITHDRAWN, WithdrawnListing
 
-_file = re.compile(
-    rf"(?:{names.VERSION_PATTERN}\.(?:md|json)"
-    rf"|labels/[1-9][0-9]{{0,8}}\.json"
-    rf"|withdrawn/(?:{names.VERSION_PATTERN}|{WHOLE})\.json)"
-)
-_version_file = re.compile(rf"({names.VERSION_PATTERN})\.(?:md|json)")
-_withdrawn_file = re.compile(rf"withdrawn/({names.VERSION_PATTERN}|{WHOLE})\.json")
+_version_file = re.compile(rf"[^/]+/[^/]+/({names.VERSION_PATTERN})\.(?:md|json)")
+_event_file = re.compile(r"[^/]+/[^/]+/labels/([1-9][0-9]{0,8})\.json")
+_withdrawn_file = re.compile(rf"[^/]+/[^/]+/withdrawn/({names.VERSION_PATTERN}|{WHOLE})\.json")
 
 
 class Place(NamedTuple):
@@ -39,15 +35,8 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its folder in the content folder, or its one file."""
-        return f"{self.owner}/{self.name}" if self.name else (self.single_file or "")
-
-    @property
-    def single_file(self) -> str | None:
-        """The one file that is there, and that may change; None in a repo."""
-        if self.name:
-            return None
-        return f"{self.owner}/{OWNER_FILE}" if self.owner else HOME_FILE
+        """A repo's folder in the content folder; else the one file, which may change."""
+        return f"{self.owner}/{self.name or OWNER_FILE}" if self.owner else HOME_FILE
 
 
 HOME = Place()
@@ -62,27 +51,39 @@ def place_of(path: str) -> Place | None:
         return None
     if rest == OWNER_FILE:
         return Place(owner)
-    name, _, file = rest.partition("/")
-    is_ours = names.is_name(name, names.REPO_CHARS_MAX) and _file.fullmatch(file)
-    return Place(owner, name) if is_ours else None
+    name = rest.partition("/")[0]
+    is_file = version_in(path) or event_in(path) or withdrawal_in(path)
+    return Place(owner, name) if is_file and names.is_name(name, names.REPO_CHARS_MAX) else None
 
 
-def version_in(file: str) -> str | None:
-    """The version whose text or record this file of a repo is."""
-    found = _version_file.fullmatch(file)
+def version_in(path: str) -> str | None:
+    """The version whose text or record this is."""
+    found = _version_file.fullmatch(path)
     return found and found[1]
 
 
-def is_gone(withdrawn: WithdrawnListing, file: str) -> bool:
-    """Whether this file of a repo is the text or the record of a version that was withdrawn."""
-    version = version_in(file)
-    return bool(version) and withdrawn.has(version)
+def event_in(path: str) -> int | None:
+    """The number of the label change that this is."""
+    found = _event_file.fullmatch(path)
+    return found and int(found[1])
 
 
-def withdrawn_in(files: Iterable[str]) -> WithdrawnListing:
+def withdrawal_in(path: str) -> str | None:
+    """What this withdraws: a version, or WHOLE."""
+    found = _withdrawn_file.fullmatch(path)
+    return found and found[1]
+
+
+def withdrawn_in(paths: Iterable[str]) -> WithdrawnListing:
     """What these files of a repo withdraw."""
-    found = {match[1] for match in map(_withdrawn_file.fullmatch, files) if match}
+    found = {what for what in map(withdrawal_in, paths) if what}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
+
+
+def is_gone(withdrawn: WithdrawnListing, path: str) -> bool:
+    """Whether this is the text or the record of a version that was withdrawn."""
+    version = version_in(path)
+    return bool(version) and withdrawn.has(version)
 
 
 def bytes_max(path: str) -> int:
@@ -91,17 +92,17 @@ def bytes_max(path: str) -> int:
         return HOME_BYTES_MAX
     if path.endswith(".md"):
         return CONTENT_BYTES_MAX
-    parts = path.split("/")
-    inside = parts[2] if len(parts) == 4 else ""
-    return {"labels": EVENT_BYTES_MAX, "withdrawn": FILE_BYTES_MAX}.get(inside, RECORD_BYTES_MAX)
+    if event_in(path):
+        return EVENT_BYTES_MAX
+    return FILE_BYTES_MAX if withdrawal_in(path) else RECORD_BYTES_MAX
 
 
 def names_in(root: str, place: Place) -> list[str]:
     """The files of a place as they are in the content folder, relative to it. Raises ContentError,
     OperatorError.
     """
-    if place.single_file:
-        return [place.single_file] if os.path.isfile(f"{root}/{place.single_file}") else []
+    if not place.name:
+        return [place.path] if os.path.isfile(f"{root}/{place.path}") else []
     listing = content.list_versions(root, place.owner, place.name)
     files = [f"{version}.{suffix}" for version in listing.versions for suffix in ("md", "json")]
     files += map(event_file, listing.events)

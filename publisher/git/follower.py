@@ -8,13 +8,13 @@ import contextlib
 import fcntl
 import logging
 import random
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from typing import Any
 
-from builder.model.errors import HubError, OperatorError, cut
+from builder.model.background import Background, Failures, pause_seconds
+from builder.model.errors import OperatorError
 from builder.model.records import format_time
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
@@ -24,41 +24,29 @@ from publisher.git.branch import Branch, Moved
 from publisher.git.files import Place
 from publisher.git.incoming import ContentChanged
 from publisher.git.options import GitOptions, resolve
-from publisher.git.program import LIMITS, Git, GitError, GitStopped, Limits
+from publisher.git.program import Git, GitError, GitStopped
 from publisher.git.sync import Done, Sync
 from publisher.log import log_event
 
 # From so many repos on, a look at all costs less.
 PLACES_MAX = 10_000
-PROBLEMS_SHOWN_MAX = 20
-PROBLEM_CHARS_MAX = 500
 # So often in a row somebody else may be faster.
 MOVES_MAX = 5
-PUSHES_PER_TIDY = 50
+# What is published within this time is pushed together.
+GATHER_SECONDS = 1.0
+# How often the remote is asked what is new.
+FETCH_SECONDS = 60.0
+# How often, at most, everything is compared, because another process has published, or a build has
+# failed.
+LOOK_SECONDS = 300.0
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
+# What the end of the service waits for the last push.
+STOP_SECONDS = 5.0
 
 log = logging.getLogger("hub.git")
 
 
-class Pace(NamedTuple):
-    """When what is done, in seconds. What is published within ``gather`` is pushed together.
-    ``fetch``: how often the remote is asked what is new. ``look``: how often, at most, everything
-    is compared, because another process has published, or a build has failed. ``retry_min`` and
-    ``retry_max``: how long to wait after failures. ``stop``: what the end of the service waits for
-    the last push.
-    """
-
-    gather: float = 1.0
-    fetch: float = 60.0
-    look: float = 300.0
-    retry_min: float = 5.0
-    retry_max: float = 600.0
-    stop: float = 5.0
-
-
-PACE = Pace()
-
-
-class GitFollower:
+class GitFollower(Background):
     """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
     ``Rebuilder.request``. Raises OperatorError where the remote is a name that means nothing.
     """
@@ -66,50 +54,31 @@ class GitFollower:
     def __init__(
         self, settings: Settings, options: GitOptions,
         rebuild: Callable[[Iterable[Named] | None], None],
-        limits: Limits = LIMITS, pace: Pace = PACE,
     ) -> None:  # fmt: skip
+        super().__init__("git")
         options = resolve(options, settings.content)
         self._settings = settings
-        self._pace = pace
-        self._git = Git(f"{settings.state}/git", options.remote, limits)
+        self._git = Git(f"{settings.state}/git", options.remote)
         self._branch = Branch(
             self._git, options.branch, f"{options.folder}/" if options.folder else ""
         )
-        self._sync = Sync(
-            settings, self._branch, f"{settings.state}/git.incoming",
-            f"{settings.state}/git.looked", rebuild,
-        )  # fmt: skip
-        self._changed = threading.Condition()
-        self._is_stopping = False
+        self._sync = Sync(settings, self._branch, rebuild)
         # What has to be compared; everything, if ``_is_all``.
         self._places: set[Place] = set()
         self._is_all = True
         self._since: float | None = None
         self._fetch_at = self._look_at = 0.0
         self._serial: int | None = None
-        self._pushes = 0
-        # For the status.
-        self._failures = 0
+        self._failures = Failures()
         self._last_push: str | None = None
         self._last_check: str | None = None
-        self._failing_since: str | None = None
-        self._last_error: str | None = None
         self._problems: dict[Place, str] = {}
-        self._last_conflict: str | None = None
-        self._thread = threading.Thread(target=self._run, name="git", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Push what waits, if that takes no longer than seconds; the next start does the rest."""
-        with self._changed:
-            self._is_stopping = True
-            self._changed.notify_all()
-        self._thread.join(self._pace.stop)
+        self._stop(STOP_SECONDS)
         self._git.stop()
-        self._thread.join(self._pace.stop)
+        self._stop(STOP_SECONDS)
 
     def tell(self, outcome: Outcome) -> None:
         """Note what a build has come to; returns at once."""
@@ -124,35 +93,23 @@ class GitFollower:
             self._changed.notify_all()
 
     def status(self) -> dict[str, Any]:
-        """How it is going, without addresses or credentials.
+        """How it is going, for anybody: no prompt's name, and nothing that git said.
 
         ``status``: ``ok``, ``starting`` or ``failing``. ``waiting``: places (prompts, profiles)
-        that are to be compared. ``problems``: what could not be pushed or taken in, and why.
+        that are to be compared; ``problems_count``: those that could not be pushed or taken in.
         Times are RFC 3339, None where there was none.
         """
         with self._changed:
-            is_failing = self._failing_since is not None
+            is_failing = self._failures.count > 0
             return {
                 "status": "failing" if is_failing else "ok" if self._last_check else "starting",
                 "last_push": self._last_push,
                 "last_check": self._last_check,
                 "waiting": len(self._places),
                 "waiting_seconds": round(time.monotonic() - self._since, 3) if self._since else 0.0,
-                "failures": self._failures,
-                "failing_since": self._failing_since,
-                "last_error": self._last_error,
-                "problems": sorted(
-                    cut(f"{place.path} {told}", PROBLEM_CHARS_MAX)
-                    for place, told in self._problems.items()
-                )[:PROBLEMS_SHOWN_MAX],
+                **self._failures.status(),
                 "problems_count": len(self._problems),
-                "last_conflict": self._last_conflict,
             }
-
-    def summary(self) -> dict[str, Any]:
-        """What of the status anybody may know: no prompt's name, and nothing that git said."""
-        told = ("problems", "last_conflict", "last_error")
-        return {key: value for key, value in self.status().items() if key not in told}
 
     # The thread
 
@@ -160,6 +117,7 @@ class GitFollower:
         while self._wait():
             try:
                 with self._alone():
+                    self._repair()
                     self._branch.open()
                     self._exchange()
                     while self._wait():
@@ -169,7 +127,6 @@ class GitFollower:
             except Exception as error:
                 # The edge of the thread: whatever it was, it is told, and tried again.
                 self._note_failure(error)
-                self._repair(error)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -189,11 +146,12 @@ class GitFollower:
         with self._changed:
             while True:
                 now = time.monotonic()
-                due = self._fetch_at
-                if self._since is not None and not self._failures:
-                    due = min(due, self._since + self._pace.gather)
+                is_to_push = self._since is not None and not self._failures.count
                 if self._is_stopping:
-                    return self._since is not None and not self._failures
+                    return is_to_push
+                due = self._fetch_at
+                if is_to_push:
+                    due = min(due, self._since + GATHER_SECONDS)
                 if due <= now:
                     return True
                 self._changed.wait(due - now)
@@ -217,9 +175,7 @@ class GitFollower:
             raise
         self._note_success(done, time.monotonic() - started)
         if done.commits:
-            self._pushes += 1
-            if self._pushes % PUSHES_PER_TIDY == 0:
-                self._branch.tidy()
+            self._branch.tidy()
 
     def _run_sync(self, places: set[Place] | None) -> Done:
         for _ in range(MOVES_MAX):
@@ -236,7 +192,7 @@ class GitFollower:
         if now >= self._look_at and serial != self._serial:
             self._is_all = True
         if self._is_all:
-            self._look_at, self._serial = now + self._pace.look, serial
+            self._look_at, self._serial = now + LOOK_SECONDS, serial
 
     def _note_success(self, done: Done, seconds: float) -> None:
         for place, told in done.problems.items():
@@ -253,37 +209,22 @@ class GitFollower:
             self._last_check = format_time(datetime.now(UTC))
             if done.commits:
                 self._last_push = self._last_check
-            for path, kept in done.conflicts.items():
-                self._last_conflict = f"{self._last_check} {path}: the other file is on {kept}"
             self._problems = done.problems
-            self._failures, self._failing_since, self._last_error = 0, None, None
-            self._fetch_at = time.monotonic() + self._pace.fetch * random.uniform(0.8, 1.0)
+            self._failures.clear()
+            self._fetch_at = time.monotonic() + FETCH_SECONDS * random.uniform(0.8, 1.0)
 
     def _note_failure(self, error: Exception) -> None:
         log_event(log, logging.ERROR, "git", error)
         with self._changed:
-            now = time.monotonic()
-            wait = min(self._pace.retry_max, self._pace.retry_min * 2 ** min(self._failures, 20))
-            self._failures += 1
-            self._fetch_at = now + wait * random.uniform(0.5, 1.0)
-            self._failing_since = self._failing_since or format_time(datetime.now(UTC))
-            what = error.summary if isinstance(error, GitError) else "It failed"
-            self._last_error = f"{what}. The log has the cause."
+            self._failures.add("The exchange failed. The log has the cause.")
+            pause = pause_seconds(self._failures.count, RETRY_SECONDS_MIN, RETRY_SECONDS_MAX)
+            self._fetch_at = time.monotonic() + pause
 
-    def _repair(self, error: Exception) -> None:
+    def _repair(self) -> None:
         """Make the repository anew if it is damaged. Looks seldom: that reads all of it."""
-        failures = self._failures
-        if not isinstance(error, GitError) or failures < 2 or failures & (failures - 1):
-            return
-        try:
-            with self._alone():
-                if self._branch.is_damaged():
-                    log_event(log, logging.WARNING, "git_repository_made_anew")
-                    self._branch.forget()
-        except GitStopped:
-            return
-        except (HubError, OSError) as another:
-            log_event(log, logging.ERROR, "git", another)
+        failures = self._failures.count
+        if failures > 1 and failures & (failures - 1) == 0 and self._branch.repair():
+            log_event(log, logging.WARNING, "git_repository_made_anew")
 
 
 @contextlib.contextmanager

@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Callable, Mapping
 
 from builder.model.errors import ContentError, Fault
-from builder.model.labels import FOLDER as LABELS
 from builder.model.names import Version
+from builder.model.withdrawn import withdrawn_file
 from builder.store import content
 from builder.store.check import check_repo
 from publisher.git import files
 from publisher.git.branch import PLAIN, Entries
-from publisher.git.files import HOME, Place, is_gone, version_in, withdrawn_in
+from publisher.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
 from publisher.write import disk, durable
 from publisher.write.profile import replace_profile
 
@@ -26,27 +26,22 @@ class ContentChanged(Exception):
 
 def take_in(
     root: str, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
-    read: Callable[[], bytes | None], sync: bool,
+    read: Callable[[str], bytes], sync: bool,
 ) -> list[Fault]:  # fmt: skip
     """Put files of the branch, which are not here, into the content folder; or find why they must
     not get there, and change nothing.
 
-    ``ours``: the files of the place as they are here. ``read``: the bytes of each of the
-    ``entries``, in order; None if they are too many. ``staging``: a folder to try it in. ``sync``
-    as in ``durable.write_version``. Raises ContentChanged, RequestError ``storage_unavailable``,
-    OSError.
+    ``ours``: the files of the place as they are here. ``read``: as ``Branch.reading`` gives.
+    ``staging``: a folder to try it in. ``sync`` as in ``durable.write_version``. Raises
+    ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
-    came, faults = {}, []
     for path, entry in entries.items():
-        data = read()
         if entry.mode != PLAIN:
-            faults.append(Fault(path, "not a plain file"))
-        elif data is None:
-            faults.append(Fault(path, f"larger than {files.bytes_max(path):,} bytes"))
-        else:
-            came[path] = data
-    faults = faults or _faults(root, staging, place, ours, came)
-    if faults:
+            return [Fault(path, "not a plain file")]
+        if entry.size > files.bytes_max(path):
+            return [Fault(path, f"larger than {files.bytes_max(path):,} bytes")]
+    came = {path: read(entry.id) for path, entry in entries.items()}
+    if faults := _faults(root, staging, place, ours, came):
         return faults
     if place.name:
         _put_repo(root, place, ours, came, sync)
@@ -60,9 +55,9 @@ def _faults(
 ) -> list[Fault]:
     """What would be wrong with a place that is not wrong already."""
     shutil.rmtree(staging, ignore_errors=True)
-    gone = withdrawn_in(path.removeprefix(f"{place.path}/") for path in (*ours, *came))
+    gone = withdrawn_in([*ours, *came])
     for path in {*ours, *came}:
-        if path not in came and is_gone(gone, path.removeprefix(f"{place.path}/")):
+        if path not in came and is_gone(gone, path):
             continue
         os.makedirs(os.path.dirname(f"{staging}/{path}"), exist_ok=True)
         data = came[path] if path in came else files.read(root, path)
@@ -87,24 +82,19 @@ def _put_repo(
     root: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
 ) -> None:
     owner, name = place.owner, place.name
-    inside = {path.removeprefix(f"{place.path}/"): data for path, data in came.items()}
-    versions = sorted({Version.parse(one) for one in map(version_in, inside) if one})
-    withdrawn = withdrawn_in(inside).files
-    events = sorted(
-        (int(file.removeprefix(f"{LABELS}/").removesuffix(".json")), data)
-        for file, data in inside.items()
-        if file.startswith(f"{LABELS}/")
-    )
+    versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
+    events = sorted((number, came[path]) for path in came if (number := event_in(path)))
+    withdrawn = withdrawn_in(came).files
     with durable.repo_lock(root, owner, name):
         if {*files.names_in(root, place)} != ours.keys():
             raise ContentChanged
         for version in versions:
-            text, record = inside[f"{version}.md"], inside[f"{version}.json"]
+            text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
             durable.write_version(root, owner, name, str(version), text, record, sync=sync)
         if events:
             durable.write_events(root, owner, name, events, sync=sync)
         for what in withdrawn:
-            data = inside[f"withdrawn/{what}.json"]
+            data = came[f"{place.path}/{withdrawn_file(what)}"]
             durable.write_withdrawal(root, owner, name, what, data, sync=sync)
         if withdrawn:
             left = content.list_versions(root, owner, name).left

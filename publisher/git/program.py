@@ -9,8 +9,8 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO
 
 from builder.model.errors import HubError
 from builder.text.one_line import one_line
@@ -34,31 +34,17 @@ _SSH_OPTIONS = (
     "-o BatchMode=yes -o ControlMaster=no -o ConnectTimeout=15 -o ServerAliveInterval=15 "
     "-o ServerAliveCountMax=2"
 )
+# How long git may take for work on this machine.
+LOCAL_SECONDS = 300.0
 _LAST_WORDS_SECONDS = 2.0
 _user_in_url = re.compile(r"(?<=://)[^/@\s']+@")
 
 
-class Limits(NamedTuple):
-    """How long git may take, in seconds: to ask the remote for a branch (``ask``), to fetch or to
-    push (``transfer``), and for work on this machine (``local``).
-    """
-
-    ask: float = 30.0
-    transfer: float = 600.0
-    local: float = 300.0
-
-
-LIMITS = Limits()
-
-
 class GitError(HubError):
-    """git has failed, or the remote has refused. ``summary`` has no address and no path; ``why`` is
-    what git said, without credentials.
-    """
+    """git has failed, or the remote has refused. ``why`` is what git said, without credentials."""
 
-    def __init__(self, summary: str, why: str = "") -> None:
-        super().__init__(f"{summary}: {why}" if why else f"{summary}.")
-        self.summary = summary
+    def __init__(self, what: str, why: str = "") -> None:
+        super().__init__(f"{what}: {why}" if why else f"{what}.")
         self.why = why
 
 
@@ -75,9 +61,8 @@ class Git:
     may be called from another.
     """
 
-    def __init__(self, folder: str, remote: str, limits: Limits) -> None:
+    def __init__(self, folder: str, remote: str) -> None:
         self.folder = folder
-        self.limits = limits
         self._environment = _environment(remote)
         self._remote = remote
         self._lock = threading.Lock()
@@ -94,7 +79,7 @@ class Git:
     def run(self, *arguments: str, seconds: float | None = None) -> bytes:
         """What git prints. Raises GitError, LocalGitError, GitStopped."""
         with self.started(*arguments, seconds=seconds) as process:
-            return _stdout(process).read()
+            return process.stdout.read()
 
     @contextlib.contextmanager
     def started(
@@ -103,19 +88,8 @@ class Git:
         """git while it runs, with a pipe of what it prints and, if ``is_fed``, one to write to;
         ``seconds`` is for an exchange with the remote. Raises as ``run``, at the end of the block.
         """
-        command = ["git", f"--git-dir={self.folder}"]
-        for option in _OPTIONS:
-            command += ["-c", option]
-        kind = GitError if seconds else LocalGitError
-        allowed = seconds or self.limits.local
-        with self._lock:
-            if self._is_stopped:
-                raise GitStopped
-            process = self._process = subprocess.Popen(
-                [*command, *arguments], env=self._environment, start_new_session=True,
-                stdin=subprocess.PIPE if is_fed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
+        allowed = seconds or LOCAL_SECONDS
+        process = self._start(arguments, is_fed)
         late = threading.Event()
         timer = threading.Timer(allowed, lambda: (late.set(), _kill(process)))
         complaint = bytearray()
@@ -123,25 +97,24 @@ class Git:
         timer.start()
         reader.start()
         try:
-            try:
-                yield process
-            except BrokenPipeError:
-                pass  # it has ended, and says why
-            except BaseException:
-                _kill(process)
-                raise
-            finally:
-                with contextlib.suppress(BrokenPipeError):
-                    if process.stdin:
-                        process.stdin.close()
-                status = process.wait()
-                # What git leaves behind, such as a credential helper's daemon, may hold it open.
-                reader.join(_LAST_WORDS_SECONDS)
-                _stdout(process).close()
+            yield process
+        except BrokenPipeError:
+            pass  # it has ended, and says why
+        except BaseException:
+            _kill(process)
+            raise
         finally:
+            with contextlib.suppress(BrokenPipeError):
+                if process.stdin:
+                    process.stdin.close()
+            status = process.wait()
             timer.cancel()
+            # What git leaves behind, such as a credential helper's daemon, may hold it open.
+            reader.join(_LAST_WORDS_SECONDS)
+            process.stdout.close()
             with self._lock:
                 self._process = None
+        kind = GitError if seconds else LocalGitError
         if late.is_set():
             raise kind(f"git {arguments[0]} took longer than {allowed:g} seconds")
         if self._is_stopped:
@@ -149,6 +122,19 @@ class Git:
         if status:
             why = self.censored(complaint.decode(errors="replace"))
             raise kind(f"git {arguments[0]} failed", why)
+
+    def _start(self, arguments: Iterable[str], is_fed: bool) -> subprocess.Popen[bytes]:
+        options = [part for option in _OPTIONS for part in ("-c", option)]
+        with self._lock:
+            if self._is_stopped:
+                raise GitStopped
+            self._process = subprocess.Popen(
+                ["git", f"--git-dir={self.folder}", *options, *arguments],
+                env=self._environment, start_new_session=True,
+                stdin=subprocess.PIPE if is_fed else subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+            return self._process
 
     def censored(self, text: str) -> str:
         """What git says, on one line of bounded length, without users and passwords of URLs."""
@@ -188,15 +174,10 @@ def _ssh_command(environment: Mapping[str, str]) -> str:
     return asked.stdout.strip() or "ssh"
 
 
-def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    assert process.stdout
-    return process.stdout
-
-
 def _keep_start(pipe: IO[bytes], kept: bytearray) -> None:
     """Read to the end, and keep no more than COMPLAINT_BYTES_MAX."""
     with pipe:
-        while data := pipe.read1(65536):  # type: ignore[attr-defined]
+        while data := pipe.read1(65536):
             kept.extend(data[: COMPLAINT_BYTES_MAX - len(kept)])
 
 

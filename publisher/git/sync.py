@@ -7,17 +7,17 @@ under a name of its own. Of profiles and the home page, the side that has change
 the same gives the bytes; if both have, this one.
 """
 
-import contextlib
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from builder.model.errors import ContentError, Fault, bounded
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
 from publisher.git import files
-from publisher.git.branch import Branch, Entries
+from publisher.git.branch import Branch, Entries, Moved
 from publisher.git.commits import COMMITS_MAX, Commit, commits_of, together, write_commits
 from publisher.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from publisher.git.incoming import ContentChanged, take_in
@@ -32,31 +32,33 @@ _CLOCK_NS = 2_000_000_000
 _ATTRIBUTES = ".gitattributes"
 
 
-class Done(NamedTuple):
+@dataclass
+class Done:
     """What became of the places that were looked at. ``commits``: pushed; ``taken``: places that
     the content folder has got files of; ``problems``: why a place is not the same on both sides;
     ``conflicts``: files of which the branch had other bytes, with the branch that has these.
     """
 
-    commits: int
-    taken: list[Place]
-    problems: dict[Place, str]
-    conflicts: dict[str, str]
+    commits: int = 0
+    taken: list[Place] = field(default_factory=list)
+    problems: dict[Place, str] = field(default_factory=dict)
+    conflicts: dict[str, str] = field(default_factory=dict)
 
 
 class Sync:
-    """``staging``: a folder of its own. ``rebuild``: asks for a build of what has come in."""
+    """``rebuild`` asks for a build of what has come in."""
 
     def __init__(
-        self, settings: Settings, branch: Branch, staging: str, looked: str,
+        self, settings: Settings, branch: Branch,
         rebuild: Callable[[Iterable[Named] | None], None],
     ) -> None:  # fmt: skip
-        self._root = settings.content
-        self._host = urlsplit(settings.base_url).hostname or "localhost"
-        self._branch = branch
-        self._staging = staging
-        self._looked = looked
-        self._rebuild = rebuild
+        self.root = settings.content
+        self.host = urlsplit(settings.base_url).hostname or "localhost"
+        self.branch = branch
+        self.staging = f"{settings.state}/git.incoming"
+        self.rebuild = rebuild
+        # Its time is that of the last look at everything.
+        self._looked = f"{settings.state}/git.looked"
         # Of profiles and the home page that could not be taken in: what was there and here.
         self.faulty: dict[str, tuple[str, str | None]] = {}
 
@@ -65,24 +67,18 @@ class Sync:
         same. Raises GitError, Moved, ContentChanged, OperatorError, OSError; what was done until
         then stays done.
         """
-        branch = self._branch
-        head = branch.fetch()
-        base = branch.base()
-        # The remote has lost its branch: it gets it again, with its past.
-        parent = head or base
-        done = Done(0, [], {}, {})
-        is_everything = places is None or bool(parent and not base)
-        todo = self._differing(parent, done.problems) if is_everything else {*(places or ())}
-        if base and parent and base != parent:
-            changed = branch.changed_paths(base, parent)
+        run = _Run(self)
+        done, base = run.done, run.base
+        is_everything = places is None or bool(run.parent and not base)
+        todo = self._differing(run.parent, done.problems) if is_everything else {*(places or ())}
+        if base and base != run.parent:
+            changed = self.branch.changed_paths(base, run.parent)
             todo.update(place for place in map(place_of, changed) if place)
         ordered = sorted(todo)
         for start in range(0, len(ordered), PLACES_MAX):
-            step = _Step(self, parent, head, base, done)
-            parent, commits = step.run(ordered[start : start + PLACES_MAX])
-            done = done._replace(commits=done.commits + commits)
-        if parent and parent != base:
-            branch.note_base(parent)
+            run.take(ordered[start : start + PLACES_MAX])
+        if run.parent and run.parent != base:
+            self.branch.note_base(run.parent)
         if is_everything:
             os.rename(f"{self._looked}.new", self._looked)
         return done
@@ -97,19 +93,18 @@ class Sync:
             since = os.stat(self._looked).st_mtime_ns - _CLOCK_NS
         except FileNotFoundError:
             since = 0
-        there: dict[Place, int] = {}
+        there: dict[Place, int] = defaultdict(int)
         # Sums of hashes do not depend on the order, and a catalogue of them fits into memory.
-        for path in self._branch.paths(commit) if commit else ():
-            place = place_of(path)
-            if place:
-                there[place] = there.get(place, 0) + hash(path)
+        for path in self.branch.paths(commit) if commit else ():
+            if place := place_of(path):
+                there[place] += hash(path)
         found: set[Place] = set()
-        for place in files.places_in(self._root):
+        for place in files.places_in(self.root):
             hashed = there.pop(place, 0)
             try:
-                paths = files.names_in(self._root, place)
+                paths = files.names_in(self.root, place)
                 newest = max(
-                    (os.stat(f"{self._root}/{path}").st_ctime_ns for path in paths), default=0
+                    (os.stat(f"{self.root}/{path}").st_ctime_ns for path in paths), default=0
                 )
             except ContentError as error:
                 problems[place] = _told("not pushed", error.faults)
@@ -122,41 +117,41 @@ class Sync:
         return found | there.keys()
 
 
-class _Step:
-    """One batch of places."""
+class _Run:
+    """One comparison. ``head``: what the remote has; ``base``: what both sides had; ``parent``: the
+    branch's last commit as it is to be.
+    """
 
-    def __init__(
-        self, sync: Sync, parent: str | None, head: str | None, base: str | None, done: Done
-    ) -> None:
+    def __init__(self, sync: Sync) -> None:
         self._sync = sync
-        self._root = sync._root
-        self._branch = sync._branch
-        self._parent = parent
-        self._head = head
-        self._base = base
-        self._done = done
+        self._root = sync.root
+        self._branch = sync.branch
+        self._head = sync.branch.fetch()
+        self.base = sync.branch.base()
+        # If the remote has lost its branch, it gets it again, with its past.
+        self.parent = self._head or self.base
+        self.done = Done()
 
-    def run(self, places: Iterable[Place]) -> tuple[str | None, int]:
-        """The branch's last commit after this, and how many were made."""
-        branch, parent = self._branch, self._parent
-        theirs = branch.entries(parent, places)
-        before = branch.entries(self._base, places) if self._base != parent else theirs
+    def take(self, places: Iterable[Place]) -> None:
+        """Make these places the same on both sides."""
+        theirs = self._branch.entries(self.parent, places)
+        before = self._branch.entries(self.base, places) if self.base != self.parent else theirs
         ours = {}
         for place in places:
             try:
                 ours[place] = self._ids(place)
             except ContentError as error:
-                self._done.problems[place] = _told("not pushed", error.faults)
+                self.done.problems[place] = _told("not pushed", error.faults)
         self._take_in(ours, theirs, before)
         commits: list[Commit] = []
         differing: list[str] = []
         for place, ids in ours.items():
-            if place in self._done.problems and not place.name:
+            if place in self.done.problems and not place.name:
                 continue  # a profile on the branch that is faulty stays until it is corrected
             try:
                 commits += commits_of(self._root, place, ids, theirs[place], before[place])
             except ContentError as error:
-                self._done.problems[place] = _told("not pushed", error.faults)
+                self.done.problems[place] = _told("not pushed", error.faults)
                 continue
             except FileNotFoundError:
                 raise ContentChanged from None
@@ -166,9 +161,9 @@ class _Step:
             ]  # fmt: skip
         if differing:
             self._keep_other(differing)
-        if not commits:
-            return parent, 0
-        return self._push(commits), len(commits)
+        if commits:
+            self.done.commits += len(commits)
+            self._push(commits)
 
     def _ids(self, place: Place) -> dict[str, str]:
         try:
@@ -187,46 +182,36 @@ class _Step:
             place: found for place, ids in ours.items()
             if (found := self._coming(place, ids, theirs[place], before[place]))
         }  # fmt: skip
-        wanted = [
-            (entry.id, files.bytes_max(path))
-            for entries in coming.values() for path, entry in entries.items()
-        ]  # fmt: skip
-        if not wanted:
+        if not coming:
             return
-        is_small = len(wanted) <= SYNCED_MAX
+        is_small = sum(map(len, coming.values())) <= SYNCED_MAX
         taken: list[Place] = []
         try:
-            with contextlib.closing(self._branch.read(wanted)) as read:
+            with self._branch.reading() as read:
                 for place, entries in coming.items():
                     faults = take_in(
-                        self._root, self._sync._staging, place, ours[place], entries,
-                        lambda: next(read), is_small,
-                    )  # fmt: skip
-                    if faults:
-                        self._note_faulty(place, ours[place], entries, faults)
-                    else:
+                        self._root, self._sync.staging, place, ours[place], entries, read, is_small
+                    )
+                    if not faults:
                         taken.append(place)
+                        continue
+                    self.done.problems[place] = _told("not taken in", faults)
+                    if not place.name:
+                        for path, entry in entries.items():
+                            self._sync.faulty[path] = entry.id, ours[place].get(path)
         except FileNotFoundError:
             raise ContentChanged from None
         finally:
             # Also what came before a failure: the next attempt finds it the same on both sides.
             if not is_small:
                 os.sync()
-            self._done.taken.extend(taken)
+            self.done.taken.extend(taken)
             if HOME in taken:
-                self._sync._rebuild(None)
+                self._sync.rebuild(None)
             elif taken:
-                self._sync._rebuild([(place.owner, place.name or None) for place in taken])
+                self._sync.rebuild([(place.owner, place.name or None) for place in taken])
         for place in taken:
             ours[place] = self._ids(place)
-
-    def _note_faulty(
-        self, place: Place, ours: Mapping[str, str], entries: Entries, faults: Iterable[Fault]
-    ) -> None:
-        self._done.problems[place] = _told("not taken in", faults)
-        if not place.name:
-            known = {path: (entry.id, ours.get(path)) for path, entry in entries.items()}
-            self._sync.faulty |= known
 
     def _coming(
         self, place: Place, ours: Mapping[str, str], theirs: Entries, before: Entries
@@ -237,42 +222,40 @@ class _Step:
                 path: entry for path, entry in theirs.items()
                 if ours.get(path) != entry.id and self._is_newer(path, ours, entry.id, before)
             }  # fmt: skip
-        inside = {path: path.removeprefix(f"{place.path}/") for path in {*ours, *theirs}}
-        withdrawn = withdrawn_in(inside.values())
+        withdrawn = withdrawn_in([*ours, *theirs])
         return {
             path: entry for path, entry in theirs.items()
-            if path not in ours and not is_gone(withdrawn, inside[path])
+            if path not in ours and not is_gone(withdrawn, path)
         }  # fmt: skip
 
     def _is_newer(self, path: str, ours: Mapping[str, str], blob: str, before: Entries) -> bool:
         """Whether a file that may change has changed there and not here."""
         if path not in ours or self._sync.faulty.get(path) == (blob, ours[path]):
             return True
-        if self._base:
+        if self.base:
             return path in before and before[path].id == ours[path]
         # Nobody knows what both had: perhaps the one here is an older one of those there.
-        return bool(self._parent) and self._branch.was_once(self._parent, path, ours[path])
+        return bool(self.parent) and self._branch.was_once(self.parent, path, ours[path])
 
     def _keep_other(self, paths: list[str]) -> None:
         """Note files that both sides have changed; keep those of the branch under another name."""
-        assert self._parent
-        commit = self._head or self._parent
+        commit = self._head or self.parent
         try:
             kept = self._branch.keep(commit)
-        except GitError as error:
+        except (GitError, Moved) as error:
             kept = f"the commit {commit[:12]} ({error})"
-        self._done.conflicts.update(dict.fromkeys(paths, kept))
+        self.done.conflicts.update(dict.fromkeys(paths, kept))
 
-    def _push(self, commits: list[Commit]) -> str:
-        """Commit and push; returns the last commit."""
+    def _push(self, commits: list[Commit]) -> None:
+        """Commit and push."""
         commits.sort(key=lambda one: (one.at or "~", one.rank, one.subject))
         if len(commits) > COMMITS_MAX:
             commits = [together(commits)]
         branch = self._branch
-        is_first = not self._base and not (self._parent and any(branch.paths(self._parent)))
+        is_first = not self.base and not (self.parent and any(branch.paths(self.parent)))
         with branch.importing() as importing:
-            importing.begin(self._parent)
-            whole = write_commits(importing, commits, self._root, branch.prefix, self._sync._host)
+            importing.begin(self.parent)
+            whole = write_commits(importing, commits, self._root, branch.prefix, self._sync.host)
             if whole and is_first:
                 # git must not change the ends of lines, which are part of what was published.
                 importing.write(f"{branch.prefix}{_ATTRIBUTES}", b"* -text\n")
@@ -280,7 +263,7 @@ class _Step:
         if not whole or not commit:
             raise ContentChanged
         branch.push(commit)
-        return commit
+        self.parent = commit
 
 
 def _told(what: str, faults: Iterable[Fault]) -> str:

@@ -66,10 +66,12 @@ class Followed:
 
 
 @pytest.fixture
-def followed(
-    site: Settings, s3: S3, bucket: str, proxy: Proxy, short_pauses: None
-) -> Iterator[Followed]:
-    job = Job(site.out, site.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
+def job(site: Settings, bucket: str, proxy: Proxy, short_pauses: None) -> Job:
+    return Job(site.out, site.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
+
+
+@pytest.fixture
+def followed(site: Settings, job: Job, s3: S3, bucket: str) -> Iterator[Followed]:
     with Deployer(job) as deployer:
         yield Followed(site, deployer, s3, bucket)
 
@@ -95,7 +97,7 @@ def test_a_publication_costs_the_requests_for_its_files(followed: Followed, prox
         assert broken(tree, by_key) == []
     status = followed.deployer.status()
     assert (status["status"], status["serial"], status["behind_seconds"]) == ("ok", 5, 0.0)
-    assert status["destination"].startswith("s3://") and status["deployed_at"]
+    assert status["deployed_at"] and "s3://" not in str(status)
 
 
 def test_what_builds_leave_and_remove_goes_with_the_one_that_settles(
@@ -189,9 +191,8 @@ def test_a_build_that_fails_leaves_nothing_out(followed: Followed) -> None:
 
 
 def test_it_stops_at_once_and_goes_on_at_the_next_start(
-    site: Settings, s3: S3, bucket: str, proxy: Proxy, short_pauses: None
+    site: Settings, job: Job, s3: S3, bucket: str, proxy: Proxy
 ) -> None:
-    job = Job(site.out, site.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
     stuck = threading.Event()
 
     def hold(seen: object) -> None:
@@ -229,5 +230,4 @@ def test_a_folder_follows_without_a_listing(site: Settings, tmp_path: Path, shor
         write_version(site.content, "ann", "story", "1.1.0", "Tell it.\n")
         deployer.tell(build(site, changed=[("ann", "story")], index=False))
         wait_until(lambda: deployer.status()["status"] == "ok", "a deployment")
-    there, wanted = read_tree(str(target)), read_tree(site.out)
-    assert there == wanted
+    assert read_tree(str(target)) == read_tree(site.out)

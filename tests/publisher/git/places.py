@@ -2,13 +2,14 @@
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from builder.model.settings import Settings
 from builder.pipeline.context import Named
 from publisher.git.branch import Branch
-from publisher.git.program import LIMITS, Git, Limits
+from publisher.git.program import Git
 from publisher.git.sync import Done, Sync
 
 PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
@@ -42,16 +43,13 @@ class Place:
             git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(self.remote))
         os.makedirs(settings.state, exist_ok=True)
 
-    def sync(self, limits: Limits = LIMITS) -> Sync:
-        state = self.settings.state
-        program = Git(f"{state}/git", str(self.remote), limits)
+    def sync(self) -> Sync:
+        program = Git(f"{self.settings.state}/git", str(self.remote))
         branch = Branch(program, "main", self.prefix)
         branch.open()
-        return Sync(
-            self.settings, branch, f"{state}/git.incoming", f"{state}/git.looked", self._note
-        )
+        return Sync(self.settings, branch, self.rebuild)
 
-    def _note(self, changed) -> None:
+    def rebuild(self, changed: Iterable[Named] | None) -> None:
         self.builds.append(changed if changed is None else [*changed])
 
     def run(self) -> Done:

@@ -9,11 +9,9 @@ import pytest
 import requests
 
 from builder.pipeline.build import Report, build
-from publisher.git import follower
-from publisher.git.files import Place as FilesPlace
-from publisher.git.follower import GitFollower, Pace
+from publisher.git import branch, follower
+from publisher.git.follower import GitFollower
 from publisher.git.options import GitOptions
-from publisher.git.program import Limits
 from tests.publisher.git.places import Place, git
 from tests.support.catalogues import read_tree, write_version
 from tests.support.servers import (
@@ -26,12 +24,19 @@ from tests.support.servers import (
     wait_until,
 )
 
-QUICK = Pace(gather=0.01, fetch=0.1, look=0.0, retry_min=0.01, retry_max=0.1, stop=60.0)
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "GATHER_SECONDS", 0.01)
+    monkeypatch.setattr(follower, "FETCH_SECONDS", 0.1)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(follower, "STOP_SECONDS", 60.0)
 
 
-def following(place: Place, remote: str = "", pace: Pace = QUICK, **limits: float) -> GitFollower:
+def following(place: Place, remote: str = "") -> GitFollower:
     options = GitOptions(remote or str(place.remote), "main", "content")
-    return GitFollower(place.settings, options, place._note, Limits(**limits), pace)
+    return GitFollower(place.settings, options, place.rebuild)
 
 
 def report(*changed: tuple[str, str | None]) -> Report:
@@ -93,86 +98,53 @@ def test_a_remote_that_hangs_stops_nobody(place: Place, end: signal.Signals) -> 
     assert len(subjects) == len({*subjects}) == 7
 
 
-def test_a_remote_that_declines(place: Place) -> None:
+def test_a_remote_that_declines(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     declining = hook(place, "echo 'Not on Sundays.'; exit 1")
     with following(place) as one:
         wait_until(lambda: one.status()["failures"] > 2, "refusals")
         status = one.status()
-        assert status["status"] == "failing"
-        assert status["last_error"] == (
-            "The remote refused the push: [remote rejected] (pre-receive hook declined). "
-            "The log has the cause."
-        )
+        assert status["status"] == "failing" and status["failing_since"]
         assert str(place.remote) not in json.dumps(status)
+        told = str(caplog.records[0].exc_info)
+        assert "The remote refused the push: [remote rejected] (pre-receive hook decl" in told
+        assert "Not on Sundays." in told
         declining.unlink()
         wait_until(lambda: one.status()["status"] == "ok", "a push")
-        status = one.status()
-        assert (status["failures"], status["failing_since"], status["last_error"]) == (
-            0,
-            None,
-            None,
-        )
+        assert (one.status()["failures"], one.status()["failing_since"]) == (0, None)
     assert place.files() == read_tree(place.content)
 
 
-def test_what_the_log_says(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    hook(place, "echo 'Not on Sundays.'; exit 1")
-    with following(place) as one:
-        wait_until(lambda: one.status()["failures"], "a refusal")
-    assert "Not on Sundays." in str(caplog.records[0].exc_info)
-
-
-def test_a_silent_remote_delays_neither_a_build_nor_the_end(place: Place) -> None:
+def test_a_silent_remote_delays_neither_a_build_nor_the_end(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(follower, "STOP_SECONDS", 0.1)
+    monkeypatch.setattr(branch, "ASK_SECONDS", DEADLINE_SECONDS * 9)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         remote = f"git://127.0.0.1:{listener.getsockname()[1]}/x"
-        with following(place, remote, QUICK._replace(stop=0.1), ask=DEADLINE_SECONDS * 9) as one:
+        with following(place, remote) as one:
             connection, _ = listener.accept()
             one.tell(report(("ann", "story")))
             assert one.status()["waiting"] == 1
             assert one.status()["status"] == "starting"
         connection.close()
-        assert not one._thread.is_alive()
-        with following(place, remote, ask=0.1) as one:
+        monkeypatch.setattr(branch, "ASK_SECONDS", 0.1)
+        with following(place, remote) as one:
             wait_until(lambda: one.status()["failures"] > 1, "two limits")
-            assert "git ls-remote took longer than 0.1 seconds" in one.status()["last_error"]
+        assert "git ls-remote took longer than 0.1 seconds" in str(caplog.records[0].exc_info)
 
 
-def test_failures_are_tried_again_later_and_later(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follower.random, "uniform", lambda low, high: high)
-    one = following(place, pace=Pace(retry_min=5, retry_max=60))
-    monkeypatch.setattr(follower.time, "monotonic", lambda: 1000.0)
-    waits = []
-    for _ in range(6):
-        one._note_failure(OSError())
-        waits.append(one._fetch_at - 1000)
-    assert waits == [5, 10, 20, 40, 60, 60]
-    assert one.status()["last_error"] == "It failed. The log has the cause."
-
-
-def test_builds_are_followed_by_name(place: Place) -> None:
-    one = following(place)
-    one._is_all = False
-    one.tell(report())
-    assert one._since is None
-    one.tell(report(("ann", "story"), ("bob", None)))
-    assert one._places == {FilesPlace("ann", "story"), FilesPlace("bob")}
-    assert not one._is_all
-    one.tell(report(*[("ann", f"n{number}") for number in range(follower.PLACES_MAX + 1)]))
-    assert (one._is_all, len(one._places)) == (True, 2)
-    one._is_all = False
-    one.tell(OSError())
-    assert one._is_all
-
-
-def test_what_the_status_shows_is_bounded(place: Place) -> None:
-    one = following(place)
-    one._problems = {FilesPlace("ann", f"n{number}"): "a" * 10_000 for number in range(1000)}
-    status = one.status()
-    assert status["problems_count"] == 1000
-    assert len(status["problems"]) == follower.PROBLEMS_SHOWN_MAX
-    assert {len(told) for told in status["problems"]} == {follower.PROBLEM_CHARS_MAX}
+def test_each_build_is_followed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 1e9)
+    many = report(*[("ann", f"n{number}") for number in range(follower.PLACES_MAX + 1)])
+    outcomes = [report(("ann", "story")), OSError(), many]
+    with following(place) as one:
+        wait_until(lambda: one.status()["status"] == "ok", "the first push")
+        for number, outcome in enumerate(outcomes, 1):
+            path = write_version(place.content, "ann", "story", f"1.{number}.0", "More.\n")
+            one.tell(report())
+            assert one.status()["waiting_seconds"] == 0
+            one.tell(outcome)
+            wait_until(lambda path=path: f"ann/story/{path.name}" in place.files(), "a push")
 
 
 def test_two_on_one_state_folder(place: Place) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from builder.model.errors import OperatorError
 from publisher.git import program
-from publisher.git.options import GitOptions, parse_git_options, resolve
-from publisher.git.program import Git, GitError, GitStopped, Limits
+from publisher.git.options import parse_git_options, resolve
+from publisher.git.program import Git, GitError, GitStopped
 from tests.publisher.git.places import git
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -23,16 +23,15 @@ def silent_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def program_for(folder: Path, remote: str, **limits: float) -> Git:
-    made = Git(f"{folder}/git", remote, Limits(**limits))
+def program_for(folder: Path, remote: str) -> Git:
+    made = Git(f"{folder}/git", remote)
     os.makedirs(made.folder)
     made.run("init", "--quiet", "--bare")
     return made
 
 
-@pytest.mark.parametrize("scheme", ["git", "http"])
-def test_a_remote_that_never_answers(tmp_path: Path, silent_port: int, scheme: str) -> None:
-    made = program_for(tmp_path, f"{scheme}://127.0.0.1:{silent_port}/x.git")
+def test_a_remote_that_never_answers(tmp_path: Path, silent_port: int) -> None:
+    made = program_for(tmp_path, f"http://127.0.0.1:{silent_port}/x.git")
     with pytest.raises(GitError, match=r"git ls-remote took longer than 0\.2 seconds"):
         made.run("ls-remote", "hub", seconds=0.2)
 
@@ -55,7 +54,7 @@ def test_nobody_is_asked_and_no_password_is_told(tmp_path: Path) -> None:
         made.run("fetch", "https://bob:hunter2@127.0.0.1:1/ada:hunter2/x", seconds=30.0)
     assert "hunter2" not in str(raised.value) and "bob" not in str(raised.value)
     assert "127.0.0.1" in str(raised.value)
-    assert raised.value.summary == "git fetch failed"
+    assert str(raised.value).startswith("git fetch failed: ")
 
 
 def test_no_more_is_kept_of_a_complaint_than_fits(
@@ -98,11 +97,12 @@ def test_the_remote_of_the_clone_that_the_content_is_in(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "remote", "add", "origin", "https://git.example/hub")
     (tmp_path / "some/prompts").mkdir(parents=True)
-    found = resolve(parse_git_options("origin", "main", None), f"{tmp_path}/some/prompts")
-    assert found == GitOptions("https://git.example/hub", "main", "some/prompts")
-    found = resolve(parse_git_options("origin", "main", "."), f"{tmp_path}/some/prompts")
-    assert found.folder == ""
-    found = resolve(parse_git_options("https://x.example/y", "main", None), str(tmp_path))
-    assert found == GitOptions("https://x.example/y", "main", "content")
+    for remote, folder, found in [
+        ("origin", None, ("https://git.example/hub", "main", "some/prompts")),
+        ("origin", ".", ("https://git.example/hub", "main", "")),
+        ("https://x.example/y", None, ("https://x.example/y", "main", "content")),
+    ]:
+        options = parse_git_options(remote, "main", folder)
+        assert resolve(options, f"{tmp_path}/some/prompts") == found
     with pytest.raises(OperatorError, match="no git clone with a remote named 'upstream'"):
         resolve(parse_git_options("upstream", "main", None), str(tmp_path))

@@ -12,7 +12,7 @@ from publisher.git.branch import Branch, Moved
 from publisher.git.files import Place as FilesPlace
 from publisher.git.incoming import ContentChanged
 from publisher.git.program import Git
-from tests.publisher.git.places import Place, git
+from tests.publisher.git.places import PERSON, Place, git
 from tests.support.catalogues import (
     edit_record,
     read_tree,
@@ -99,8 +99,8 @@ def test_texts_of_others_are_only_texts(place: Place) -> None:
 
 
 def test_many_at_once_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "COMMITS_MAX", 3)
-    monkeypatch.setattr(sync, "COMMITS_MAX", 3)
+    for module in (commits, sync):
+        monkeypatch.setattr(module, "COMMITS_MAX", 3)
     write_label(place.content, "ann/review", 1, "production", "1.1.0")
     place.run()
     assert is_same(place)
@@ -142,11 +142,14 @@ def test_what_others_merge_is_taken_in(place: Place) -> None:
     assert place.builds[1:] == [[("eve", "new")]]
 
 
-def test_an_empty_hub_gets_everything_back(place: Place) -> None:
+def test_what_is_lost_comes_back_from_the_branch(place: Place) -> None:
     write_withdrawn(place.content, "bob/sql")
     write_label(place.content, "ann/review", 7, "production", "1.1.0")
     before = read_tree(place.content)
     place.run()
+    shutil.rmtree(place.content / "ann")
+    assert place.run().commits == 0
+    assert read_tree(place.content) == before
     for folder in (place.content, Path(place.settings.state)):
         shutil.rmtree(folder)
         folder.mkdir()
@@ -173,24 +176,24 @@ def test_what_is_faulty_stays_outside(place: Place, fault: str) -> None:
     clone = place.clone()
     record = write_version(clone, "ann", "review", "2.0.0", "Anew: {{code}}\n")
     text = record.with_suffix(".md")
-    if fault == "hash":
-        text.write_text("Otherwise.\n")
-    elif fault == "field":
-        edit_record(record, colour="red")
-    elif fault == "no record":
-        record.unlink()
-    elif fault == "no text":
-        text.unlink()
-    elif fault == "link":
-        text.unlink()
-        text.symlink_to("/etc/passwd")
-    elif fault == "size":
-        text.write_bytes(b"a" * (256 * 1024 + 1))
-    elif fault == "ordinal":
-        edit_record(record, ordinal=2)
-    else:
-        path = write_withdrawn(clone, "ann/review", "1.1.0")
-        path.write_text("{}")
+    match fault:
+        case "hash":
+            text.write_text("Otherwise.\n")
+        case "field":
+            edit_record(record, colour="red")
+        case "no record":
+            record.unlink()
+        case "no text":
+            text.unlink()
+        case "link":
+            text.unlink()
+            text.symlink_to("/etc/passwd")
+        case "size":
+            text.write_bytes(b"a" * (256 * 1024 + 1))
+        case "ordinal":
+            edit_record(record, ordinal=2)
+        case "withdrawal":
+            write_withdrawn(clone, "ann/review", "1.1.0").write_text("{}")
     write_version(clone, "bob", "good", "1.0.0", "Good.\n")
     place.merge()
     done = place.run()
@@ -259,14 +262,6 @@ def test_a_file_that_cannot_be_read_stops_no_other(place: Place) -> None:
         "home.md": "not pushed", "ann/story": "not pushed",
     }  # fmt: skip
     assert {path.split("/")[1] for path in place.files()} == {"owner.json", "review", "sql"}
-
-
-def test_a_lost_file_comes_back_from_the_branch(place: Place) -> None:
-    place.run()
-    before = read_tree(place.content)
-    shutil.rmtree(place.content / "bob")
-    assert place.run().commits == 0
-    assert read_tree(place.content) == before
 
 
 @pytest.mark.parametrize("path", ["ann/owner.json", "home.md"])
@@ -344,12 +339,12 @@ def test_who_publishes_at_the_same_time(place: Place, monkeypatch: pytest.Monkey
     one = place.sync()
     with monkeypatch.context() as patch:
 
-        def publish(self, wanted):
+        def publish(self):
             write_version(place.content, "ann", "story", "1.1.0", "Ours.\n")
-            return read(self, wanted)
+            return reading(self)
 
-        read = Branch.read
-        patch.setattr(Branch, "read", publish)
+        reading = Branch.reading
+        patch.setattr(Branch, "reading", publish)
         with pytest.raises(ContentChanged):
             one.run(None)
     assert place.builds == [[("ann", "new")]]  # which came before
@@ -399,7 +394,7 @@ def test_the_rest_of_the_branch_stays_as_it_is(place: Place, tmp_path: Path) -> 
     (clone / "hub.toml").write_text("site-name = 'Ours'\n")
     shutil.copytree(place.content / "ann", clone / "content/ann")
     git(clone, "add", "--all")
-    git(clone, "-c", "user.name=Eve", "-c", "user.email=e@e", "commit", "--quiet", "-m", "Start")
+    git(clone, *PERSON, "commit", "--quiet", "--message", "Start")
     git(clone, "push", "--quiet", "origin", "HEAD:main")
     place.run()
     assert place.log("%s") == ["Start", "bob/sql 1.0.0"]
@@ -414,31 +409,11 @@ def test_a_branch_that_was_removed_or_rewritten(place: Place) -> None:
     place.run()
     assert place.log("%H")[:-1] == before
     tree = git(place.remote, "rev-parse", "main^{tree}").strip()
-    new = git(
-        place.remote, "-c", "user.name=E", "-c", "user.email=e@e", "commit-tree", tree, "-m", "New"
-    )
-    git(place.remote, "update-ref", "refs/heads/main", new.strip())
+    new = git(place.remote, *PERSON, "commit-tree", tree, "-m", "New").strip()
+    git(place.remote, "update-ref", "refs/heads/main", new)
     write_version(place.content, "ann", "story", "1.2.0", "More.\n")
     place.run()
     assert place.log("%s") == ["New", "ann/story 1.2.0"]
-    assert is_same(place)
-
-
-def test_a_damaged_repository_is_noticed_and_made_anew(place: Place) -> None:
-    place.run()
-    one = place.sync()
-    assert not one._branch.is_damaged()
-    for path in Path(place.settings.state, "git/objects").rglob("*"):
-        if path.is_file():
-            path.chmod(0o600)
-            path.write_bytes(b"")
-    Path(place.settings.state, "git/refs/heads/x.lock").write_text("")
-    one = place.sync()
-    assert not Path(place.settings.state, "git/refs/heads/x.lock").exists()
-    assert one._branch.is_damaged()
-    one._branch.forget()
-    write_version(place.content, "ann", "story", "1.1.0", "More.\n")
-    one.run(None)
     assert is_same(place)
 
 
