@@ -135,5 +135,8 @@ def reason(error: requests.RequestException) -> str:
     causes: BaseException | None = error
     while causes is not None:
         last = causes
-        causes = getattr(causes, "reason", None) or causes.__cause__ or causes.__context__
+        inner = getattr(causes, "reason", None)  # of an ssl.SSLError it is text
+        causes = (
+            inner if isinstance(inner, BaseException) else causes.__cause__ or causes.__context__
+        )
     return f"{type(last).__name__}: {last}" if str(last) else type(last).__name__

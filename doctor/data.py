@@ -120,15 +120,17 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
             found = db.execute("SELECT DISTINCT address FROM event WHERE address != ''").fetchall()
     except sqlite3.Error:
         return  # `databases` has told
-    addresses = [address for (address,) in found]
+    # Where nginx listens on [::], it tells of IPv4 clients as ::ffff:192.0.2.7.
+    addresses = sorted({address.removeprefix("::ffff:") for (address,) in found})
     if not addresses:
         yield ok("nobody has used an account yet, so no client address is known")
     elif len(addresses) == 1 and _is_inside(addresses[0]):
         yield warning(
             f"All that people did with their accounts came from {addresses[0]}. If that is your "
             "proxy, all visitors share its limits.",
-            f"Start `hubctl serve` with --trusted-proxy {addresses[0]}, and have the proxy set "
-            "X-Forwarded-For to the client's address.",
+            "If only you have used accounts, at that address, do nothing. Otherwise start `hubctl "
+            f"serve` with --trusted-proxy {addresses[0]}, and have the proxy set X-Forwarded-For "
+            "to the client's address.",
         )
     else:
         yield ok(

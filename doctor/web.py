@@ -273,13 +273,15 @@ def compression(asked: Asked) -> Iterator[Finding]:
 
 def account(asked: Asked) -> Iterator[Finding]:
     """The account pages reach the service, and no cache keeps them."""
+    if not is_private_way(asked.base_url):
+        return  # closed without TLS, as `https` tells
     if not _has_service(asked):
         return
     answer = asked.get(ACCOUNT_URL, Accept_Encoding="gzip")
     headers = answer.headers
     if answer.status_code == 403:
         yield problem(
-            f"{ACCOUNT_URL} is refused: {answer.text[:200].strip()}",
+            f"{ACCOUNT_URL} is refused with HTTP 403.",
             "Have the proxy pass on the Host header as it is (docs/operate/accounts.md).",
         )
     elif answer.status_code == 404 or answer.status_code >= 500:

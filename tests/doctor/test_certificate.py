@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
@@ -13,9 +13,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from doctor import web
+from doctor.asked import Asked
 from doctor.certificate import certificate
 from doctor.findings import Subject
-from tests.doctor.conftest import levels, only_problem, only_warning
+from tests.doctor.conftest import levels, only_problem, only_warning, told
 from tests.support.servers import in_thread
 
 
@@ -94,7 +96,11 @@ def test_certificates(
 def test_an_issuer_that_nobody_knows(subject: Subject, tmp_path: Path) -> None:
     write_certificate(tmp_path, "localhost", 80)
     with tls(tmp_path) as port:
-        assert "is not good: self-signed" in only_problem(certificate, at(subject, port))
+        there = at(subject, port)
+        assert "is not good: self-signed" in only_problem(certificate, there)
+        with closing(Asked(there)) as asked:
+            (wrong,) = told(web.reach(asked), "problem")
+    assert "certificate verify failed: self-signed" in wrong
 
 
 def test_nothing_that_listens(subject: Subject) -> None:

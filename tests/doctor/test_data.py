@@ -105,7 +105,8 @@ def test_a_damaged_index(subject: Subject) -> None:
 @pytest.mark.parametrize(
     ("addresses", "expected"),
     [
-        (["127.0.0.1"], "Start `hubctl serve` with --trusted-proxy 127.0.0.1"),
+        (["127.0.0.1"], "start `hubctl serve` with --trusted-proxy 127.0.0.1"),
+        (["::ffff:127.0.0.1", "127.0.0.1"], "with --trusted-proxy 127.0.0.1"),
         (["127.0.0.1", "10.0.0.7"], None),
         (["8.8.8.8"], None),
         ([], None),

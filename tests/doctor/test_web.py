@@ -407,6 +407,11 @@ def test_the_way_to_https(base_url: str, answers: dict[str, Any], expected: str 
         assert [one.level for one in found] == ["ok"]
 
 
+def test_accounts_are_not_asked_for_where_they_are_closed(asked: Asked) -> None:
+    asked.base_url = "http://hub.example"
+    assert list(web.account(asked)) == []
+
+
 def test_without_a_site_there_is_no_sample(tmp_path: Any) -> None:
     assert find_sample(str(tmp_path)) is None
     (tmp_path / "api/v1").mkdir(parents=True)

@@ -103,6 +103,20 @@ def test_the_example_of_a_provider_is_one_that_works():
     assert found.keys() <= known
 
 
+def test_a_command_gets_the_settings_of_the_services(tmp_path):
+    settings, runuser = tmp_path / "hub.env", tmp_path / "runuser"
+    settings.write_text((DEPLOY / "hub.env").read_text(encoding="utf-8"), encoding="utf-8")
+    runuser.write_text('#!/bin/sh\n[ "$*" != "${*#-u hub -- }" ] && shift 3 && exec "$@"\n')
+    runuser.chmod(0o755)
+    script = (DEPLOY / "as_hub").read_text(encoding="utf-8")
+    done = subprocess.run(
+        ["sh", "-c", script.replace("/etc/hub.env", str(settings)), "as_hub",
+         "sh", "-c", 'echo "$HUB_STATE" "$1"', "sh", "two  words"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "/srv/hub/var two  words\n"
+
+
 @pytest.mark.usefixtures("installed_tools")
 def test_their_commands_make_a_hub(tmp_path):
     """The service and nginx, a publication through both, and its pulls counted from the log."""
