@@ -119,7 +119,7 @@ def _check_still_there(
         gone.append(f"all of {content}")
     if gone:
         raise OperatorError(
-            f"{' and '.join(sorted(gone))} is gone since the snapshot {last.id}. Nothing was "
+            f"Missing since the snapshot {last.id}: {', '.join(sorted(gone))}. Nothing was "
             "backed up. Check --content and --state, and that their disks are mounted; restore "
             "what is lost. To start over, back up to another place."
         )
