@@ -79,7 +79,7 @@ def test_a_lost_content_folder_raises_an_alert_until_it_is_back(
     rules = re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8"))
     (tmp_path / "hub-alerts.yml").write_text(rules, encoding="utf-8")
     page = (PROJECT / "docs/operate/monitoring.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```yaml\n(scrape_configs:.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^(scrape_configs:.*?)^END$", page, re.DOTALL | re.MULTILINE)
     config = "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n" + shown
     address = metrics_url(hub).removeprefix("http://").removesuffix("/metrics")
     (tmp_path / "prometheus.yml").write_text(config.replace("127.0.0.1:9108", address))
