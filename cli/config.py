@@ -129,7 +129,8 @@ def find_file(folder: str) -> str | None:
         return None
     for above in (here, *here.parents):
         file = above / FILE_NAME
-        if file.is_file():
+        # Not Path.is_file, which raises where the folder may not be looked into.
+        if os.path.isfile(file):
             if above != here and file.stat().st_uid not in (0, os.getuid()):
                 raise OperatorError(
                     f"{file} belongs to another user, who could change where your commands write. "

@@ -84,6 +84,18 @@ def test_help_needs_no_sound_file(hub: Path) -> None:
     assert hubctl("--config", "", "build", "--help", cwd=hub).exit_code == 0
 
 
+def test_a_folder_that_may_not_be_looked_into(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = os.stat
+
+    def refuse(path, **options):
+        if str(path) == f"{hub}/hub.toml":
+            raise PermissionError(13, "Permission denied", path)
+        return stat(path, **options)
+
+    monkeypatch.setattr("os.stat", refuse)
+    assert find_file(str(hub)) is None
+
+
 def test_a_file_of_another_user_above(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getuid", lambda: os.stat(hub).st_uid + 1)
     if os.stat(hub).st_uid:
