@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from builder.model.errors import OperatorError
-from builder.model.records import Title
+from builder.model.records import Message, Title
 from builder.text.prompts import parse_document
 from publisher.importers import chats
 from publisher.importers.foreign import translate
@@ -41,6 +41,44 @@ class Rejection(NamedTuple):
 
     where: str
     reason: str
+
+
+class Revision(NamedTuple):
+    """A version of a prompt with a history, as its source has it.
+
+    ``prompt`` is a text, or the messages of a chat, with placeholders of ``convention``. ``fields``
+    is metadata that is right (``parse_loosely``), ``published_at`` a Time, ``labels`` are as the
+    source spells them. ``number`` is the source's own number of the version: it becomes the
+    ordinal.
+    """
+
+    where: str
+    prompt: str | list[Message]
+    fields: dict[str, Any]
+    warnings: list[str]
+    convention: str = "none"
+    changelog: str = ""
+    published_at: str | None = None
+    labels: tuple[str, ...] = ()
+    number: int | None = None
+
+
+class History(NamedTuple):
+    """A prompt with all its versions, oldest first; ``owner`` and ``name`` as in Item."""
+
+    where: str
+    owner: str
+    name: str
+    revisions: list[Revision]
+
+
+class Document(NamedTuple):
+    """A part of a vendor's export: ``value`` is JSON, or the text of a file that is none.
+    ``where`` is its file, and in the file its line, row or place in a list.
+    """
+
+    where: str
+    value: Any
 
 
 class Columns(NamedTuple):

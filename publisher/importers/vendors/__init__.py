@@ -1,0 +1,21 @@
+"""What other vendors' exports and APIs say of their prompts, as histories. Executes nothing.
+
+One module a vendor, which is loaded when it is asked for. Each has:
+
+- ``TITLE``: the vendor's name as people write it.
+- ``read_histories(documents)``: the histories in the documents of an export, in any order. A
+  document that is none of this vendor's, or is broken, is a Rejection with its place.
+- where the vendor has an API, ``API_URL`` (None where each customer has their own), ``KEYS``: the
+  environment variables with the credentials, and ``download(api)``, which keeps the API's answers
+  as such documents.
+"""
+
+MODULES = {
+    "github-models": "publisher.importers.vendors.github_models",
+    "humanloop": "publisher.importers.vendors.humanloop",
+    "langfuse": "publisher.importers.vendors.langfuse",
+    "langsmith": "publisher.importers.vendors.langsmith",
+    "openai": "publisher.importers.vendors.openai",
+    "opik": "publisher.importers.vendors.opik",
+    "promptlayer": "publisher.importers.vendors.promptlayer",
+}
