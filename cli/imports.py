@@ -4,16 +4,16 @@ import contextlib
 import os
 import shlex
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 
 import click
 
 from builder.model.errors import RequestError
 from builder.model.plural import counted
+from cli.import_summary import tell
 from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
-from cli.publish import HINT
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -21,11 +21,12 @@ from publisher.importers.items import (
     TITLE_COLUMNS,
     Columns,
 )
-from publisher.importers.run import Options, Outcome, import_source
+from publisher.importers.run import Options, import_found, import_source
+from publisher.importers.vendors import MODULES
+from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
 
-SHOWN_WARNINGS = 20
-SHOWN_OWNERS = 20
+CONVENTIONS = ("auto", "dollar", "single", "f-string", "mustache", "jinja", "none")
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -43,9 +44,32 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
         raise click.BadParameter(error.details[0].message) from None
 
 
+def is_address(source: str) -> bool:
+    return source.lower().startswith(("https://", "http://"))
+
+
+def check_source(context: click.Context, argument: click.Parameter, source: str) -> str:
+    there = click.Path(exists=True)
+    return source if is_address(source) else there.convert(source, argument, context)
+
+
 @click.command("import")
 @content_option
-@click.argument("source", metavar="FILE_OR_DIR", type=click.Path(exists=True))
+@click.argument("source", metavar="SOURCE", callback=check_source)
+@click.option(
+    "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
+    help=f"What SOURCE is: an export of this vendor, or the address of its API. VENDOR is "
+    f"{', '.join(sorted(MODULES))}.",
+)  # fmt: skip
+@click.option(
+    "--save", metavar="DIR",
+    help="New folder to keep an API's answers in. [default: VENDOR-export]",
+)  # fmt: skip
+@click.option(
+    "--placeholders", type=click.Choice(CONVENTIONS), default="auto", show_default=True,
+    help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
+    "{{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
+)  # fmt: skip
 @click.option(
     "--owner", metavar="HANDLE", default="imported", show_default=True,
     envvar="HUB_IMPORT_OWNER", show_envvar=True,
@@ -78,12 +102,12 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
 )
 @init_option
 def imports(
-    content: str, source: str, owner: str, title_column: str | None, prompt_column: str | None,
-    tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
-    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...],
-    dry_run: bool, init: bool,
+    content: str, source: str, vendor: str | None, save: str | None, placeholders: str, owner: str,
+    title_column: str | None, prompt_column: str | None, tags_column: tuple[str, ...],
+    contributor_column: str | None, license: str | None, tags: tuple[str, ...],
+    changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
 ) -> None:  # fmt: skip
-    """Publish every prompt of a file or folder.
+    """Publish every prompt of a file or folder, or of another vendor's export or API.
 
     \b
     .csv .tsv            a table, one prompt per row
@@ -97,69 +121,77 @@ def imports(
 
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
+    With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
+    export of the vendor: a file, a .zip or a folder. Where it is the https address of the vendor's
+    API, its answers are first kept in the folder of --save: a download that was cut short goes on
+    when you run the command again. Keys of APIs come from the environment.
+
     You can import the same source again: unchanged prompts are skipped, changed ones get a new
-    version. A source can create prompts of any owner, but updates only those of --owner and
-    --allow-owner. Prompts that cannot be imported are listed and skipped. Exits 1 if any prompt is
-    rejected or refused.
+    version, and histories get the versions that are new. A source can create prompts of any owner,
+    but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
+    and skipped. Exits 1 if any prompt or version is rejected or refused.
 
     \b
       hubctl import prompts.csv --owner ann --allow-owner bob
+      hubctl import --from langsmith ./export --owner ann
+      hubctl import --from langfuse https://cloud.langfuse.com --owner ann
+      hubctl import --from openai ids.txt --owner ann
     """
+    if is_address(source) and not vendor:
+        raise click.UsageError(
+            f"{source} is an address. Add --from VENDOR to say whose API it is, like "
+            "--from langfuse."
+        )
+    module = import_module(MODULES[vendor]) if vendor else None
+    save = _check_save(save, source, vendor, module)
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
-    options = Options(owner, columns, license, tags, changelog, dry_run, allowed_owners)
+    options = Options(
+        owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders
+    )
     with contextlib.ExitStack() as stack:
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
         prepare_content(content, init, f"import {shlex.quote(source)}")
-        outcome = import_source(source, content, options, stack.enter_context(Progress()))
+        progress = stack.enter_context(Progress())
+        if save:
+            source = _download(module, source, save, progress)
+        if module:
+            found = read_export(module, source)
+            outcome = import_found(found, module.TITLE, content, options, progress)
+        else:
+            outcome = import_source(source, content, options, progress)
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
-        raise click.ClickException(f"{counted(failed, 'prompt')} not imported.")
+        what = counted(failed, "prompt or version", "prompts or versions")
+        raise click.ClickException(f"{what if module else counted(failed, 'prompt')} not imported.")
 
 
-def tell(outcome: Outcome, options: Options) -> None:
-    """Print what happened, or would: the totals on standard output, the rest on standard error."""
-    for warning in outcome.warnings[:SHOWN_WARNINGS]:
-        click.echo(f"Warning: {warning}", err=True)
-    if len(outcome.warnings) > SHOWN_WARNINGS:
-        click.echo(
-            f"… and {counted(len(outcome.warnings) - SHOWN_WARNINGS, 'more warning')}", err=True
+def _check_save(
+    save: str | None, source: str, vendor: str | None, module: ModuleType | None
+) -> str | None:
+    """The folder to keep the answers of an API in; None: nothing is asked."""
+    if not is_address(source):
+        if save:
+            raise click.UsageError(
+                "--save keeps the answers of an API, but SOURCE is no address. Leave out --save."
+            )
+        return None
+    if not hasattr(module, "download"):
+        raise click.UsageError(
+            f"{module.TITLE} has no API to import from. Pass the file or folder of an export."
         )
-    for where, reason in outcome.rejected:
-        click.echo(f"Rejected: {where}: {reason}", err=True)
-    if options.dry_run:
-        for what, repos in (("create", outcome.created), ("update", outcome.updated)):
-            for repo in repos:
-                click.echo(f"would {what} {repo}")
-    _tell_of_others(outcome, options)
+    return save or f"{vendor}-export"
+
+
+def _download(module: ModuleType, url: str, folder: str, progress: Progress) -> str:
+    """Download what the API at ``url`` has; returns the folder."""
+    from publisher.importers.vendors.api import download_to  # only now: it takes a while to load
+
+    download_to(module, url, folder, progress)
     click.echo(
-        f"{counted(len(outcome.created), 'prompt')} "
-        f"{'to create' if options.dry_run else 'created'}, {len(outcome.updated):,} "
-        f"{'to update' if options.dry_run else 'updated'}, {len(outcome.unchanged):,} unchanged, "
-        f"{len(outcome.rejected):,} rejected, {len(outcome.refused):,} refused"
+        f"Kept the answers of {module.TITLE} in {folder}. They have the texts of all prompts: "
+        "remove the folder when you need it no more.",
+        err=True,
     )
-    if (outcome.created or outcome.updated) and not options.dry_run:
-        click.echo(HINT, err=True)
-
-
-def _tell_of_others(outcome: Outcome, options: Options) -> None:
-    created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
-    if created:
-        click.echo(f"New prompts of other owners: {_by_owner(created)}", err=True)
-    if outcome.refused:
-        owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
-        allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
-        click.echo(
-            f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners: "
-            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}",
-            err=True,
-        )
-
-
-def _by_owner(repos: Sequence[str]) -> str:
-    """``ann 2, bob 1``: how many of the repos each owner has, highest first."""
-    counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
-    told = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
-    more = len(counts) - SHOWN_OWNERS
-    return f"{told} and {counted(more, 'more owner')}" if more > 0 else told
+    return folder

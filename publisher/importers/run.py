@@ -49,9 +49,7 @@ class Outcome:
     those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
     owners' repos that the source would change.
 
-    ``versions`` and ``labels``: how many were published and moved with histories. ``turned``: the
-    repos with placeholders that became variables; ``kept``: those with some that stay text, which
-    follow.
+    ``versions`` and ``labels``: how many were published and moved with histories.
     """
 
     created: list[str] = field(default_factory=list)
@@ -62,8 +60,6 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     versions: int = 0
     labels: int = 0
-    turned: list[str] = field(default_factory=list)
-    kept: dict[str, list[str]] = field(default_factory=dict)
 
 
 def import_source(
@@ -211,10 +207,6 @@ class _Task:
         outcome.warnings += bounded(result.warnings)
         outcome.versions += result.versions
         outcome.labels += result.labels
-        if result.is_turned:
-            outcome.turned.append(repo)
-        if result.kept:
-            outcome.kept[repo] = result.kept
         if result.versions or result.labels:
             told = [counted(result.versions, "version")] if result.versions else []
             told += [counted(result.labels, "label")] if result.labels else []

@@ -176,6 +176,8 @@ def publish_past(
                 _write(content_root, one.draft, plan, sync=False)
             repo.add(Version.parse(plan.published.version), record, one.draft.content)
             yield plan.published
+        if not (repo.versions or dry_run):
+            durable.remove_empty(content_root, owner, name)
 
 
 def _write(root: str, draft: Draft, plan: _Plan, sync: bool) -> None:
