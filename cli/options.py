@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from builder.deploy.compare import Options
+from builder.deploy.options import Options
 from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
