@@ -1,6 +1,9 @@
 """Prompts come in with their histories, once, whatever was done here meanwhile."""
 
+import contextlib
+import errno
 import os
+import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Any
 import pytest
 
 from builder.model import names
+from builder.model.errors import HubError
 from builder.model.records import (
     CONTENT_BYTES_MAX,
     LabelDraft,
@@ -28,6 +32,7 @@ from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import publish
 from publisher.write.withdraw import withdraw
+from tests.publisher.write.test_durable import at, watched
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 
@@ -417,7 +422,7 @@ def test_a_long_history_is_looked_at_once(root: str, monkeypatch: pytest.MonkeyP
 
     for name in counts:
         monkeypatch.setattr(content, name, counted(name))
-    found = texts(*(str(number) for number in range(2_000)))
+    found = texts(*(str(number) for number in range(300)))
     told: list[tuple[int, int]] = []
 
     def bring_it(found: Iterable[History]) -> Outcome:
@@ -425,14 +430,14 @@ def test_a_long_history_is_looked_at_once(root: str, monkeypatch: pytest.MonkeyP
             found, "Vendor", root, Options(), lambda _, done, total: told.append((done, total))
         )
 
-    assert bring_it([found]).versions == 2_000
-    assert told[0] == (0, 2_000) and told[-1] == (2_000, 2_000)
+    assert bring_it([found]).versions == 300
+    assert told[0] == (0, 300) and told[-1] == (300, 300)
     assert counts["list_versions"] <= 4 and counts["read_record"] == 0
     more = history(*found.revisions, revision("new", labels=("production",)))
     assert bring_it([more]).versions == 1
     # Each record once to compare it, and once for what a publication and a label depend on.
-    assert counts["list_versions"] <= 12 and counts["read_record"] <= 4_010
-    assert labels_of(root) == {"production": "1.0.2000"}
+    assert counts["list_versions"] <= 12 and counts["read_record"] <= 610
+    assert labels_of(root) == {"production": "1.0.300"}
 
 
 def test_the_disk_is_waited_for_once(root: str, monkeypatch: pytest.MonkeyPatch):
@@ -441,3 +446,37 @@ def test_the_disk_is_waited_for_once(root: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(os, name, lambda *_, name=name: waits.append(name))
     bring(root, labelled(("x",), ("y",)))
     assert waits == ["sync"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), KeyboardInterrupt()])
+def test_an_import_that_is_cut_off_goes_on(
+    root: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever system call fails or is interrupted, the next run brings the rest."""
+    monkeypatch.setattr(os, "sync", lambda: None)  # takes long
+    found = history(
+        *(revision(text, number=number) for number, text in ((2, "one"), (5, "one"))),
+        revision("three", labels=("production",)),
+    )
+    cut_off = []
+
+    def fail() -> None:
+        cut_off.append(error)
+        raise error
+
+    for number in range(1, 300):
+        with watched(at(number, fail)):
+            with contextlib.suppress(HubError, KeyboardInterrupt):
+                import_found([found], "Vendor", root, Options(), lambda *_: None)
+        if len(cut_off) < number:
+            break
+        left = {fault.reason.partition(";")[0] for fault in check(root)}
+        assert left <= {"no versions", "text without record"}, left
+        bring(root, found)
+        assert [(record.ordinal, text) for record, text in versions(root)] == [
+            (2, "one"), (5, "one"), (6, "three")
+        ]  # fmt: skip
+        assert labels_of(root) == {"production": "1.0.2"}
+        assert bring(root, found) == UNCHANGED
+        shutil.rmtree(f"{root}/imported")
+    assert number > 40
