@@ -6,23 +6,25 @@ from collections.abc import Sequence
 import click
 
 from builder.model.plural import counted
+from builder.text.one_line import one_line
 from cli.publish import HINT
 from publisher.importers.run import Options, Outcome
 
 SHOWN_WARNINGS = 20
 SHOWN_OWNERS = 20
+LINE_CHARS_MAX = 1_000
 
 
 def tell(outcome: Outcome, options: Options) -> None:
     """Print what happened, or would: the totals on standard output, the rest on standard error."""
     for warning in outcome.warnings[:SHOWN_WARNINGS]:
-        click.echo(f"Warning: {warning}", err=True)
+        click.echo(one_line(f"Warning: {warning}", LINE_CHARS_MAX), err=True)
     if len(outcome.warnings) > SHOWN_WARNINGS:
         click.echo(
             f"… and {counted(len(outcome.warnings) - SHOWN_WARNINGS, 'more warning')}", err=True
         )
     for where, reason in outcome.rejected:
-        click.echo(f"Rejected: {where}: {reason}", err=True)
+        click.echo(one_line(f"Rejected: {where}: {reason}", LINE_CHARS_MAX), err=True)
     if options.dry_run:
         for what, repos in (("create", outcome.created), ("update", outcome.updated)):
             for repo in repos:

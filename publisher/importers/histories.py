@@ -104,6 +104,20 @@ class _Ready(NamedTuple):
     parameters: bytes
 
 
+class _Here(NamedTuple):
+    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
+    only its text's hash is known.
+    """
+
+    version: Version
+    sha256: str
+    parameters: bytes | None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        return self.parameters is None
+
+
 def import_history(
     history: History, target: Target, progress: Callable[[], None] = lambda: None
 ) -> Result:
@@ -134,8 +148,8 @@ class _Import:
         ready = self._prepare()
         here = _read_here(self._target)
         self._versions = _match(ready, here)
-        published = self._publish(self._find_new(ready))
-        withdrawn = {one.version for one in here if one.parameters is None}
+        published = self._publish(self._find_new(ready), here)
+        withdrawn = {one.version for one in here if one.is_withdrawn}
         labels = self._move_labels(withdrawn, is_new=not here)
         return Result(
             is_here=bool(self._versions),
@@ -181,8 +195,8 @@ class _Import:
                     self._reject(index, str(error))
         return {index: one for index, one in ready.items() if index > last}
 
-    def _publish(self, new: dict[int, _Ready]) -> list[int]:
-        """Publish these revisions; the indices of those that were."""
+    def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
+        """Publish these revisions after what is here; the indices of those that were."""
         if not new:
             return []
         target, published = self._target, []
@@ -192,6 +206,7 @@ class _Import:
         ]
         done = publish_past(
             target.root, target.owner, target.name, past, publisher=target.owner,
+            after=max((one.version for one in here if not one.is_withdrawn), default=None),
             create_only=target.create_only, dry_run=target.dry_run,
         )  # fmt: skip
         for index, one in zip(new, done, strict=True):
@@ -280,16 +295,6 @@ class _Import:
             self._told.append((where, f"Left out label {label}: {error}"))
             return False
         return True
-
-
-class _Here(NamedTuple):
-    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
-    only its text's hash is known.
-    """
-
-    version: Version
-    sha256: str
-    parameters: bytes | None
 
 
 def _read_here(target: Target) -> list[_Here]:

@@ -30,7 +30,7 @@ from publisher.importers.items import History, Rejection, Revision
 from publisher.importers.run import Options, Outcome, import_found
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
-from publisher.write.publish import publish
+from publisher.write.publish import publish, publish_past
 from publisher.write.withdraw import withdraw
 from tests.publisher.write.test_durable import at, watched
 
@@ -277,6 +277,22 @@ def test_a_withdrawn_prompt_does_not_come_back(root: str):
     assert outcome.created == ["imported/other with 1 version"]
 
 
+def test_another_process_publishes_meanwhile(root: str, monkeypatch: pytest.MonkeyPatch):
+    """What was compared is not what is there: nothing comes twice."""
+    bring(root, texts("one"))
+
+    def publish_late(*args: Any, **options: Any) -> Any:
+        publish_here(root, "two")
+        return publish_past(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(histories, "publish_past", publish_late)
+        outcome = bring(root, texts("one", "two", "three"))
+    assert "Another process changed" in dict(outcome.rejected)["greeting.json"]
+    assert bring(root, texts("one", "two", "three")).versions == 1
+    assert read_texts(root) == ["one", "two", "three"]
+
+
 # Labels
 
 
@@ -465,9 +481,8 @@ def test_an_import_that_is_cut_off_goes_on(
         raise error
 
     for number in range(1, 300):
-        with watched(at(number, fail)):
-            with contextlib.suppress(HubError, KeyboardInterrupt):
-                import_found([found], "Vendor", root, Options(), lambda *_: None)
+        with watched(at(number, fail)), contextlib.suppress(HubError, KeyboardInterrupt):
+            import_found([found], "Vendor", root, Options(), lambda *_: None)
         if len(cut_off) < number:
             break
         left = {fault.reason.partition(";")[0] for fault in check(root)}
