@@ -6,6 +6,7 @@ pauses, or after the pause that the API asks for. Answers are bounded in time, i
 number. No redirect to another place is followed, and no key is ever printed or kept.
 """
 
+import contextlib
 import json
 import os
 import time
@@ -98,6 +99,9 @@ class Api:
         self._kept_bytes = 0
         self._counted = (0, 0)
         self._has_answered = False
+
+    def close(self) -> None:
+        self._session.close()
 
     def key(self, name: str) -> str:
         """The value of an environment variable of KEYS or OPTIONAL_KEYS; empty if it is not set."""
@@ -269,7 +273,9 @@ def download_to(
     url = _check_url(module, url or environ.get(getattr(module, "URL_VARIABLE", "")))
     vendor = module.__name__.rpartition(".")[2].replace("_", "-")
     with Kept(folder, vendor, url) as kept:
-        module.download(Api(url, kept, keys, module.headers(keys), progress, **settings))
+        api = Api(url, kept, keys, module.headers(keys), progress, **settings)
+        with contextlib.closing(api):
+            module.download(api)
         kept.finish()
 
 
