@@ -209,19 +209,29 @@ def _read_parameters(value: dict[str, Any], warnings: list[str]) -> dict[str, An
     asked = value.get("max_output_tokens") == OUTPUT_TOKENS_MIN
     found: dict[str, Any] = {}
     for key in _PARAMETERS:
-        one = value.get(key)
-        if isinstance(one, dict):
-            one = {inner: each for inner, each in one.items() if each is not None}
+        one = _without_nulls(value.get(key))
+        if isinstance(one, dict) and "format" in one:
+            one["format"] = _without_nulls(one["format"])
+        elif key == "tools" and isinstance(one, list):
+            one = [_without_secrets(_without_nulls(tool), warnings) for tool in one]
         if one is None or one in _USUAL.get(key, ()) or (asked and one == ASKED.get(key)):
             continue
         found["max_tokens" if key == "max_output_tokens" else key] = one
-    if isinstance(found.get("tools"), list):
-        found["tools"] = [_without_secrets(tool, warnings) for tool in found["tools"]]
     return found
 
 
+def _without_nulls(value: Any) -> Any:
+    """``value`` as the API sends it, also where OpenAI's SDK has written it: with null for all
+    that is missing, and in Python's names.
+    """
+    if not isinstance(value, dict):
+        return value
+    names = {"schema_": "schema", "async_": "async"}
+    return {names.get(key, key): one for key, one in value.items() if one is not None}
+
+
 def _without_secrets(tool: Any, warnings: list[str]) -> Any:
-    if not isinstance(tool, dict) or not any(tool.get(key) for key in _SECRETS):
+    if not isinstance(tool, dict) or not any(key in tool for key in _SECRETS):
         return tool
     told = f"Left out {' and '.join(_SECRETS)} of tools, which can have keys."
     if told not in warnings:

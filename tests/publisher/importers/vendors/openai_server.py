@@ -67,7 +67,13 @@ def make_response(
         "tools": TOOLS,
         "top_p": 1.0,
         "truncation": "disabled",
-        "usage": {"input_tokens": 30, "output_tokens": 16, "total_tokens": 46},
+        "usage": {
+            "input_tokens": 30,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 16,
+            "output_tokens_details": {"reasoning_tokens": 16},
+            "total_tokens": 46,
+        },
         "metadata": {},
     } | fields  # fmt: skip
 

@@ -354,6 +354,22 @@ def test_settings_become_parameters() -> None:
     assert history.revisions[0].warnings == []
 
 
+def test_a_response_that_the_sdk_has_written_says_the_same() -> None:
+    """``model_dump_json`` writes all that is missing as null, and some keys as Python has them."""
+    schema = {"type": "object", "default": None}
+    one = {"type": "json_schema", "name": "x"}
+    tool = {"type": "function", "name": "look_up"}
+    plain = broken(text={"format": one | {"schema": schema}}, tools=[tool])
+    dumped = broken(
+        text={"format": one | {"schema_": schema, "strict": None}, "verbosity": None},
+        tools=[tool | {"description": None, "authorization": None}],
+        top_logprobs=None,
+    )
+    (first,), (second,) = (saved(value)[0] for value in (plain, dumped))
+    assert second.revisions == first.revisions
+    assert first.revisions[0].fields["parameters"]["text"]["format"]["schema"] == schema
+
+
 def test_lists_events_and_batches_are_opened() -> None:
     one = make_response(LETTER, "1", [("user", "x")])
     text = one | {"instructions": "As a text."}
