@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+import sys
 import tempfile
 from importlib import import_module
 from types import ModuleType
@@ -21,11 +22,12 @@ from publisher.importers.items import (
     TITLE_COLUMNS,
     Columns,
 )
-from publisher.importers.run import Options, import_found, import_source
+from publisher.importers.run import Options, check_owners, import_found, import_source
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
 
+CALLS_UNASKED = 20
 CONVENTIONS = ("auto", "dollar", "single", "f-string", "mustache", "jinja", "none")
 
 
@@ -58,13 +60,18 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
-    help=f"What SOURCE is: an export of this vendor, or the address of its API. VENDOR is "
-    f"{', '.join(sorted(MODULES))}.",
+    help="What SOURCE is: an export of this vendor, the address of its API, or (openai) a file of "
+    f"ids. VENDOR is {', '.join(sorted(MODULES))}.",
 )  # fmt: skip
 @click.option(
     "--save", metavar="DIR",
-    help="New folder to keep an API's answers in. [default: VENDOR-export]",
+    help="Folder for the API's answers. [default: VENDOR-export]",
 )  # fmt: skip
+@click.option(
+    "--yes",
+    is_flag=True,
+    help=f"Do not ask before more than {CALLS_UNASKED} calls that the vendor bills.",
+)
 @click.option(
     "--placeholders", type=click.Choice(CONVENTIONS), default="auto", show_default=True,
     help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
@@ -102,10 +109,10 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 )
 @init_option
 def imports(
-    content: str, source: str, vendor: str | None, save: str | None, placeholders: str, owner: str,
-    title_column: str | None, prompt_column: str | None, tags_column: tuple[str, ...],
-    contributor_column: str | None, license: str | None, tags: tuple[str, ...],
-    changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
+    content: str, source: str, vendor: str | None, save: str | None, yes: bool,
+    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
+    tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
+    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder, or of another vendor's export or API.
 
@@ -122,9 +129,9 @@ def imports(
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
     With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
-    export of the vendor: a file, a .zip or a folder. Where it is the https address of the vendor's
-    API, its answers are first kept in the folder of --save: a download that was cut short goes on
-    when you run the command again. Keys of APIs come from the environment.
+    export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
+    API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. To
+    resume an interrupted download, run the command again. API keys come from the environment.
 
     You can import the same source again: unchanged prompts are skipped, changed ones get a new
     version, and histories get the versions that are new. A source can create prompts of any owner,
@@ -137,13 +144,11 @@ def imports(
       hubctl import --from langfuse https://cloud.langfuse.com --owner ann
       hubctl import --from openai ids.txt --owner ann
     """
-    if is_address(source) and not vendor:
+    if not vendor and (is_address(source) or save):
+        told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
         raise click.UsageError(
-            f"{source} is an address. Add --from VENDOR to say whose API it is, like "
-            "--from langfuse."
+            f"{told}. Add --from VENDOR to say whose API it is, like --from langfuse."
         )
-    module = import_module(MODULES[vendor]) if vendor else None
-    save = _check_save(save, source, vendor, module)
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
     options = Options(
         owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders
@@ -153,45 +158,46 @@ def imports(
             content = stack.enter_context(tempfile.TemporaryDirectory())
         prepare_content(content, init, f"import {shlex.quote(source)}")
         progress = stack.enter_context(Progress())
-        if save:
-            source = _download(module, source, save, progress)
-        if module:
-            found = read_export(module, source)
+        if vendor:
+            check_owners(options)  # before a download
+            module = import_module(MODULES[vendor])
+            export = _download(module, source, save, f"{vendor}-export", yes, progress)
+            found = read_export(module, export)
             outcome = import_found(found, module.TITLE, content, options, progress)
         else:
             outcome = import_source(source, content, options, progress)
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
-        what = counted(failed, "prompt or version", "prompts or versions")
-        raise click.ClickException(f"{what if module else counted(failed, 'prompt')} not imported.")
+        what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)
+        raise click.ClickException(f"{counted(failed, *what)} not imported.")
 
 
-def _check_save(
-    save: str | None, source: str, vendor: str | None, module: ModuleType | None
-) -> str | None:
-    """The folder to keep the answers of an API in; None: nothing is asked."""
-    if not is_address(source):
+def _download(
+    module: ModuleType, source: str, save: str | None, default: str, yes: bool, progress: Progress
+) -> str:
+    """Download what a source says, if it is no export itself; returns the export's path."""
+    # Only now: the libraries take a while to load.
+    from publisher.importers.vendors.api import download_to, find_remote
+
+    remote = find_remote(module, source)
+    if remote is None:
         if save:
             raise click.UsageError(
-                "--save keeps the answers of an API, but SOURCE is no address. Leave out --save."
+                f"{source} is an export already, so nothing is downloaded. Leave out --save."
             )
-        return None
-    if not hasattr(module, "download"):
-        raise click.UsageError(
-            f"{module.TITLE} has no API to import from. Pass the file or folder of an export."
-        )
-    return save or f"{vendor}-export"
-
-
-def _download(module: ModuleType, url: str, folder: str, progress: Progress) -> str:
-    """Download what the API at ``url`` has; returns the folder."""
-    from publisher.importers.vendors.api import download_to  # only now: it takes a while to load
-
-    download_to(module, url, folder, progress)
+        return source
+    folder = save or default
+    if remote.cost:
+        click.echo(remote.cost, err=True)
+    if remote.calls > CALLS_UNASKED and not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("These are many calls. Add --yes to make them.")
+        click.confirm("Go on?", abort=True, err=True)
+    download_to(module, remote.url, folder, progress, wanted=remote.wanted)
     click.echo(
-        f"Kept the answers of {module.TITLE} in {folder}. They have the texts of all prompts: "
-        "remove the folder when you need it no more.",
+        f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
+        "remove the folder when you no longer need it.",
         err=True,
     )
     return folder

@@ -82,9 +82,7 @@ def import_found(
     """Publish what was found in a source, which is read once the options are found to be right;
     ``source`` is what changelogs call it. Raises as ``import_source``.
     """
-    names.check_new_owner(options.owner)
-    for owner in options.allowed_owners:
-        names.check_owner(owner)
+    check_owners(options)
     content.list_owners(content_root)  # is there a content folder, and is it one?
     found = list(found)
     task = _Task(content_root, options, source, progress)
@@ -94,6 +92,13 @@ def import_found(
         if not options.dry_run:
             os.sync()
     return task.outcome
+
+
+def check_owners(options: Options) -> None:
+    """Raises RequestError ``invalid_name``, ``name_reserved``."""
+    names.check_new_owner(options.owner)
+    for owner in options.allowed_owners:
+        names.check_owner(owner)
 
 
 def _read(path: str, columns: Columns) -> Iterator[Item | Rejection]:

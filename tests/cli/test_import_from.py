@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from builder.store.labels import read_labels
 from cli.hubctl import main
+from cli.imports import CALLS_UNASKED
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.api import Api
@@ -129,7 +130,7 @@ def test_an_api(folder: Path, example_api: FakeApi):
     done = run(*args, EXAMPLE_KEY=KEY)
     assert done.exit_code == 0
     assert done.stdout.startswith("2 prompts created")
-    assert "Kept the answers of Example in opik-export." in done.stderr
+    assert "Saved the answers of Example in opik-export." in done.stderr
     for file in (folder / "opik-export").rglob("*"):
         assert KEY not in file.read_text()
     # What was kept is imported without the API, and the API is asked again by the same command.
@@ -141,14 +142,34 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert len(example_api.asked) == asked + 3
 
 
+def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a vendor whose API is asked about the ids in a file."""
+    module = sys.modules["publisher.importers.vendors.opik"]
+    module.read_wanted = lambda path: Path(path).read_text().split()
+    module.calls_min = len
+    module.estimate = lambda wanted: f"{len(wanted)} calls."
+    monkeypatch.setattr(module, "API_URL", "https://127.0.0.1:1")
+    (folder / "ids.txt").write_text("id " * (CALLS_UNASKED + 1))
+    args = ("import", "--from", "opik", "ids.txt")
+    refused = run(*args, EXAMPLE_KEY=KEY)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "21 calls.\n" in refused.stderr and "Add --yes" in refused.stderr
+    # It goes on, to an API that does not answer.
+    assert "127.0.0.1:1" in run(*args, "--yes", EXAMPLE_KEY=KEY).stderr
+    (folder / "ids.txt").write_text("id")
+    assert "127.0.0.1:1" in run(*args, EXAMPLE_KEY=KEY).stderr
+
+
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
-        (["--from", "humanloop", "https://api.example"], 2, "Example has no API to import from"),
-        (["--from", "humanloop", "content", "--save", "x"], 2, "Leave out --save"),
+        (["--from", "humanloop", "https://api.example"], 1, "Example has no API to import from"),
+        (["--from", "opik", "content", "--save", "x"], 2, "Leave out --save"),
+        (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "opik", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
         (["--from", "opik", "http://api.example"], 1, "with https"),
+        (["--from", "opik", "https://api.example", "--owner", "api"], 1, "another owner"),
         (["--from", "opik", "missing"], 2, "'missing' does not exist"),
         (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
         (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),
