@@ -112,7 +112,8 @@ def imports(
     content: str, source: str, vendor: str | None, save: str | None, yes: bool,
     placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
-    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
+    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
+    init: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder, or of another vendor's export or API.
 
