@@ -156,7 +156,7 @@ class Api:
                     return self._read(method, path, answer)
                 fault = self._refusal(method, path, answer)
                 may_pass = answer.status_code in _PASSING
-                asked = _retry_after(answer)
+                asked = _retry_after(answer) if may_pass else 0
                 if asked > PAUSE_SECONDS_MAX:
                     raise ApiError(
                         f"{fault} It asks to wait {asked:,.0f} seconds. Then run the same command "

@@ -47,6 +47,7 @@ IDS_BYTES_MAX = 1024 * 1024
 # Each try names at least one variable more. Those that fail are not billed.
 TRIES_MAX = 100
 VARIABLES_MAX = 100
+MESSAGE_CHARS_MAX = 10_000
 # So many numbers without a version end the search for all of them.
 GAP_MAX = 20
 
@@ -56,6 +57,7 @@ _NAME_CHARS = len(_ID_PREFIX) + 16
 _NOTES_FILE = "asked.json"
 _NOTES_KEY = "prompts_asked_for"
 _id = re.compile(r"pmpt_[A-Za-z0-9_-]{1,200}")
+_version = re.compile(f"(?:[1-9][0-9]{{0,8}}|{ALL})?")
 # Of an error's message: "Missing prompt variables: name, topic".
 _missing = re.compile(r"missing\b[^:]{0,80}\bvariables?\b[^:]{0,80}:(.*)", re.I | re.DOTALL)
 _unknown = re.compile(r"unknown\b[^:]{0,80}\bvariables?\b[^:]{0,80}:(.*)", re.I | re.DOTALL)
@@ -93,26 +95,26 @@ def read_wanted(path: str) -> list[Wanted] | None:
         raise OperatorError(f"{path} has more than {IDS_BYTES_MAX:,} bytes of ids. Split it.")
     wanted = []
     for place, prompt_id, version, name in entries:
-        if not _id.fullmatch(prompt_id) or not re.fullmatch(f"[0-9]{{0,9}}|{ALL}", version):
+        if not _id.fullmatch(prompt_id) or not _version.fullmatch(version):
             raise OperatorError(
                 f"{path}, {place}: {cut(f'{prompt_id} {version}'.strip(), 80)!r} is no prompt. "
                 f"Write its id, and after that its version, `{ALL}`, or nothing for the current "
                 f"one, as in `{_ID_PREFIX}123 3`."
             )
-        wanted.append(Wanted(prompt_id, version.lstrip("0"), name))
+        wanted.append(Wanted(prompt_id, version, name))
     return list(dict.fromkeys(wanted))
 
 
 def _split_lines(text: str) -> list[tuple[str, str, str, str]]:
     entries = []
     for number, line in enumerate(text.splitlines(), start=1):
-        prompt_id, *rest = line.partition("#")[0].split(maxsplit=1) or [""]
-        if not prompt_id:
-            continue
-        first, _, name = (rest[0] if rest else "").strip().partition(" ")
-        if not re.fullmatch(f"[0-9]+|{ALL}", first):
-            first, name = "", (rest[0] if rest else "")
-        entries.append((f"line {number:,}", prompt_id, first, name.strip()))
+        # A name may have a # in a word.
+        words = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].split()
+        if words:
+            has_version = words[1:] and re.fullmatch(rf"\d+|{ALL}", words[1])
+            prompt_id, version = words[0], words[1] if has_version else ""
+            name = " ".join(words[2 if has_version else 1 :])
+            entries.append((f"line {number:,}", prompt_id, version, name))
     return entries
 
 
@@ -271,10 +273,13 @@ def _error_of(error: ApiError) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
+def _message(error: ApiError) -> str:
+    return str(_error_of(error).get("message", ""))[:MESSAGE_CHARS_MAX]
+
+
 def _named(pattern: re.Pattern[str], error: ApiError) -> list[str]:
     """The variables that an error names."""
-    message = _error_of(error).get("message")
-    found = pattern.search(message) if isinstance(message, str) else None
+    found = pattern.search(_message(error))
     if not found or error.status != 400:
         return []
     names = _quoted.findall(found[1]) or _bare.findall(re.split(r"\.(?:\s|$)", found[1])[0])
@@ -287,8 +292,9 @@ def _is_of_model(error: ApiError) -> bool:
 
 
 def _is_no_version(error: ApiError) -> bool:
-    message = str(_error_of(error).get("message", ""))
-    is_missing = error.status == 404 or (error.status == 400 and _no_version.search(message))
+    is_missing = error.status == 404 or (
+        error.status == 400 and _no_version.search(_message(error))
+    )
     return bool(is_missing) and not _is_of_model(error)
 
 

@@ -61,13 +61,12 @@ def test_a_file_of_ids(tmp_path: Path) -> None:
     path = tmp_path / "ids.txt"
     path.write_text(
         f"\ufeff# The support team's\n\n{SUPPORT} all Support greeting # the old one\n"
-        f"  {LETTER}\t2\n{LETTER} A letter\n{LETTER} 2\n{LETTER} 007\n"
+        f"  {LETTER}\t2\n{LETTER} A letter in C# or F#\n{LETTER} 2\n"
     )
     assert read_wanted(str(path)) == [
         Wanted(SUPPORT, "all", "Support greeting"),
         Wanted(LETTER, "2"),
-        Wanted(LETTER, "", "A letter"),
-        Wanted(LETTER, "7"),
+        Wanted(LETTER, "", "A letter in C# or F#"),
     ]
 
 
@@ -104,6 +103,7 @@ def test_what_is_no_file_of_ids_is_an_export(text: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         (f"{SUPPORT}\nsupport 2", "line 2: 'support 2' is no prompt"),
+        (f"{SUPPORT} 0", f"line 1: '{SUPPORT} 0' is no prompt"),
         ("pmpt_a/../b", "line 1: 'pmpt_a/../b' is no prompt"),
         (json.dumps([SUPPORT, {"id": LETTER, "version": "latest"}]), "entry 2: .*latest' is no"),
         (f"{SUPPORT}\n" * 25_000, "more than 1,048,576 bytes of ids"),
