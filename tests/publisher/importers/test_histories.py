@@ -198,6 +198,22 @@ def test_other_parameters_are_another_version(root: str):
     assert bring(root, with_model(1, 1.0, True)) == UNCHANGED
 
 
+def test_versions_are_known_by_number_and_time_too(root: str):
+    """Another release, or another --placeholders, may make another text of them."""
+
+    def dated(*found: str) -> History:
+        day = "2024-01-0{}T00:00:00Z".format
+        numbered = enumerate(found, 1)
+        return history(*(revision(text, number=n, published_at=day(n)) for n, text in numbered))
+
+    bring(root, dated("Hi ${name}", "Bye ${name}"))
+    withdraw_here(root, "1.0.1")
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}")) == UNCHANGED
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}", "New")).versions == 1
+    # A number without a time is not enough.
+    assert bring(root, texts("Other")).versions == 1
+
+
 def test_what_was_published_here_meanwhile_is_left_alone(root: str):
     bring(root, texts("one", "two"))
     publish_here(root, "mine")
