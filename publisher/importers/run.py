@@ -48,7 +48,7 @@ class Options(NamedTuple):
 class Outcome:
     """What came of an import, in the order of the source: ``owner/name x.y.z`` of repos, or, of
     those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
-    owners' repos that the source would change.
+    owners' repos that the source would change. ``placeholders``: of all prompts of the source.
 
     ``versions`` and ``labels``: how many were published and moved with histories. ``turned``: the
     repos with placeholders that became variables; ``kept``: those with some that stay text, which
@@ -61,11 +61,11 @@ class Outcome:
     refused: list[str] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    placeholders: Counts = field(default_factory=Counts)
     versions: int = 0
     labels: int = 0
     turned: list[str] = field(default_factory=list)
     kept: dict[str, list[str]] = field(default_factory=dict)
-    placeholders: Counts = field(default_factory=Counts)
 
 
 def import_source(
