@@ -23,9 +23,10 @@ from builder.model.records import Draft, LabelDraft, LabelMove, Message, Remains
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
-from builder.text.messages import escape_markers, write_messages
+from builder.text.messages import escape_markers
 from builder.text.prompts import parse_document
 from publisher.importers.items import History, Rejection, Revision, clean_title
+from publisher.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.drafts import CHANGELOG_BYTES_MAX
 from publisher.write.labels import change_label
@@ -35,19 +36,6 @@ from publisher.write.resolve import resolve
 # A larger number would leave none for what is published here later.
 NUMBER_MAX = 1_000_000
 _LABEL_TEXT_CHARS_MAX = 200
-
-
-class Placed(NamedTuple):
-    text: str
-    fields: dict[str, Any]
-    warnings: list[str]
-    is_turned: bool
-    is_kept: bool
-
-
-def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
-    text = prompt if isinstance(prompt, str) else write_messages(prompt)
-    return Placed(text, fields, [], False, False)
 
 
 class Target(NamedTuple):

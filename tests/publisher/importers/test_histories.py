@@ -27,6 +27,7 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.importers import histories
 from publisher.importers.items import History, Rejection, Revision
+from publisher.importers.placeholding import Counts
 from publisher.importers.run import Options, Outcome, import_found
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
@@ -158,6 +159,25 @@ def test_text_is_not_read_as_front_matter_or_as_messages(root: str):
         "v? Say:\n{{ro: A line that reads as the beginning of a message is marked as text.",
     ]
     assert bring(root, history(revision(front), revision(role), revision(front))) == UNCHANGED
+
+
+def test_placeholders_are_turned(root: str):
+    declared = {"variables": [Variable("name", description="Whom to greet")]}
+    found = history(
+        revision("Hi {{{name}}} {x} {{#if y}}", convention="mustache", fields=declared),
+        revision([Message("user", "Hi {name}, {{x}}")], convention="f-string"),
+        revision("Hi {name}", convention="none"),
+    )
+    outcome = bring(root, found, texts("Hi {name}", name="other"))
+    assert read_texts(root) == [
+        "Hi {{name}} {x} {{#if y}}", '{{role "user"}}\nHi {{name}}, {x}\n', "Hi {name}"
+    ]  # fmt: skip
+    assert versions(root)[0][0].variables == declared["variables"]
+    assert outcome.placeholders == Counts((("f-string", 1), ("mustache", 1)), kept=1)
+    assert sum("{{#if y}}" in warning for warning in outcome.warnings) == 1
+    other = bring(root, texts("Hi {name}", name="new"), placeholders="single")
+    assert read_texts(root, "imported/new") == ["Hi {{name}}"]
+    assert other.placeholders == Counts((("single", 1),))
 
 
 def test_a_changelog_that_is_too_long_is_shortened(root: str):
