@@ -1,0 +1,171 @@
+"""A server of Langfuse's prompts, after its published API: what an import and an SDK ask for."""
+
+import contextlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.support.servers import in_thread
+
+PUBLIC_KEY, SECRET_KEY = "pk-lf-test", "sk-lf-test"
+ENVIRONMENT = {"LANGFUSE_PUBLIC_KEY": PUBLIC_KEY, "LANGFUSE_SECRET_KEY": SECRET_KEY}
+PATH = "/api/public/v2/prompts"
+# A name of the author, which no import may publish.
+AUTHOR = "grace@example.com"
+
+_reference = re.compile(r"@@@langfusePrompt:name=(.*?)\|(label|version)=(.*?)@@@")
+Answer = tuple[int, dict[str, str], Any]
+
+
+class LangfuseServer:
+    """A live server; ``asked`` are the targets of all requests, in order.
+
+    The next ``limited`` requests are over the rate limit.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[str] = []
+        self.limited = 0
+        self.prompts: dict[str, list[dict[str, Any]]] = {}
+
+    def create(
+        self,
+        name: str,
+        prompt: str | list[dict[str, str]],
+        *,
+        config: Any = None,
+        labels: list[str] | None = None,
+        tags: list[str] | None = None,
+        commit_message: str | None = None,
+    ) -> dict[str, Any]:
+        """A further version. Its labels, and ``latest``, leave the others; all get its tags."""
+        versions = self.prompts.setdefault(name, [])
+        number = versions[-1]["version"] + 1 if versions else 1
+        at = f"2025-03-01T{number:02}:30:00.123Z"
+        kept = versions[-1]["tags"] if versions else []
+        labels = [*(labels or []), "latest"]
+        for one in versions:
+            one["labels"] = [label for label in one["labels"] if label not in labels]
+            one["tags"] = kept if tags is None else tags
+        versions.append({
+            "id": f"{name}-{number}", "createdAt": at, "updatedAt": at, "projectId": "project-1",
+            "createdBy": AUTHOR, "prompt": prompt, "name": name, "version": number,
+            "type": "text" if isinstance(prompt, str) else "chat", "isActive": None,
+            "config": config or {}, "tags": kept if tags is None else tags, "labels": labels,
+            "commitMessage": commit_message,
+        })  # fmt: skip
+        return versions[-1]
+
+    def move(self, name: str, label: str, number: int) -> None:
+        """Have a label name another version, which is no new version."""
+        for one in self.prompts[name]:
+            others = [text for text in one["labels"] if text != label]
+            one["labels"] = [label, *others] if one["version"] == number else others
+
+    def delete(self, name: str, number: int) -> None:
+        """Delete a version, which leaves a gap."""
+        self.prompts[name] = [one for one in self.prompts[name] if one["version"] != number]
+
+    # What it answers
+
+    def answer(self, target: str, authorization: str | None) -> Answer:
+        """Status, further headers and body of the answer to a GET."""
+        self.asked.append(target)
+        pair = b64encode(f"{PUBLIC_KEY}:{SECRET_KEY}".encode()).decode()
+        if authorization != f"Basic {pair}":
+            return _error(401, "UnauthorizedError", "Invalid credentials. Confirm your host.")
+        if self.limited:
+            self.limited -= 1
+            return 429, {"Retry-After": "1"}, {"message": "Rate limit exceeded"}
+        url = urlsplit(target)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        if url.path == PATH:
+            return self._list(query)
+        name = url.path.removeprefix(f"{PATH}/")
+        if name == url.path or "/" in name:
+            return 404, {"Content-Type": "text/html"}, "<!DOCTYPE html><title>404</title>"
+        return self._get(unquote(name), query)
+
+    def _list(self, query: dict[str, str]) -> Answer:
+        page, limit = int(query.get("page", 1)), int(query.get("limit", 10))
+        if page < 1 or not 1 <= limit <= 100:
+            return _error(400, [{"path": ["limit"]}], "Invalid request data")
+        there = sorted(name for name, versions in self.prompts.items() if versions)
+        data = [self._meta(name) for name in there[(page - 1) * limit : page * limit]]
+        meta = {
+            "page": page, "limit": limit, "totalPages": -(-len(there) // limit),
+            "totalItems": len(there),
+        }  # fmt: skip
+        return 200, {}, {"data": data, "meta": meta, "pagination": meta}
+
+    def _meta(self, name: str) -> dict[str, Any]:
+        versions = self.prompts[name]
+        latest = versions[-1]
+        return {
+            "name": name, "tags": latest["tags"], "lastUpdatedAt": latest["updatedAt"],
+            "versions": [one["version"] for one in versions],
+            "labels": sorted({label for one in versions for label in one["labels"]}),
+            "type": latest["type"], "lastConfig": latest["config"],
+        }  # fmt: skip
+
+    def _get(self, name: str, query: dict[str, str]) -> Answer:
+        if "version" in query and "label" in query:
+            return _error(400, "InvalidRequestError", "Cannot specify both version and label")
+        key, value = next(
+            ((key, query[key]) for key in ("version", "label") if key in query),
+            ("label", "production"),
+        )
+        found = self._find(name, key, value)
+        if found is None:
+            told = f"Prompt not found: '{name}' with {key} '{value}'"
+            return _error(404, "LangfuseNotFoundError", told)
+        shown = {**found, "resolutionGraph": None, "isActive": "production" in found["labels"]}
+        if query.get("resolve", "true") == "true" and _reference.search(json.dumps(shown)):
+            shown["prompt"] = self._resolve(shown["prompt"])
+            shown["resolutionGraph"] = {"root": {"name": name}, "dependencies": {}}
+        return 200, {}, shown
+
+    def _find(self, name: str, key: str, value: str) -> dict[str, Any] | None:
+        return next(
+            (one for one in self.prompts.get(name, [])
+             if (value in one["labels"] if key == "label" else str(one["version"]) == value)),
+            None,
+        )  # fmt: skip
+
+    def _resolve(self, prompt: str) -> str:
+        return _reference.sub(lambda found: self._find(*found.groups())["prompt"], prompt)
+
+
+def _error(status: int, error: Any, message: str) -> Answer:
+    return status, {}, {"message": message, "error": error}
+
+
+@contextlib.contextmanager
+def langfuse_server() -> Iterator[LangfuseServer]:
+    """A live server at a free port of 127.0.0.1, in threads of this process."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.langfuse = LangfuseServer(f"http://127.0.0.1:{server.server_port}")
+    with in_thread(server):
+        yield server.langfuse
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        status, headers, value = self.server.langfuse.answer(
+            self.path, self.headers.get("Authorization")
+        )
+        body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
+        self.send_response(status)
+        for name, text in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name, text)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep the output of the tests clean."""
