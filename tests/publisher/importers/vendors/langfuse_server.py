@@ -3,7 +3,7 @@
 import contextlib
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers import in_thread
 
-PUBLIC_KEY, SECRET_KEY = "pk-lf-test", "sk-lf-test"
-ENVIRONMENT = {"LANGFUSE_PUBLIC_KEY": PUBLIC_KEY, "LANGFUSE_SECRET_KEY": SECRET_KEY}
+# The key of tests/langfuse, whose SDKs each have a public key of their own.
+SECRET_KEY = "sk-lf-unused"
+ENVIRONMENT = {"LANGFUSE_PUBLIC_KEY": "pk-lf-test", "LANGFUSE_SECRET_KEY": SECRET_KEY}
 PATH = "/api/public/v2/prompts"
 # A name of the author, which no import may publish.
 AUTHOR = "grace@example.com"
@@ -22,15 +23,11 @@ Answer = tuple[int, dict[str, str], Any]
 
 
 class LangfuseServer:
-    """A live server; ``asked`` are the targets of all requests, in order.
-
-    The next ``limited`` requests are over the rate limit.
-    """
+    """A live server; ``asked`` are the targets of all requests, in order."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.asked: list[str] = []
-        self.limited = 0
         self.prompts: dict[str, list[dict[str, Any]]] = {}
 
     def create(
@@ -76,12 +73,10 @@ class LangfuseServer:
     def answer(self, target: str, authorization: str | None) -> Answer:
         """Status, further headers and body of the answer to a GET."""
         self.asked.append(target)
-        pair = b64encode(f"{PUBLIC_KEY}:{SECRET_KEY}".encode()).decode()
-        if authorization != f"Basic {pair}":
+        scheme, _, encoded = (authorization or "").partition(" ")
+        public, _, secret = b64decode(encoded).decode().partition(":")
+        if scheme != "Basic" or not public.startswith("pk-lf-") or secret != SECRET_KEY:
             return _error(401, "UnauthorizedError", "Invalid credentials. Confirm your host.")
-        if self.limited:
-            self.limited -= 1
-            return 429, {"Retry-After": "1"}, {"message": "Rate limit exceeded"}
         url = urlsplit(target)
         query = {key: values[0] for key, values in parse_qs(url.query).items()}
         if url.path == PATH:
