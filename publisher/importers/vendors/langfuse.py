@@ -7,7 +7,8 @@ are JSON or Postgres' arrays. The answers of lists have no texts, and are passed
 Not taken: who created a version, which may be an e-mail address; ids and ``updatedAt``; what
 follows from other fields (``isActive`` where there are ``labels``, ``resolutionGraph``). A
 placeholder of a chat becomes a message of the user that is a variable alone. References to other
-prompts stay text.
+prompts stay text, and so do variables: Langfuse's are ours, but for letters beyond ASCII, and its
+SDKs are to make the same of a text as before.
 """
 
 import csv
@@ -167,7 +168,7 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
         prompt=prompt,
         fields=fields,
         warnings=warnings + told,
-        convention="mustache",
+        convention="none",
         changelog=changelog.strip() if isinstance(changelog, str) else "",
         published_at=to_time(_either(value, "createdAt", "created_at")),
         labels=labels,

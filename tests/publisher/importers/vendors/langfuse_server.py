@@ -18,6 +18,14 @@ PATH = "/api/public/v2/prompts"
 # A name of the author, which no import may publish.
 AUTHOR = "grace@example.com"
 
+# Prompts of ``fill`` with what to ask for, and the variables' values.
+REFS = {
+    "movie-critic": [{"version": number} for number in (1, 3, 4)]
+    + [{"label": label} for label in ("production", "canary_2", "latest")] + [{}],
+    "support/greeting": [{"version": 1}, {"version": 2}, {"label": "latest"}, {}],
+}  # fmt: skip
+VALUES = {"movie": "Ran & <Rashomon>", "größe": "10", "language": "Welsh", "question": "Why {{not}}?"}
+
 _reference = re.compile(r"@@@langfusePrompt:name=(.*?)\|(label|version)=(.*?)@@@")
 Answer = tuple[int, dict[str, str], Any]
 
@@ -134,6 +142,34 @@ class LangfuseServer:
 
     def _resolve(self, prompt: str) -> str:
         return _reference.sub(lambda found: self._find(*found.groups())["prompt"], prompt)
+
+
+def fill(server: LangfuseServer) -> dict[str, str]:
+    """Prompts of all kinds that a hub has as Langfuse has them; returns what an import calls them,
+    by name.
+    """
+    server.create(
+        "movie-critic", "Review {{movie}}.", config={"model": "m-1", "temperature": 0.2},
+        tags=["film", "short"], commit_message="First",
+    )  # fmt: skip
+    server.create("movie-critic", "Deleted.", commit_message="Never read")
+    server.delete("movie-critic", 2)
+    # Two versions with the same text and settings, as a rollback leaves them.
+    config = {"model": "m-2", "maxTokens": 900, "stop": ["é", None], "deep": {"a": [{"b": 0.5}]}}
+    text = '\nAs {"movie": {"{{ movie }}": [{}]}}, é 語:\n  - {{unknown}} {{größe}} {{{movie}}}\n\n'
+    for label in ("production", "canary_2"):
+        server.create("movie-critic", text, config=config, labels=[label], commit_message="JSON")
+    server.create("support/greeting", [
+        {"role": "system", "content": "You speak {{language}}."},
+        {"role": "user", "content": "{{question}}"},
+    ], labels=["production"], commit_message="Chat")  # fmt: skip
+    server.create("support/greeting", [
+        {"role": "system", "content": "You speak {{language}}.\n\n  - Always."},
+        {"role": "user", "content": "Who are you?"},
+        {"role": "assistant", "content": 'A {"bot": 1}, in {{ language }}.'},
+        {"role": "user", "content": "{{question}}"},
+    ], commit_message="An example")  # fmt: skip
+    return {"movie-critic": "movie-critic", "support/greeting": "support-greeting"}
 
 
 def _error(status: int, error: Any, message: str) -> Answer:

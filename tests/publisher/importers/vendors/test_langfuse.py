@@ -83,7 +83,7 @@ def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path)
     (turned,) = found["chat"].revisions
     assert turned.prompt == [Message("system", "Be kind.\n"), Message("user", "{{q}}")]
     assert turned.warnings == ["The role developer became system."]
-    assert {one.convention for one in (first, turned)} == {"mustache"}
+    assert {one.convention for one in (first, turned)} == {"none"}
     assert AUTHOR not in repr(found)
 
 
