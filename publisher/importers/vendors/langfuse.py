@@ -23,7 +23,6 @@ import msgspec
 from builder.model.langfuse import DEFAULT_LABEL
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
-from builder.text.messages import parse_messages
 from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import to_role
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
@@ -120,7 +119,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
     for (_, name), revisions in found.items():
         if revisions:
             revisions.sort(key=lambda one: one.number or 0)
-            yield History(revisions[0].where, "", name, _warn_once(revisions))
+            yield History(revisions[0].where, "", name, revisions)
 
 
 def _open(document: Document) -> Iterator[tuple[str, Any]]:
@@ -202,11 +201,6 @@ def _read_prompt(value: dict[str, Any], is_row: bool, warnings: list[str]) -> st
         raise ValueError(f"has the type {kind}, but its prompt is not {wanted}")
     if isinstance(prompt, list):
         return [_read_message(one, number, warnings) for number, one in enumerate(prompt, start=1)]
-    if parse_messages(prompt) is not None:
-        warnings.append(
-            'Has a line such as {{role "user"}}. Here that begins a message, so the prompt is a '
-            "chat now."
-        )
     return prompt
 
 
@@ -296,14 +290,3 @@ def _from_json(text: str) -> Any:
         return load_json(text)
     except ValueError:
         return None
-
-
-def _warn_once(revisions: list[Revision]) -> list[Revision]:
-    """The same revisions, where each warning stands only at the last one that has it."""
-    told: set[str] = set()
-    warned = []
-    for one in reversed(revisions):
-        fresh = [text for text in dict.fromkeys(one.warnings) if text not in told]
-        told.update(fresh)
-        warned.append(one._replace(warnings=fresh))
-    return warned[::-1]

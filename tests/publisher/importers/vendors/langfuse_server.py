@@ -5,11 +5,10 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote
 
-from tests.support.servers import in_thread
+from tests.support.fake_api import Asked, Said, fake_api
 
 # The key of tests/langfuse, whose SDKs each have a public key of their own.
 SECRET_KEY = "sk-lf-unused"
@@ -24,18 +23,26 @@ REFS = {
     + [{"label": label} for label in ("production", "canary_2", "latest")] + [{}],
     "support/greeting": [{"version": 1}, {"version": 2}, {"label": "latest"}, {}],
 }  # fmt: skip
-VALUES = {"movie": "Ran & <Rashomon>", "größe": "10", "language": "Welsh", "question": "Why {{not}}?"}
+VALUES = {
+    "movie": "Ran & <Rashomon>",
+    "größe": "10",
+    "language": "Welsh",
+    "question": "Why {{not}}?",
+}
 
 _reference = re.compile(r"@@@langfusePrompt:name=(.*?)\|(label|version)=(.*?)@@@")
-Answer = tuple[int, dict[str, str], Any]
 
 
 class LangfuseServer:
-    """A live server; ``asked`` are the targets of all requests, in order."""
+    """A live server, and all that it was ``asked``. No version with the number ``broken_version``
+    is answered.
+    """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.asked: list[str] = []
+    url: str
+    asked: list[Asked]
+
+    def __init__(self) -> None:
+        self.broken_version = 0
         self.prompts: dict[str, list[dict[str, Any]]] = {}
 
     def create(
@@ -78,23 +85,19 @@ class LangfuseServer:
 
     # What it answers
 
-    def answer(self, target: str, authorization: str | None) -> Answer:
-        """Status, further headers and body of the answer to a GET."""
-        self.asked.append(target)
-        scheme, _, encoded = (authorization or "").partition(" ")
+    def answer(self, asked: Asked) -> Said:
+        scheme, _, encoded = asked.headers.get("Authorization", "").partition(" ")
         public, _, secret = b64decode(encoded).decode().partition(":")
         if scheme != "Basic" or not public.startswith("pk-lf-") or secret != SECRET_KEY:
             return _error(401, "UnauthorizedError", "Invalid credentials. Confirm your host.")
-        url = urlsplit(target)
-        query = {key: values[0] for key, values in parse_qs(url.query).items()}
-        if url.path == PATH:
-            return self._list(query)
-        name = url.path.removeprefix(f"{PATH}/")
-        if name == url.path or "/" in name:
-            return 404, {"Content-Type": "text/html"}, "<!DOCTYPE html><title>404</title>"
-        return self._get(unquote(name), query)
+        if asked.path == PATH:
+            return self._list(asked.params)
+        name = asked.path.removeprefix(f"{PATH}/")
+        if name == asked.path or "/" in name:
+            return Said(404, b"<!DOCTYPE html><title>404</title>", {"Content-Type": "text/html"})
+        return self._get(unquote(name), asked.params)
 
-    def _list(self, query: dict[str, str]) -> Answer:
+    def _list(self, query: dict[str, str]) -> Said:
         page, limit = int(query.get("page", 1)), int(query.get("limit", 10))
         if page < 1 or not 1 <= limit <= 100:
             return _error(400, [{"path": ["limit"]}], "Invalid request data")
@@ -104,7 +107,7 @@ class LangfuseServer:
             "page": page, "limit": limit, "totalPages": -(-len(there) // limit),
             "totalItems": len(there),
         }  # fmt: skip
-        return 200, {}, {"data": data, "meta": meta, "pagination": meta}
+        return Said(200, {"data": data, "meta": meta, "pagination": meta})
 
     def _meta(self, name: str) -> dict[str, Any]:
         versions = self.prompts[name]
@@ -116,13 +119,15 @@ class LangfuseServer:
             "type": latest["type"], "lastConfig": latest["config"],
         }  # fmt: skip
 
-    def _get(self, name: str, query: dict[str, str]) -> Answer:
+    def _get(self, name: str, query: dict[str, str]) -> Said:
         if "version" in query and "label" in query:
             return _error(400, "InvalidRequestError", "Cannot specify both version and label")
         key, value = next(
             ((key, query[key]) for key in ("version", "label") if key in query),
             ("label", "production"),
         )
+        if key == "version" and int(value) == self.broken_version:
+            return _error(400, "InvalidRequestError", "out of order")
         found = self._find(name, key, value)
         if found is None:
             told = f"Prompt not found: '{name}' with {key} '{value}'"
@@ -131,7 +136,7 @@ class LangfuseServer:
         if query.get("resolve", "true") == "true" and _reference.search(json.dumps(shown)):
             shown["prompt"] = self._resolve(shown["prompt"])
             shown["resolutionGraph"] = {"root": {"name": name}, "dependencies": {}}
-        return 200, {}, shown
+        return Said(200, shown)
 
     def _find(self, name: str, key: str, value: str) -> dict[str, Any] | None:
         return next(
@@ -153,12 +158,12 @@ def fill(server: LangfuseServer) -> dict[str, str]:
         tags=["film", "short"], commit_message="First",
     )  # fmt: skip
     server.create("movie-critic", "Deleted.", commit_message="Never read")
-    server.delete("movie-critic", 2)
     # Two versions with the same text and settings, as a rollback leaves them.
     config = {"model": "m-2", "maxTokens": 900, "stop": ["é", None], "deep": {"a": [{"b": 0.5}]}}
     text = '\nAs {"movie": {"{{ movie }}": [{}]}}, é 語:\n  - {{unknown}} {{größe}} {{{movie}}}\n\n'
     for label in ("production", "canary_2"):
         server.create("movie-critic", text, config=config, labels=[label], commit_message="JSON")
+    server.delete("movie-critic", 2)
     server.create("support/greeting", [
         {"role": "system", "content": "You speak {{language}}."},
         {"role": "user", "content": "{{question}}"},
@@ -172,31 +177,14 @@ def fill(server: LangfuseServer) -> dict[str, str]:
     return {"movie-critic": "movie-critic", "support/greeting": "support-greeting"}
 
 
-def _error(status: int, error: Any, message: str) -> Answer:
-    return status, {}, {"message": message, "error": error}
+def _error(status: int, error: Any, message: str) -> Said:
+    return Said(status, {"message": message, "error": error})
 
 
 @contextlib.contextmanager
 def langfuse_server() -> Iterator[LangfuseServer]:
     """A live server at a free port of 127.0.0.1, in threads of this process."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.langfuse = LangfuseServer(f"http://127.0.0.1:{server.server_port}")
-    with in_thread(server):
-        yield server.langfuse
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        status, headers, value = self.server.langfuse.answer(
-            self.path, self.headers.get("Authorization")
-        )
-        body = value.encode() if isinstance(value, str) else json.dumps(value).encode()
-        self.send_response(status)
-        for name, text in {"Content-Type": "application/json", **headers}.items():
-            self.send_header(name, text)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Keep the output of the tests clean."""
+    server = LangfuseServer()
+    with fake_api(server.answer) as api:
+        server.url, server.asked = api.url, api.asked
+        yield server

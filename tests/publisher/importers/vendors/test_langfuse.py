@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from builder.model.records import Message
+from builder.pipeline.build import build
 from publisher.importers.items import Document, History, Rejection
+from publisher.importers.run import Options, import_found
 from publisher.importers.vendors import langfuse
 from publisher.importers.vendors.api import ApiError, download_to
 from publisher.importers.vendors.documents import read_documents
@@ -18,8 +20,10 @@ from tests.publisher.importers.vendors.langfuse_server import (
     ENVIRONMENT,
     PATH,
     LangfuseServer,
+    fill,
     langfuse_server,
 )
+from tests.support.catalogues import read_tree, settings_in
 
 VERSION = {
     "name": "movie-critic", "version": 1, "type": "text", "prompt": "Review {{movie}}.",
@@ -87,6 +91,44 @@ def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path)
     assert AUTHOR not in repr(found)
 
 
+def test_a_hub_has_what_langfuse_has(server: LangfuseServer, tmp_path: Path):
+    """Each version, as Langfuse's API and a hub answer it."""
+    names = fill(server)
+    settings = settings_in(tmp_path, langfuse=True)
+
+    def move() -> dict[str, bytes]:
+        download(server, tmp_path / "export")
+        found = read_histories(read_documents(str(tmp_path / "export")))
+        options = Options(owner="mover")
+        outcome = import_found(found, "export", settings.content, options, lambda *_: None)
+        assert (outcome.rejected, outcome.refused, outcome.warnings) == ([], [], [])
+        return read_tree(settings.content)
+
+    moved = move()
+    # The same once more changes nothing.
+    assert move() == moved
+    server.create("support/greeting", [{"role": "user", "content": "{{question}}"}])
+    server.move("movie-critic", "production", 1)
+    assert moved.items() < move().items()
+
+    build(settings, index=False)
+    root = Path(settings.out) / PATH.replace("/api", "langfuse/api", 1)
+    compared = 0
+    for name, versions in server.prompts.items():
+        for version in versions:
+            file = root / f"mover/{names[name]}@{version['version']}"
+            ours = json.loads(file.read_bytes())
+            assert ours.pop("name") == f"mover/{names[name]}"
+            assert sorted(ours.pop("labels")) == sorted(version["labels"])
+            default = {"commitMessage": version["commitMessage"] or "Imported from export"}
+            assert ours == {key: version[key] for key in ours} | default
+            compared += 1
+    assert compared == 6
+    repo = {path: data for path, data in moved.items() if path.startswith("mover/movie-critic")}
+    assert b"2025-03-01T03:30:00Z" in repo["mover/movie-critic/1.0.1.json"]
+    assert AUTHOR.encode() not in b"".join(move().values())
+
+
 def test_all_pages_are_asked_for_and_each_version_unresolved(
     server: LangfuseServer, tmp_path: Path
 ):
@@ -96,8 +138,9 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(
     download(server, tmp_path / "export")
     found = read_folder(tmp_path / "export")
     assert len(found) == langfuse.PAGE_PROMPTS + 2
-    assert server.asked[:2] == [f"{PATH}?page=1&limit=100", f"{PATH}?page=2&limit=100"]
-    assert f"{PATH}/folder%2Fa?version=1&resolve=false" in server.asked[2:]
+    assert [one.params.get("page") for one in server.asked[:3]] == ["1", "2", None]
+    assert f"{PATH}/folder%2Fa" in [one.path for one in server.asked]
+    assert all(one.params["resolve"] == "false" for one in server.asked[2:])
     (revision,) = found["folder/a"].revisions
     assert revision.prompt.startswith("@@@langfusePrompt:name=prompt 1|label=latest@@@")
     assert revision.warnings == [
@@ -112,22 +155,15 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
     folder = tmp_path / "export"
     server.create("a", "One", labels=["production"])
     server.create("a", "Two")
-    answer = server.answer
-
-    def fail_at_second(target: str, authorization: str | None) -> Any:
-        if "version=2" in target:
-            server.asked.append(target)
-            return 400, {}, {"message": "out of order"}
-        return answer(target, authorization)
-
-    server.answer = fail_at_second
-    with pytest.raises(ApiError, match="out of order"):
+    server.broken_version = 2
+    with pytest.raises(ApiError, match="InvalidRequestError"):
         download(server, folder)
-    server.answer = answer
+    server.broken_version = 0
     download(server, folder)
-    assert [target.partition("?")[2] for target in server.asked] == [
-        "page=1&limit=100", "version=1&resolve=false", "version=2&resolve=false",
-        "page=1&limit=100", "version=2&resolve=false",
+    assert [one.params for one in server.asked] == [
+        {"page": "1", "limit": "100"},
+        {"version": "1", "resolve": "false"}, {"version": "2", "resolve": "false"},
+        {"page": "1", "limit": "100"}, {"version": "2", "resolve": "false"},
     ]  # fmt: skip
     server.move("a", "production", 2)
     download(server, folder)
@@ -263,24 +299,13 @@ def test_answers_of_lists_have_no_texts():
 
 
 def test_what_is_not_ours_is_told():
-    revision = read_one(
-        prompt='Hi.\n{{role "user"}}\n', config=[1], tags=["ok", 1], resolutionGraph={"root": {}}
-    )
+    revision = read_one(config=[1], tags=["ok", 1], resolutionGraph={"root": {}})
     assert revision.fields == {"title": "movie-critic", "tags": []}
     assert revision.warnings == [
-        'Has a line such as {{role "user"}}. Here that begins a message, so the prompt is a chat '
-        "now.",
         "The server has put the texts of other prompts in the place of references to them.",
         "Left out the tags, which are no list of texts.",
         "Left out the config, which is no object.",
     ]
-
-
-def test_a_warning_stands_at_the_last_version_that_has_it():
-    many = [VERSION | {"version": number, "config": number} for number in (3, 1, 2)]
-    (history,) = read(*many, VERSION | {"version": 4})
-    told = {one.number: len(one.warnings) for one in history.revisions}
-    assert told == {1: 0, 2: 0, 3: 1, 4: 0}
 
 
 @pytest.mark.parametrize(
