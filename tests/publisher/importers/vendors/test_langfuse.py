@@ -165,11 +165,15 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
         {"version": "1", "resolve": "false"}, {"version": "2", "resolve": "false"},
         {"page": "1", "limit": "100"}, {"version": "2", "resolve": "false"},
     ]  # fmt: skip
+    server.create("a", "Three")
     server.move("a", "production", 2)
     download(server, folder)
-    first, second = read_folder(folder)["a"].revisions
-    assert "production" not in first.labels
-    assert "production" in second.labels
+    labels = [set(one.labels) for one in read_folder(folder)["a"].revisions]
+    assert labels == [set(), {"production"}, {"latest"}]
+    # What was deleted is no longer in the folder, or it would have labels still.
+    server.delete("a", 2)
+    download(server, folder)
+    assert [one.number for one in read_folder(folder)["a"].revisions] == [1, 3]
 
 
 def test_wrong_keys_are_told(server: LangfuseServer, tmp_path: Path):
