@@ -35,16 +35,21 @@ def from_list(messages: Any) -> str:
     return write_messages(found)
 
 
+def to_role(name: str) -> MessageRole:
+    """Our role for one of another convention, in any case. Raises ValueError if there is none."""
+    role = _ROLES.get(name.lower())
+    if role is None:
+        raise ValueError(
+            f"has a message of the unknown role {name[:40]!r}. Roles are "
+            f"{', '.join(get_args(MessageRole))}"
+        )
+    return role
+
+
 def _message(one: Any) -> Message:
     if not isinstance(one, dict) or not isinstance(one.get("content"), str):
         raise ValueError("has a message whose content is not text")
-    role = str(one.get("role") or one.get("type") or "user").lower()
-    if role not in _ROLES:
-        raise ValueError(
-            f"has a message of the unknown role {role[:40]!r}. Roles are "
-            f"{', '.join(get_args(MessageRole))}"
-        )
-    return Message(_ROLES[role], one["content"])
+    return Message(to_role(str(one.get("role") or one.get("type") or "user")), one["content"])
 
 
 def from_prompty(body: str) -> str:
