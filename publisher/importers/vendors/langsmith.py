@@ -26,7 +26,6 @@ from publisher.importers.vendors.reading import (
     get_text,
     list_names,
     name_from_place,
-    warn_once,
     write_changelog,
 )
 from publisher.write.fields import parse_loosely
@@ -232,7 +231,7 @@ def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
         get_text(value, "commit_hash") or where,
         get_text(value, "parent_commit_hash"),
         to_time(value.get("created_at")),
-        get_text(value, "description").strip(),
+        get_text(value, "description"),
     )
 
 
@@ -257,7 +256,7 @@ def _read_prompt(
         if not prompt.repo and len(revisions) > 1:
             told = "Its versions come in the order of their times and their files."
             revisions[-1].warnings.append(told)
-        yield History(prompt.where, prompt.owner, prompt.name, warn_once(revisions))
+        yield History(prompt.where, prompt.owner, prompt.name, revisions)
 
 
 def _make_revision(
@@ -274,7 +273,7 @@ def _make_revision(
         where=commit.where,
         prompt=template.prompt,
         fields=fields,
-        warnings=template.warnings + told,
+        warnings=[*dict.fromkeys(template.warnings + told)],
         convention=template.convention,
         changelog=write_changelog(commit.description, found, TITLE),
         published_at=commit.created_at,

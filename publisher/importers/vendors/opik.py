@@ -17,7 +17,7 @@ from urllib.parse import quote
 from builder.model.records import Message
 from publisher.importers.chats import to_role
 from publisher.importers.foreign import translate
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import load_json
@@ -26,7 +26,6 @@ from publisher.importers.vendors.reading import (
     join_parts,
     leave_out,
     shorten,
-    warn_once,
     write_changelog,
 )
 from publisher.write.fields import parse_loosely
@@ -215,7 +214,7 @@ def _read_prompt(
     if revisions:
         if masks:
             revisions[-1].warnings.append(f"Left out masks: {masks:,}.")
-        yield History(where, "", prompt["name"], warn_once(revisions))
+        yield History(where, "", prompt["name"], revisions)
 
 
 def _read_version(prompt: dict[str, Any], version: _Version) -> Revision:
@@ -224,7 +223,6 @@ def _read_version(prompt: dict[str, Any], version: _Version) -> Revision:
     warnings: list[str] = []
     text, convention = _read_template(value, warnings), _convention_of(value, warnings)
     fields, told = parse_loosely({
-        "title": clean_title(prompt["name"]),
         "description": prompt.get("description") or None,
         "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)] or None,
         "parameters": _read_metadata(value.get("metadata"), warnings),
@@ -234,7 +232,7 @@ def _read_version(prompt: dict[str, Any], version: _Version) -> Revision:
         where=where,
         prompt=text,
         fields=fields,
-        warnings=warnings + told,
+        warnings=[*dict.fromkeys(warnings + told)],
         convention=convention,
         changelog=write_changelog(
             get_text(value, "change_description"), get_text(value, "commit"), TITLE

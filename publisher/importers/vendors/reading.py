@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from builder.model.errors import cut
-from builder.model.records import Changelog
-from publisher.importers.items import Revision
 
-_CHANGELOG_CHARS_MAX = Changelog.__metadata__[0].max_length
 _COMMIT_CHARS = 8
 _SHOWN_MAX = 10
 _NAME_CHARS_MAX = 40
@@ -29,7 +26,7 @@ def get_text(value: Any, key: str) -> str:
 
 def join_parts(content: Any, warnings: list[str]) -> str:
     """The text of a message: ``content`` as it is, or its parts of type ``text``, with an empty
-    line between two. Parts of other types are left out, with one warning for each type.
+    line between two. Parts of other types are left out, with a warning for each.
 
     Raises ValueError if it is neither text nor a list.
     """
@@ -65,17 +62,6 @@ def list_names(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def warn_once(revisions: Iterable[Revision]) -> list[Revision]:
-    """The same revisions, where each warning stands only at the last one that has it."""
-    told: set[str] = set()
-    warned = []
-    for one in reversed(list(revisions)):
-        fresh = [text for text in dict.fromkeys(one.warnings) if text not in told]
-        told.update(fresh)
-        warned.append(one._replace(warnings=fresh))
-    return warned[::-1]
-
-
 def name_from_place(where: str) -> str:
     """A name for a prompt that has none: that of its file, with its place in it."""
     found = _place_in_file.search(where)
@@ -86,5 +72,4 @@ def name_from_place(where: str) -> str:
 def write_changelog(text: str, commit: str, vendor: str) -> str:
     """What a vendor says of a version, with the start of its commit there, if it has one."""
     source = f"Commit {commit[:_COMMIT_CHARS]} of {vendor}" if commit else ""
-    text = cut(text.strip(), _CHANGELOG_CHARS_MAX - len(source) - 2)
-    return "\n\n".join(filter(None, (text, source)))
+    return "\n\n".join(filter(None, (text.strip(), source)))

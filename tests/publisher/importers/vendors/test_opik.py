@@ -86,7 +86,7 @@ def test_a_workspace_comes_with_its_histories(
     assert [first.labels, second.labels, third.labels] == [
         ("staging",), (), ("production", "eu"),
     ]  # fmt: skip
-    about = {"title": "My Joke", "description": "Tells a joke."}
+    about = {"description": "Tells a joke."}
     assert first.fields == about | {"tags": ["fun"]}
     assert second.fields == about | {"tags": ["fun", "draft-2"]}
     assert third.fields["parameters"] == {"model": "m-1", "max_tokens": 9, "deep": {"a": [1]}}
@@ -168,9 +168,8 @@ def test_files_of_the_command_line(served: Served, tmp_path: Path):
         (tmp_path / f"prompts/prompt_{key}.json").write_text(json.dumps(server.export(key)))
     found = read_folder(tmp_path)
     assert [one.prompt for one in found["Joke"].revisions] == ["One", "Two", "Three"]
-    assert found["Joke"].revisions[2].fields == {
-        "title": "Joke", "tags": ["fun"], "parameters": {"model": "Three"},
-    }  # fmt: skip
+    last = found["Joke"].revisions[2]
+    assert last.fields == {"tags": ["fun"], "parameters": {"model": "Three"}}
     assert found["Joke"].revisions[0].changelog == "Commit c0ffee01 of Opik"
     assert found["Chat"].revisions[0].prompt == [Message("user", "{{q}}")]
 
