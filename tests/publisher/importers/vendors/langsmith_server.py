@@ -27,7 +27,10 @@ class LangSmith:
                 "id": f"id-of-{handle}", "repo_handle": handle, "is_public": is_public,
                 "owner": HANDLE if is_public else None, "is_archived": False,
                 "repo_type": "prompt", "description": None, "readme": "About it.", "tags": [],
-                "full_name": f"{HANDLE if is_public else '-'}/{handle}", **repo,
+                "full_name": f"{HANDLE if is_public else '-'}/{handle}",
+                "tenant_id": "workspace-1", "created_at": "2025-03-01T09:00:00.123456+00:00",
+                "updated_at": "2025-03-01T09:00:00.123456+00:00", "num_likes": 0,
+                "num_downloads": 0, "num_views": 0, **repo,
             },
             "commits": [],
             "tags": {},
@@ -40,8 +43,9 @@ class LangSmith:
         parent = commits[-1]["commit_hash"] if commits else None
         text = json.dumps([parent, manifest])
         commits.append({
-            "id": f"{len(commits)}", "commit_hash": hashlib.sha256(text.encode()).hexdigest(),
-            "parent_commit_hash": parent, "repo_id": prompt["repo"]["id"], "description": about,
+            "id": f"00000000-0000-4000-8000-{len(commits):012}",
+            "commit_hash": hashlib.sha256(text.encode()).hexdigest(),
+            "parent_commit_hash": parent, "description": about,
             # Two in a second.
             "created_at": f"2025-03-01T09:30:{len(commits) // 2:02}.123456+00:00",
             "full_name": AUTHOR, "manifest": manifest,
