@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from builder.model.records import Message
+from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import to_role
 from publisher.importers.vendors.reading import (
     is_text,
@@ -34,6 +35,7 @@ _ROLES = {
 }  # fmt: skip
 _CONVENTIONS = {"f-string": "f-string", "mustache": "mustache", "jinja2": "jinja"}
 _SERIALIZED = ("constructor", "not_implemented", "secret")
+_our_variable = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _VARIABLES = {"f-string": "{%s}", "mustache": "{{%s}}", "jinja": "{{ %s }}"}
 
 # What says how to answer, by our names. Anything else may be an address or a key.
@@ -171,7 +173,7 @@ class _Reader:
                 f"read as those of {convention}."
             )
         messages = [
-            Message(to_role(role), "\n\n".join(self._write(piece, convention) for piece in pieces))
+            Message(to_role(role), "\n\n".join(_write(piece, convention) for piece in pieces))
             for role, pieces in self._messages
         ]
         messages = [one for one in messages if one.content.strip()]
@@ -264,16 +266,16 @@ class _Reader:
                     f"Left out the partial variable {shorten(name)}, whose value is no text."
                 )
 
-    def _write(self, piece: _Piece, convention: str) -> str:
-        if piece.kind == "variable":
-            return _VARIABLES[convention] % piece.text
-        if piece.kind == "literal" and convention == "f-string":
-            return piece.text.replace("{", "{{").replace("}", "}}")
-        if piece.kind == "literal" and "{{" in piece.text:
-            self._warnings.append(
-                "Has {{ in a message that is no template for LangChain. Here it is one."
-            )
+
+def _write(piece: _Piece, convention: str) -> str:
+    """A piece as a template of ``convention``."""
+    if piece.kind == "variable":
+        return _VARIABLES[convention] % piece.text
+    if piece.kind == "template":
         return piece.text
+    if convention == "f-string":
+        return piece.text.replace("{", "{{").replace("}", "}}")
+    return _our_variable.sub(r"\\\g<0>", piece.text)
 
 
 def _take_settings(part: _Part, parameters: dict[str, Any], warnings: list[str]) -> None:

@@ -81,11 +81,12 @@ def test_a_literal_message_keeps_its_braces():
     assert "Left out parts of messages that are no text: calls of tools." in read.warnings
 
 
-def test_a_literal_message_that_would_have_variables():
-    read = read_manifest(chat(lc("AIMessage", content="{{a}}"), human(template("Q", "mustache"))))
-    assert read.warnings == [
-        "Has {{ in a message that is no template for LangChain. Here it is one."
-    ]
+@pytest.mark.parametrize("template_format", ["mustache", "jinja2"])
+def test_what_would_be_a_variable_in_a_literal_message_is_escaped(template_format: str):
+    read = read_manifest(
+        chat(lc("AIMessage", content="{{a}} {b} {{{ c }}}"), human(template("Q", template_format)))
+    )
+    assert read.prompt[0].content == r"\{{a}} {b} {\{{ c }}}"
 
 
 def test_models_give_their_settings_and_no_secret():
