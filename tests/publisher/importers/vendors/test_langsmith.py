@@ -13,6 +13,7 @@ from publisher.importers.vendors import langsmith
 from publisher.importers.vendors.api import ApiError, download_to
 from publisher.importers.vendors.documents import read_documents
 from publisher.importers.vendors.langsmith import read_histories
+from tests.publisher.importers.vendors.importing import Importing
 from tests.publisher.importers.vendors.langsmith_server import (
     AUTHOR,
     KEY,
@@ -106,6 +107,24 @@ def test_a_workspace_comes_with_its_histories(
     assert found["open"].revisions[0].convention == "mustache"
     assert AUTHOR not in str(found)
     assert {one.headers["X-Tenant-Id"] for one in api.asked} == {"workspace-1"}
+
+
+def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
+    """A second one changes nothing; later ones bring what is new."""
+    server, api = served
+    importing = Importing(langsmith, api.url, tmp_path, {"LANGSMITH_API_KEY": KEY})
+    server.create("joke")
+    for manifest in (template("One"), MANIFESTS["structured"], template("One")):
+        server.push("joke", manifest, "prod")
+    assert importing().created == ["ada/joke with 3 versions and 1 label"]
+    assert importing().unchanged == ["ada/joke"]
+    first, second, third = importing.read("joke")
+    assert second.startswith('{{role "user"}}\nTweet about')
+    assert first == third == "One"
+    assert importing.read_labels("joke") == {"prod": "1.0.2"}
+    server.push("joke", template("Two"), "prod")
+    assert importing().updated == ["ada/joke with 1 version and 1 label"]
+    assert importing.read_labels("joke") == {"prod": "1.0.3"}
 
 
 def test_an_interrupted_download_goes_on(served: Served, tmp_path: Path):

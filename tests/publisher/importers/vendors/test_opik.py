@@ -13,6 +13,7 @@ from publisher.importers.vendors import opik
 from publisher.importers.vendors.api import ApiError, download_to
 from publisher.importers.vendors.documents import read_documents
 from publisher.importers.vendors.opik import read_histories
+from tests.publisher.importers.vendors.importing import Importing
 from tests.publisher.importers.vendors.mutations import mutate
 from tests.publisher.importers.vendors.opik_server import AUTHOR, KEY, Opik, opik_server
 from tests.support.fake_api import FakeApi
@@ -95,6 +96,21 @@ def test_a_workspace_comes_with_its_histories(
     assert found["Chat"].revisions[0].prompt == [Message("system", "Hi."), Message("user", "{{q}}")]
     assert AUTHOR not in str(found)
     assert {one.headers["Comet-Workspace"] for one in api.asked} == {"team"}
+
+
+def test_imports_until_the_day_of_the_move(served: Served, tmp_path: Path):
+    """A second one changes nothing; later ones bring what is new."""
+    server, api = served
+    importing = Importing(opik, f"{api.url}/api", tmp_path, {"OPIK_API_KEY": KEY})
+    joke = server.create("My Joke")
+    server.add(joke, "One")
+    server.add(joke, [{"role": "user", "content": "Two"}], environments=["production"])
+    assert importing().created == ["ada/my-joke with 2 versions and 1 label"]
+    assert importing().unchanged == ["ada/my-joke"]
+    assert importing.read("my-joke") == ["One", '{{role "user"}}\nTwo\n']
+    server.add(joke, "Three")
+    assert importing().updated == ["ada/my-joke with 1 version"]
+    assert importing.read_labels("my-joke") == {"production": "1.0.1"}
 
 
 def test_a_server_of_ones_own_needs_no_key(served: Served, tmp_path: Path):
