@@ -84,6 +84,7 @@ def _read(path: Path, where: str) -> Item | Rejection:
         return Rejection(where, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
         return Rejection(where, str(error))
+    convention = _convention(path.name.lower(), front)
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
@@ -91,7 +92,15 @@ def _read(path: Path, where: str) -> Item | Rejection:
     name = _stem(path)
     if path.name.lower() == SKILL_FILE:
         name = str(front.get("name") or path.resolve().parent.name)
-    return Item(where, author, name, text, fields, warnings + notes)
+    return Item(where, author, name, text, fields, warnings + notes, convention)
+
+
+def _convention(name: str, front: dict[str, Any]) -> str:
+    """The convention of placeholders in a file of this name."""
+    if name.endswith(".prompty"):
+        # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
+        return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
+    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "auto"
 
 
 def _stem(path: Path) -> str:

@@ -5,11 +5,13 @@ they come from, then names each file of this download, and ends with a line when
 Nothing is synced: a file that a power cut took is asked for again.
 """
 
+import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
-from typing import Any, Self, TextIO
+from typing import Any, Self
 from urllib.parse import quote
 
 from builder.model.errors import OperatorError
@@ -110,7 +112,7 @@ class Kept:
                 "folder with --save DIR."
             ) from None
         self._journal.seek(0)
-        text = self._journal.read()
+        text = self._journal.read().decode(errors="replace")
         notes = [_parse(line) for line in text.splitlines()]
         is_same = notes[:1] == [self._source]
         if len(notes) > 1 and not is_same:
@@ -123,13 +125,14 @@ class Kept:
             self._note(self._source)
             return set()
         if not text.endswith("\n"):
-            self._journal.write("\n")
+            self._journal.write(b"\n")
         return {note for note in notes if isinstance(note, str)}
 
     def _note(self, value: Any) -> None:
+        line = json.dumps(value).encode() + b"\n"
         try:
-            self._journal.write(json.dumps(value) + "\n")
-            self._journal.flush()
+            if self._journal.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise self._unusable(error) from None
 
@@ -140,8 +143,8 @@ class Kept:
         )
 
 
-def _open_journal(folder: str) -> TextIO:
-    return open(f"{folder}/{JOURNAL}", "a+", encoding="utf-8", errors="replace")
+def _open_journal(folder: str) -> io.FileIO:
+    return open(f"{folder}/{JOURNAL}", "a+b", buffering=0)
 
 
 def _parse(line: str) -> Any:

@@ -160,6 +160,18 @@ def test_folders_that_are_not_of_this_download_are_refused(
     assert not fake.asked
 
 
+def test_an_answer_that_cannot_be_written_is_told(downloading: Downloading) -> None:
+    def twice(api: Api) -> None:
+        api.keep("a", "a")
+        api.keep("a/b.json", "b")
+
+    with fake_api(shop) as api:
+        for _ in range(2):
+            with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Fix that and run"):
+                downloading(api, twice)
+    assert [asked.path for asked in api.asked] == ["/a", "/b", "/b"]
+
+
 HOUR = 3600
 
 
