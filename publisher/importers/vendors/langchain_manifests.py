@@ -5,7 +5,7 @@ Follows what ``langchain_core.load.dumps`` writes, for Python and JavaScript: ob
 ``ChatPromptTemplate`` and ``StructuredPrompt``, literal messages, ``MessagesPlaceholder``, partial
 variables, the schema of an answer, and of a model in the same sequence or binding the settings in
 ``_SETTINGS``. Not taken: secrets, addresses, headers and other settings of a model, images and
-other parts that are no text, calls of tools, output parsers. Few-shot prompts are not serialised
+other parts that are not text, calls of tools, output parsers. Few-shot prompts are not serialised
 by LangChain itself. Pure.
 """
 
@@ -84,7 +84,7 @@ def read_manifest(value: Any) -> Template:
     templates = [part for part in parts if part.name in _TEMPLATES and not part.is_cut]
     if not templates:
         names = list_names(part.name for part in parts) or "nothing that LangChain has serialised"
-        raise ValueError(f"has no prompt that can be read, but {names}")
+        raise ValueError(f"has no prompt template that can be read, only {names}")
     template, *others = templates
     warnings: list[str] = []
     if others:
@@ -141,11 +141,10 @@ def _find_parts(node: Any, levels: int) -> Iterator[_Part]:
 
 
 class _Piece(NamedTuple):
-    """A text that is a template of ``format``, one to be said as it is, or a variable's name."""
+    """A text that is a template, one to be said as it is, or a variable's name."""
 
     kind: Literal["template", "literal", "variable"]
     text: str
-    format: str = ""
 
 
 class _Reader:
@@ -207,7 +206,7 @@ class _Reader:
         kind = part.name.removesuffix("PromptTemplate").removesuffix("Chunk")
         role = part.kwargs.get("role") if kind == "ChatMessage" else _ROLES.get(kind)
         if part.is_cut or (role is None and kind != "ChatMessage"):
-            self._warnings.append(f"Left out messages that are no text: {shorten(part.name)}.")
+            self._warnings.append(f"Left out messages that are not text: {shorten(part.name)}.")
             return
         if not isinstance(role, str):
             raise ValueError(f"has a message {number} without a role")
@@ -243,7 +242,7 @@ class _Reader:
             )
         self._formats.append(_CONVENTIONS[name])
         self._take_partials(part.kwargs)
-        return _Piece("template", text, _CONVENTIONS[name])
+        return _Piece("template", text)
 
     def _take_placeholder(self, kwargs: dict[str, Any]) -> None:
         name = kwargs.get("variable_name")
@@ -263,7 +262,7 @@ class _Reader:
                 self._variables[name] = {"name": name, "default": value}
             elif value:  # an optional placeholder has an empty list
                 self._warnings.append(
-                    f"Left out the partial variable {shorten(name)}, whose value is no text."
+                    f"Left out the partial variable {shorten(name)}, whose value is not text."
                 )
 
 
@@ -309,7 +308,7 @@ def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: l
     schema = kwargs.get("schema_", kwargs.get("schema"))
     if not isinstance(schema, dict) or not schema or not _is_plain(schema):
         if schema:
-            warnings.append("Left out the schema of the answer, which is no JSON schema.")
+            warnings.append("Left out the schema of the answer, which is not a JSON schema.")
         return
     name = schema.get("title") or schema.get("name")
     if isinstance(schema.get("parameters"), dict) and "properties" not in schema:

@@ -108,7 +108,7 @@ def _list(
         total = answer.get("total") if entries else 0
         if not isinstance(total, int) or total > ENTRIES_MAX:
             raise ApiError(
-                f"The answer of {path} has a total that is no number up to {ENTRIES_MAX:,}."
+                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
             )
 
 
@@ -160,7 +160,7 @@ class _Export:
         elif isinstance(value, dict) and "manifest" in value:
             yield from self._take_commit(where, value)
         else:
-            told = "is no prompt of LangSmith, which has a manifest or a list of commits"
+            told = "is not a LangSmith prompt: it has no manifest and no list of commits"
             yield Rejection(where, told)
 
     def list_prompts(self) -> Iterator[_Prompt]:
@@ -252,7 +252,9 @@ def _read_prompt(
         yield Rejection(prompt.where, "has no commits")
     if revisions:
         if lost := list_names(name for names in labels.values() for name in names):
-            revisions[-1].warnings.append(f"Left out tags of commits that are not here: {lost}.")
+            revisions[-1].warnings.append(
+                f"Left out tags of commits that are not in the export: {lost}."
+            )
         if not prompt.repo and len(revisions) > 1:
             told = "Its versions come in the order of their times and their files."
             revisions[-1].warnings.append(told)

@@ -5,8 +5,8 @@ pages) and the JSON of Opik's command line (``current_version`` and ``history``,
 times nor changes' descriptions). Documents belong together by the prompts' ids.
 
 Not taken: who created a prompt or a version, which may be an e-mail address; projects; masks, which
-are versions for experiments; images and other parts of messages that are no text. The command
-line's CSV is refused: its history is no JSON.
+are versions for experiments; images and other parts of messages that are not text. The command
+line's CSV is refused: its history is not JSON.
 """
 
 import re
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from builder.model.plural import counted
 from builder.model.records import Message
 from publisher.importers.chats import to_role
 from publisher.importers.foreign import translate
@@ -43,7 +44,7 @@ ENTRIES_MAX = 100_000
 _PATH = "/v1/private/prompts"
 _DEFAULT_WORKSPACE = "default"
 _CONVENTIONS = {"mustache": "mustache", "jinja2": "jinja", "python": "f-string"}
-_FOREIGN = "is no prompt of Opik, which has an id and a name, and no version of one"
+_FOREIGN = "is neither a prompt of Opik, with an id and a name, nor a version of one"
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +91,7 @@ def _list(ask: Callable[[dict[str, int]], Any], path: str) -> Iterator[dict[str,
         total = answer.get("total") if entries else 0
         if not isinstance(total, int) or total > ENTRIES_MAX:
             raise ApiError(
-                f"The answer of {path} has a total that is no number up to {ENTRIES_MAX:,}."
+                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
             )
 
 
@@ -130,7 +131,7 @@ class _Export:
             if isinstance(value.get("latest_version"), dict):
                 self._add(value["id"], where, value["latest_version"])
         elif "prompt_current_version_prompt" in value:
-            yield Rejection(where, "is CSV, in which the history is no JSON. Export JSON")
+            yield Rejection(where, "is CSV, whose history is not JSON. Export with --format json")
         else:
             yield Rejection(where, _FOREIGN)
 
@@ -138,7 +139,7 @@ class _Export:
         for key, versions in self._versions.items():
             if key not in self._prompts:
                 for one in versions.values():
-                    yield Rejection(one.where, "is a version of a prompt that is not here")
+                    yield Rejection(one.where, "is a version of a prompt that is not in the export")
         for key, (where, prompt) in self._prompts.items():
             versions = list(self._versions.get(key, {}).values())
             yield from _read_prompt(where, prompt, sorted(versions, key=_order))
@@ -167,7 +168,7 @@ class _Export:
                 version = one | {"template": one.get("prompt"), "id": f"{number:09}"}
                 self._add(key, place, version)
             else:
-                yield Rejection(place, "is no object")
+                yield Rejection(place, "is not an object")
 
 
 def _list_exported(value: dict[str, Any]) -> list[Any]:
@@ -213,7 +214,9 @@ def _read_prompt(
         yield Rejection(where, "has no versions")
     if revisions:
         if masks:
-            revisions[-1].warnings.append(f"Left out masks: {masks:,}.")
+            revisions[-1].warnings.append(
+                f"Left out {counted(masks, 'mask')}, as versions for experiments are called."
+            )
         yield History(where, "", prompt["name"], revisions)
 
 
@@ -248,7 +251,7 @@ def _read_template(value: dict[str, Any], warnings: list[str]) -> str | list[Mes
     if value.get("template_structure") == "chat" and isinstance(template, str):
         template = load_json(template)
         if not isinstance(template, list):
-            raise ValueError("is a chat whose template is no list of messages")
+            raise ValueError("is a chat whose template is not a list of messages")
     if isinstance(template, str):
         return template
     if not isinstance(template, list) or not template:
@@ -275,7 +278,7 @@ def _convention_of(value: dict[str, Any], warnings: list[str]) -> str:
 
 def _read_metadata(metadata: Any, warnings: list[str]) -> dict[str, Any] | None:
     if metadata and not isinstance(metadata, dict):
-        warnings.append("Left out the metadata, which is no object.")
+        warnings.append("Left out the metadata, which is not an object.")
         return None
     return translate({"parameters": metadata})[0].get("parameters") if metadata else None
 
@@ -285,5 +288,5 @@ def _strings(value: dict[str, Any], key: str, warnings: list[str]) -> list[str]:
     if isinstance(found, list) and all(isinstance(one, str) for one in found):
         return found
     if found:
-        warnings.append(f"Left out the {key}, which are no list of texts.")
+        warnings.append(f"Left out the {key}, which are not a list of strings.")
     return []

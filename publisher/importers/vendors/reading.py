@@ -47,7 +47,7 @@ def join_parts(content: Any, warnings: list[str]) -> str:
 
 def leave_out(kind: str, warnings: list[str]) -> None:
     """Warn that parts of messages of this kind are left out."""
-    warnings.append(f"Left out parts of messages that are no text: {shorten(kind)}.")
+    warnings.append(f"Left out parts of messages that are not text: {shorten(kind)}.")
 
 
 def shorten(name: str) -> str:

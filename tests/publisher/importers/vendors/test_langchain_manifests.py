@@ -68,7 +68,7 @@ def test_a_chat_with_a_placeholder_and_an_image():
     assert read.warnings == [
         "The placeholder history became a message of the user with the variable history, which "
         "takes text, not messages.",
-        "Left out parts of messages that are no text: ImagePromptTemplate.",
+        "Left out parts of messages that are not text: ImagePromptTemplate.",
     ]
 
 
@@ -77,8 +77,8 @@ def test_a_literal_message_keeps_its_braces():
     read = read_manifest(MANIFESTS["few_shots"])
     assert read.prompt[0] == Message("system", 'Answer as {{"a": 1}}.')
     assert [one.role for one in read.prompt[1:]] == ["user", "tool", "assistant", "user", "user"]
-    assert "Left out parts of messages that are no text: image_url." in read.warnings
-    assert "Left out parts of messages that are no text: calls of tools." in read.warnings
+    assert "Left out parts of messages that are not text: image_url." in read.warnings
+    assert "Left out parts of messages that are not text: calls of tools." in read.warnings
 
 
 @pytest.mark.parametrize("template_format", ["mustache", "jinja2"])
@@ -181,8 +181,8 @@ def nest_chats(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("manifest", "told"),
     [
-        (MANIFESTS["few_shot_template"], "but FewShotPromptTemplate"),
-        (lc("Popen", args=["true"]), "has no prompt that can be read, but Popen"),
+        (MANIFESTS["few_shot_template"], "only FewShotPromptTemplate"),
+        (lc("Popen", args=["true"]), "has no prompt template that can be read, only Popen"),
         (lc("OPENAI_API_KEY", kind="secret"), "nothing that LangChain has serialised"),
         (chat(), "has no text"),
         (chat(human(template(" \n"))), "has no text"),

@@ -198,7 +198,9 @@ def test_a_tag_of_a_commit_that_is_not_here():
     tags = [{"tag_name": "prod", "commit_hash": "b2"}, {"tag_name": "dev", "commit_hash": "a1"}]
     (history,) = read(prompt(commit("x"), tags=tags))
     assert history.revisions[0].labels == ("dev",)
-    assert history.revisions[0].warnings == ["Left out tags of commits that are not here: prod."]
+    assert history.revisions[0].warnings == [
+        "Left out tags of commits that are not in the export: prod."
+    ]
 
 
 def test_commits_that_the_sdk_has_pulled(tmp_path: Path):
@@ -240,15 +242,15 @@ def test_manifests_in_files(tmp_path: Path):
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("text", "is no prompt of LangSmith"),
-        (None, "is no prompt of LangSmith"),
-        ({"name": "a", "version": 1, "prompt": "x"}, "is no prompt of LangSmith"),
-        ({"repos": [], "total": 0}, "is no prompt of LangSmith"),
+        ("text", "is not a LangSmith prompt"),
+        (None, "is not a LangSmith prompt"),
+        ({"name": "a", "version": 1, "prompt": "x"}, "is not a LangSmith prompt"),
+        ({"repos": [], "total": 0}, "is not a LangSmith prompt"),
         ({"commits": []}, "has commits, but no repo with a repo_handle"),
         (prompt(handle="empty"), "has no commits"),
         (prompt(commit("x"), handle="joke"), "has the same prompt as entry 1"),
-        ({"commit_hash": "a", "manifest": None}, "has no prompt that can be read"),
-        (lc("Tool", name="x"), "has no prompt that can be read, but Tool"),
+        ({"commit_hash": "a", "manifest": None}, "has no prompt template that can be read"),
+        (lc("Tool", name="x"), "has no prompt template that can be read, only Tool"),
         (prompt({"commit_hash": "b2"}, handle="b"), "has no manifest. Download the prompt again"),
         (prompt({"manifest": template("x")}, handle="c"), "has no commit_hash"),
         (prompt(commit("x", "d4", manifest={}), handle="d"), "has no manifest"),
@@ -269,7 +271,7 @@ def test_a_broken_commit_among_good_ones():
         {"commit_hash": "b", "manifest": lc("Tool")},
     )
     assert [one for one in found if isinstance(one, Rejection)] == [
-        Rejection("entry 2", "has no prompt that can be read, but Tool")
+        Rejection("entry 2", "has no prompt template that can be read, only Tool")
     ]
     assert [texts(one) for one in found if isinstance(one, History)] == [["3", "1"]]
 

@@ -234,10 +234,12 @@ def test_pages_that_overlap_and_masks():
         version("mask", id="c", version_type="mask"),
     )
     assert [one.prompt for one in found.revisions] == ["1", "2"]
-    assert found.revisions[1].warnings == ["Left out masks: 1."]
+    assert found.revisions[1].warnings == [
+        "Left out 1 mask, as versions for experiments are called."
+    ]
 
 
-def test_parts_of_messages_that_are_no_text():
+def test_parts_of_messages_that_are_not_text():
     revision = read_one(
         [
             {"role": "user", "content": [
@@ -251,9 +253,9 @@ def test_parts_of_messages_that_are_no_text():
     assert revision.prompt == [Message("user", "See\n\nthis"), Message("assistant", "")]
     assert revision.convention == "none"
     assert revision.warnings == [
-        "Left out parts of messages that are no text: image_url.",
-        "Left out parts of messages that are no text: of an unknown type.",
-        "Left out parts of messages that are no text: calls of tools.",
+        "Left out parts of messages that are not text: image_url.",
+        "Left out parts of messages that are not text: of an unknown type.",
+        "Left out parts of messages that are not text: calls of tools.",
         "Has templates of the type custom, so no text is a placeholder.",
     ]
 
@@ -261,19 +263,19 @@ def test_parts_of_messages_that_are_no_text():
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("text", "is no prompt of Opik"),
-        ({"name": "a", "version": 1, "prompt": "x"}, "is no prompt of Opik"),
-        ({"template": "x"}, "is no prompt of Opik"),
-        ({"content": [None]}, "is no prompt of Opik"),
+        ("text", "is neither a prompt of Opik"),
+        ({"name": "a", "version": 1, "prompt": "x"}, "is neither a prompt of Opik"),
+        ({"template": "x"}, "is neither a prompt of Opik"),
+        ({"content": [None]}, "is neither a prompt of Opik"),
         ({"prompt_current_version_prompt": "x"}, "is CSV"),
-        (version(prompt_id="p9"), "is a version of a prompt that is not here"),
+        (version(prompt_id="p9"), "is a version of a prompt that is not in the export"),
         ({"id": "p2", "name": "Empty"}, "has no versions"),
         ({"current_version": {}}, "has no name"),
         ({"id": "p1", "name": "Joke", "current_version": {}}, "has the same prompt as entry 1"),
-        ({"name": "a", "current_version": None}, "is no object"),
+        ({"name": "a", "current_version": None}, "is not an object"),
         (version(7, id="z"), "has a template that is neither text nor a list of messages"),
         (version("{", id="z", template_structure="chat"), "not JSON"),
-        (version("{}", id="z", template_structure="chat"), "is a chat whose template is no list"),
+        (version("{}", id="z", template_structure="chat"), "is a chat whose template is not"),
         (version("[" * 5000, id="z", template_structure="chat"), "nested deeper than"),
         (version([{"content": "x"}], id="z"), "has a message without a role"),
         (version([{"role": "critic", "content": "x"}], id="z"), "has a message of the unknown"),
