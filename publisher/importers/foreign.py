@@ -4,6 +4,7 @@ Their keys do not contradict each other, so one reading serves all. What is not 
 left where it is, for the reader of our own keys to warn of. Pure.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -15,6 +16,8 @@ _PARAMETERS = {
     "stopSequences": "stop", "responseFormat": "response_format",
     "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty",
 }  # fmt: skip
+# Data to try a prompt with is none of its metadata.
+_TRIALS = ("testData", "evaluators")
 _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object",
@@ -27,7 +30,7 @@ _pico_key = re.compile(
 
 def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """``front`` in our own keys, and who wrote it (empty where nobody is named)."""
-    ours = dict(front)
+    ours = {key: value for key, value in front.items() if key not in _TRIALS}
     if isinstance(ours.get("name"), str):
         name = ours.pop("name")
         ours["title"] = ours.get("title") or name
@@ -61,11 +64,26 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
         if isinstance(ours.get(key), dict):
             parameters |= ours.pop(key)
     if isinstance(ours.get("responseFormat"), str):
-        parameters["responseFormat"] = ours.pop("responseFormat")
+        parameters["responseFormat"] = _response_format(ours)
     parameters |= _dict(ours.get("parameters"))
     return {
         _PARAMETERS.get(key, key): value for key, value in parameters.items() if value is not None
     }
+
+
+def _response_format(ours: dict[str, Any]) -> Any:
+    """GitHub's kind of response with its schema, which is JSON in a text, as OpenAI's API has it;
+    both are taken out of ``ours`` where they are understood.
+    """
+    kind, schema = ours.pop("responseFormat"), ours.get("jsonSchema")
+    if kind != "json_schema" or not isinstance(schema, str | dict):
+        return kind
+    try:
+        schema = json.loads(schema) if isinstance(schema, str) else schema
+    except (ValueError, RecursionError):
+        return kind
+    del ours["jsonSchema"]
+    return {"type": kind, "json_schema": schema}
 
 
 def _take_variables(ours: dict[str, Any]) -> list[dict[str, Any]]:
