@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from builder.model.errors import OperatorError, cut
 from publisher.importers import tables
 from publisher.importers.files import is_about
-from publisher.importers.items import Document, Rejection
+from publisher.importers.items import Document, History, Rejection
 
 FILE_BYTES_MAX = 128 * 1024 * 1024
 TEXT_BYTES_MAX = 1024 * 1024
@@ -64,6 +65,21 @@ def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rej
             yield Rejection(one.where, told)
             return
         yield one
+
+
+def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection]:
+    """The histories of a vendor's export, then what of it cannot be read. Raises OperatorError."""
+    rejected: list[Rejection] = []
+
+    def read() -> Iterator[Document]:
+        for one in read_documents(path):
+            if isinstance(one, Rejection):
+                rejected.append(one)
+            else:
+                yield one
+
+    yield from module.read_histories(read())
+    yield from rejected
 
 
 def load_json(raw: bytes | str) -> Any:
