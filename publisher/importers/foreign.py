@@ -16,8 +16,6 @@ _PARAMETERS = {
     "stopSequences": "stop", "responseFormat": "response_format",
     "frequencyPenalty": "frequency_penalty", "presencePenalty": "presence_penalty",
 }  # fmt: skip
-# Data to try a prompt with is none of its metadata.
-_TRIALS = ("testData", "evaluators")
 _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object",
@@ -30,7 +28,7 @@ _pico_key = re.compile(
 
 def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """``front`` in our own keys, and who wrote it (empty where nobody is named)."""
-    ours = {key: value for key, value in front.items() if key not in _TRIALS}
+    ours = dict(front)
     if isinstance(ours.get("name"), str):
         name = ours.pop("name")
         ours["title"] = ours.get("title") or name
@@ -71,17 +69,13 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _response_format(ours: dict[str, Any]) -> Any:
-    """GitHub's kind of response with its schema, which is JSON in a text, as OpenAI's API has it;
-    both are taken out of ``ours`` where they are understood.
-    """
-    kind, schema = ours.pop("responseFormat"), ours.get("jsonSchema")
-    if kind != "json_schema" or not isinstance(schema, str | dict):
-        return kind
+def _response_format(ours: dict[str, Any]) -> dict[str, Any]:
+    """The response format of GitHub Models as models' APIs take it, taken out of ``ours``."""
+    kind = ours.pop("responseFormat")
     try:
-        schema = json.loads(schema) if isinstance(schema, str) else schema
-    except (ValueError, RecursionError):
-        return kind
+        schema = json.loads(ours["jsonSchema"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {"type": kind}  # a schema that cannot be read is left, and so warned of
     del ours["jsonSchema"]
     return {"type": kind, "json_schema": schema}
 

@@ -17,7 +17,7 @@ from builder.text.one_line import one_line
 from builder.text.prompts import load_yaml
 from publisher.git.program import GitError
 from publisher.importers.chats import from_parts
-from publisher.importers.files import MESSAGE_FILE_TOKENS_MAX, MESSAGE_SUFFIXES
+from publisher.importers.files import MESSAGE_FILE_TOKENS_MAX, MESSAGE_SUFFIXES, TRIALS
 from publisher.importers.foreign import translate
 from publisher.importers.git_history import Repository, State, find_repository
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
@@ -28,13 +28,11 @@ from publisher.importers.vendors.documents import (
     place_of,
     read_documents,
 )
-from publisher.importers.vendors.revisions import left_out, warn_once
 from publisher.write.fields import parse_loosely
 
 TITLE = "GitHub Models"
 
 _SUBJECT_CHARS_MAX = 1000
-_UNTAKEN = ("testData", "evaluators")
 
 
 def read_source(path: str) -> Iterator[Document | Rejection]:
@@ -145,7 +143,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
     for file, revisions in found.items():
         name = file.rpartition("/")[2]
         stem = name[: name.lower().rfind(".prompt.")]
-        yield History(file, "", stem, warn_once(revisions))
+        yield History(file, "", stem, revisions)
 
 
 def _read_state(where: str, value: Any) -> tuple[str, Revision]:
@@ -159,10 +157,9 @@ def _read_state(where: str, value: Any) -> tuple[str, Revision]:
     front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX)
     if not isinstance(front, dict):
         raise ValueError("has no list of messages")
-    messages, kinds = from_parts(front.pop("messages", None))
-    told = left_out(kinds)
-    if untaken := [key for key in _UNTAKEN if front.get(key)]:
-        told.append(f"Left out {' and '.join(untaken)}: prompts have none here.")
+    messages, told = from_parts(front.pop("messages", None))
+    if trials := [key for key in TRIALS if front.pop(key, None)]:
+        told.append(f"Left out {' and '.join(trials)}: prompts have none here.")
     ours, _ = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None

@@ -138,7 +138,7 @@ def test_a_message_of_the_user_alone_and_schemas(tmp_path: Path):
     formats = {name: one.fields["parameters"]["response_format"] for name, one in found.items()}
     assert formats == {
         "json_schema": {"type": "json_schema", "json_schema": schema},
-        "object": "json_object", "broken": "json_schema",
+        "object": {"type": "json_object"}, "broken": {"type": "json_schema"},
     }  # fmt: skip
     assert "jsonSchema" in found["broken"].warnings[0]
 
