@@ -226,4 +226,5 @@ def _read_parameters(metadata: Any, template: dict[str, Any]) -> dict[str, Any]:
     for key, choice in _TOOLS.items():
         if template.get(key):
             found |= {key: template[key], choice: template.get(choice)}
-    return found | ({"metadata": own} if own else {})
+    found |= {"metadata": own} if own else {}
+    return {key: value for key, value in found.items() if value is not None}
