@@ -151,8 +151,8 @@ class Repository:
     def _read_log(self, suffixes: tuple[str, ...]) -> Iterator[tuple[State, list[_Change]]]:
         """The commits that touch such files, oldest first, and what they change."""
         tokens = self._tokens(
-            "-c", "log.showSignature=false", "log", "--reverse", "--topo-order", "-z",
-            f"--max-count={COMMITS_MAX}", "--format=%x00%x00%H%x00%ct%x00%s", "--encoding=UTF-8",
+            "-c", "log.showSignature=false", "-c", "log.follow=false", "log", "--reverse",
+            "--topo-order", "-z", "--no-color", f"--max-count={COMMITS_MAX}", "--format=%x00%x00%H%x00%ct%x00%s", "--encoding=UTF-8",
             "--raw", "--root", "--no-abbrev", "--diff-merges=first-parent", "-M",
             f"-l{RENAMES_MAX}", "--no-ext-diff", "--no-textconv", self._head, "--",
             *(f":(glob,icase)**/*{suffix}" for suffix in suffixes),

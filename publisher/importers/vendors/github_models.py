@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.text.one_line import one_line
 from builder.text.prompts import load_yaml
 from publisher.git.program import GitError
@@ -127,50 +128,59 @@ def _open_state(file: str, state: State, raw: bytes | None) -> Document | Reject
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
     """The files as prompts. A state that says what the one before it says is no version."""
     found: dict[str, list[Revision]] = {}
+    tried: dict[str, None] = {}
     for document in documents:
-        value = document.value
-        if isinstance(value, str):
-            value = {"file": document.where, "text": value}
         try:
-            file, revision = _read_state(document.where, value)
+            file, front = _open_front(document)
+            revision = _read_revision(document, front)
         except ValueError as error:
             yield Rejection(document.where, str(error))
             continue
+        if any(front.get(key) for key in TRIALS):
+            tried[file] = None
         revisions = found.setdefault(file, [])
         last = revisions[-1] if revisions else None
         if not last or (last.prompt, last.fields) != (revision.prompt, revision.fields):
             revisions.append(revision)
+    if tried:  # told once, since nearly every file has them
+        told = f"Left out {' and '.join(TRIALS)}: prompts have none here "
+        told += f"({counted(len(tried), 'file')})."
+        found[next(iter(tried))][-1].warnings.append(told)
     for file, revisions in found.items():
         name = file.rpartition("/")[2]
-        stem = name[: name.lower().rfind(".prompt.")]
-        yield History(file, "", stem, revisions)
+        yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
 
 
-def _read_state(where: str, value: Any) -> tuple[str, Revision]:
-    """The file that a state is of, and the version in it. Raises ValueError."""
-    if not isinstance(value, dict):
+def _open_front(document: Document) -> tuple[str, dict[str, Any]]:
+    """The file that a document is of, and what is in it. Raises ValueError."""
+    value = document.value
+    if isinstance(value, str):
+        value = {"file": document.where, "text": value}
+    file, text = (value.get("file"), value.get("text")) if isinstance(value, dict) else ("", "")
+    if not (isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)):
         raise ValueError("is no .prompt.yml file")
-    file, text = value.get("file"), value.get("text")
-    is_one = isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)
-    if not is_one or not isinstance(text, str):
-        raise ValueError("is no .prompt.yml file")
-    front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX)
+    front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX) if isinstance(text, str) else None
     if not isinstance(front, dict):
         raise ValueError("has no list of messages")
-    messages, told = from_parts(front.pop("messages", None))
-    if trials := [key for key in TRIALS if front.pop(key, None)]:
-        told.append(f"Left out {' and '.join(trials)}: prompts have none here.")
+    return file, front
+
+
+def _read_revision(document: Document, front: dict[str, Any]) -> Revision:
+    """Raises ValueError."""
+    messages, told = from_parts(front.get("messages"))
+    front = {key: value for key, value in front.items() if key not in (*TRIALS, "messages")}
     ours, _ = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
     fields, warnings = parse_loosely(ours)
     is_text = [one.role for one in messages] == ["user"]
-    return file, Revision(
-        where=where,
+    state = document.value if isinstance(document.value, dict) else {}
+    return Revision(
+        where=document.where,
         prompt=messages[0].content if is_text else messages,
         fields=fields,
         warnings=told + warnings,
         convention="mustache",
-        changelog=one_line(str(value.get("subject", "")), _SUBJECT_CHARS_MAX),
-        published_at=to_time(value.get("at")),
+        changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
+        published_at=to_time(state.get("at")),
     )

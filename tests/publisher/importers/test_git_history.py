@@ -17,11 +17,11 @@ START = 1_750_000_000
 class Work:
     """A work tree; ``commit`` writes files, or removes those that are None, and commits all."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: str = "sha1") -> None:
         self.folder = folder
         self.commits = 0
         folder.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("init", "--quiet", "--initial-branch=main", f"--object-format={kind}")
 
     def git(self, *arguments: str, **environ: str) -> str:
         who = {f"GIT_{one}_{key}": "x@example.com" for one in ("AUTHOR", "COMMITTER")
@@ -81,6 +81,12 @@ def test_states_come_in_order_with_times_and_subjects(work: Work):
         "C.MD": [(3, "Ändere\tsie", "c\n\0")],
         "docs/a.md": [(1, "Add a", "1"), (3, "Ändere\tsie", "2"), (4, "", "1")],
     }
+
+
+def test_names_of_sha256(tmp_path: Path):
+    work = Work(tmp_path / "work", "sha256")
+    work.commit("one", **{"a.md": "1"})
+    assert told(work) == {"a.md": [(1, "one", "1")]}
 
 
 def test_renamed_removed_and_returned(work: Work):

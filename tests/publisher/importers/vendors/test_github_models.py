@@ -82,7 +82,7 @@ def test_each_commit_that_changes_the_prompt_is_a_version(work: Work):
     )  # fmt: skip
     assert (first.convention, first.number, first.labels) == ("mustache", None, ())
     assert first.warnings == []
-    assert second.warnings == ["Left out testData and evaluators: prompts have none here."]
+    assert second.warnings == ["Left out testData and evaluators: prompts have none here (1 file)."]
 
 
 def test_the_file_as_it_is_is_the_newest_version(work: Work):
@@ -192,10 +192,20 @@ def test_a_huge_state_is_told(work: Work):
     assert histories["a"].revisions[0].where == f"a.prompt.yml, commit {commit[:10]}"
 
 
-@pytest.mark.parametrize("value", [None, 5, [], {}, {"file": 1, "text": "x"}, {"messages": []}])
+@pytest.mark.parametrize(
+    "value", [None, 5, [], {}, {"file": 1, "text": "x"}, {"text": "x"}, {"messages": []}]
+)
 def test_documents_of_others(value: Any):
     [found] = read_histories([Document("x.json", value)])
     assert found == Rejection("x.json", "is no .prompt.yml file")
+
+
+def test_what_is_not_taken_is_told_once(tmp_path: Path):
+    for name in "abc":
+        (tmp_path / f"{name}.prompt.yml").write_text(SUMMARIZER + TRIALS)
+    histories, _ = read(tmp_path)
+    assert [len(one.revisions[0].warnings) for one in histories.values()] == [1, 0, 0]
+    assert histories["a"].revisions[0].warnings[0].endswith("(3 files).")
 
 
 def test_a_past_that_cannot_be_read_leaves_the_files(work: Work):

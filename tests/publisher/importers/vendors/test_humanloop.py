@@ -268,12 +268,12 @@ def test_odd_types_lose_no_version(odd: Any):
 
 
 def test_hostile_bodies_take_linear_time():
-    """A megabyte of each in one go; what takes quadratic time would not end."""
+    """What takes quadratic time would not end."""
     for body in (
-        "<user>" * 170_000, "<user></user>\n" * 70_000, "<tool " * 170_000,
-        "<assistant>" + "<tool a>" * 120_000 + "</assistant>",
-        "<assistant>" + "<tool a></tool>" * 60_000 + "</assistant>",
-        "<user>" + "<image " * 140_000 + "</user>", " " * 1_000_000 + "<user>",
-        "\n " * 500_000, "<user>" + "\t\n " * 300_000 + "</user>",
+        "<user>" * 60_000, "<user></user>\n" * 20_000, "<tool " * 60_000,
+        "<assistant>" + "<tool a>" * 40_000 + "</assistant>",
+        "<assistant>" + "<tool a></tool>" * 20_000 + "</assistant>",
+        "<user>" + "<image " * 40_000 + "</user>", " " * 300_000 + "<user>",
+        "\n " * 150_000, "<user>" + "\t\n " * 90_000 + "</user>",
     ):  # fmt: skip
         list(read_histories([Document("a.prompt", body)]))
