@@ -152,9 +152,10 @@ class Repository:
         """The commits that touch such files, oldest first, and what they change."""
         tokens = self._tokens(
             "-c", "log.showSignature=false", "-c", "log.follow=false", "log", "--reverse",
-            "--topo-order", "-z", "--no-color", f"--max-count={COMMITS_MAX}", "--format=%x00%x00%H%x00%ct%x00%s", "--encoding=UTF-8",
-            "--raw", "--root", "--no-abbrev", "--diff-merges=first-parent", "-M",
-            f"-l{RENAMES_MAX}", "--no-ext-diff", "--no-textconv", self._head, "--",
+            "--topo-order", f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
+            "--format=%x00%x00%H%x00%ct%x00%s", "--raw", "--root", "--no-abbrev",
+            "--diff-merges=first-parent", "-M", f"-l{RENAMES_MAX}", "--no-ext-diff",
+            "--no-textconv", self._head, "--",
             *(f":(glob,icase)**/*{suffix}" for suffix in suffixes),
         )  # fmt: skip
         token = next(tokens, None)
