@@ -52,6 +52,48 @@ def _message(one: Any) -> Message:
     return Message(to_role(str(one.get("role") or one.get("type") or "user")), one["content"])
 
 
+def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
+    """The messages of APIs in which a content is text, a list of parts, or missing; and a warning
+    for each kind of thing in them that is no text. Raises ValueError if it is no such list.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("has no list of messages")
+    found, warnings = [], []
+    for number, one in enumerate(messages, start=1):
+        if not isinstance(one, dict) or not isinstance(one.get("role"), str):
+            raise ValueError(f"has a message {number} without a role")
+        text, told = text_of_parts(one.get("content"))
+        found.append(Message(to_role(one["role"]), text))
+        calls = [key for key in ("tool_calls", "function_call") if one.get(key)]
+        warnings += [*told, *map(left_out, calls)]
+    return found, list(dict.fromkeys(warnings))
+
+
+def text_of_parts(content: Any) -> tuple[str, list[str]]:
+    """The text of such a content, its parts on lines of their own, and warnings. Raises ValueError
+    if it is no such content.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", []
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise ValueError("has a content that is neither text nor a list of parts")
+    texts, warnings = [], []
+    for part in content:
+        kind = part.get("type", "text")
+        if kind != "text":
+            warnings.append(left_out(str(kind)))
+        elif isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        else:
+            raise ValueError("has a part whose text is not text")
+    return "\n".join(texts), warnings
+
+
+def left_out(kind: str) -> str:
+    """A warning that something in a message is no text, by what its source calls it."""
+    return f"Left out {kind[:40].replace('_', ' ')}: messages are text here."
+
+
 def from_prompty(body: str) -> str:
     """A body of prompty, in which lines such as "user:" begin messages."""
     return _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)

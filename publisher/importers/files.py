@@ -18,7 +18,11 @@ from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
+# Such a file has data to try the prompt with, too.
+MESSAGE_FILE_TOKENS_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
+# Data to try a prompt with is none of its metadata.
+TRIALS = ("testData", "evaluators")
 # What is about a collection is none of its prompts.
 SKIPPED_STEMS = {
     "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
@@ -110,8 +114,7 @@ def _stem(path: Path) -> str:
 
 def _read_messages(text: str) -> tuple[str, dict[str, Any], list[str]]:
     """The text of a list of messages, and the other keys. Raises ValueError."""
-    document = load_yaml(text)
+    document = load_yaml(text, MESSAGE_FILE_TOKENS_MAX)
     text = chats.from_list(document.pop("messages", None) if isinstance(document, dict) else None)
-    # Data to try the prompt with is none of its metadata.
-    front = {key: value for key, value in document.items() if key not in ("testData", "evaluators")}
+    front = {key: value for key, value in document.items() if key not in TRIALS}
     return text, front, []

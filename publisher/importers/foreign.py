@@ -4,6 +4,7 @@ Their keys do not contradict each other, so one reading serves all. What is not 
 left where it is, for the reader of our own keys to warn of. Pure.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -61,11 +62,22 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
         if isinstance(ours.get(key), dict):
             parameters |= ours.pop(key)
     if isinstance(ours.get("responseFormat"), str):
-        parameters["responseFormat"] = ours.pop("responseFormat")
+        parameters["responseFormat"] = _response_format(ours)
     parameters |= _dict(ours.get("parameters"))
     return {
         _PARAMETERS.get(key, key): value for key, value in parameters.items() if value is not None
     }
+
+
+def _response_format(ours: dict[str, Any]) -> dict[str, Any]:
+    """The response format of GitHub Models as models' APIs take it, taken out of ``ours``."""
+    kind = ours.pop("responseFormat")
+    try:
+        schema = json.loads(ours["jsonSchema"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {"type": kind}  # a schema that cannot be read is left, and so warned of
+    del ours["jsonSchema"]
+    return {"type": kind, "json_schema": schema}
 
 
 def _take_variables(ours: dict[str, Any]) -> list[dict[str, Any]]:
