@@ -1,11 +1,13 @@
 """``hubctl build``: content in, site out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from builder.pipeline.build import Difference, Report, compare
-from builder.pipeline.build import build as build_site
 from cli.options import (
     base_url_option,
     folder_options,
@@ -17,6 +19,9 @@ from cli.options import (
     settle_private,
 )
 from cli.progress import Progress
+
+if TYPE_CHECKING:
+    from builder.pipeline.build import Difference, Report
 
 SHOWN_FILES = 20
 
@@ -49,6 +54,10 @@ def build(
     \b
       hubctl build --base-url https://prompts.example.org
     """
+    # Late, since other commands load this module to know its options.
+    from builder.pipeline.build import build as build_site
+    from builder.pipeline.build import compare
+
     settings = Settings(
         content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse,
         settle_private(out, private),

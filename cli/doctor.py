@@ -7,10 +7,7 @@ import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from builder.store.state import last_settings
 from cli.options import base_url_option, folder_options
-from doctor.examine import examine
-from doctor.findings import Subject
 
 
 @click.command()
@@ -34,6 +31,11 @@ def doctor(
     \b
       hubctl doctor --base-url https://prompts.example.org
     """
+    # Late, since other commands load this module to know its options.
+    from builder.store.state import last_settings
+    from doctor.examine import examine
+    from doctor.findings import Subject
+
     noted = last_settings(content, out, state)
     url = base_url or (noted.base_url if noted else DEFAULT_BASE_URL)
     subject = Subject(Settings(content, out, state, url), noted)

@@ -4,10 +4,9 @@ import contextlib
 
 import click
 
-from builder.model.errors import OperatorError, RequestError
-from builder.model.routes import MCP_URL, MCP_URLS
+from builder.model.errors import OperatorError
+from builder.model.routes import MCP_URL
 from builder.model.settings import Settings
-from builder.search.query_thread import QueryThread
 from builder.store.site import read_hub
 from cli.options import (
     base_url_option,
@@ -17,11 +16,6 @@ from cli.options import (
     state_option,
 )
 from publisher.outside.private_way import is_loopback
-from server.answers import error_answer, send_answer
-from server.app import Receive, RunningApp, Scope, Send
-from server.lifespan import run_lifespan
-from server.listening import address_of, listen, run
-from server.throttle import Throttle
 
 
 @click.command()
@@ -42,6 +36,11 @@ def mcp(
     \b
       hubctl mcp --out site_out --state var
     """
+    # Late, since other commands load this module to know its options.
+    from builder.search.query_thread import QueryThread
+    from server.listening import address_of, listen, run
+    from server.throttle import Throttle
+
     hub = read_hub(out)
     if hub and hub.private and not is_loopback(host):
         raise OperatorError(
@@ -62,31 +61,13 @@ def mcp(
                 err=True,
             )
         # Its library takes longer to load than all the rest.
+        from mcp_app.alone import Alone
         from mcp_app.app import create_app
 
         with contextlib.closing(QueryThread(settings)) as queries:
             throttle = Throttle(rate_limit) if rate_limit else None
             endpoint = create_app(settings, queries, throttle, mcp_origins)
             where = f"{address}{settings.base_path}{MCP_URL}"
-            app = _Alone(endpoint, settings)
+            app = Alone(endpoint, settings)
             click.echo(f"Serving MCP at {where} (stop with Ctrl-C)", err=True)
             run(app, listener, trusted_proxies, access_log)
-
-
-class _Alone:
-    """The endpoint at its path, and nothing beside it."""
-
-    def __init__(self, endpoint: RunningApp, settings: Settings) -> None:
-        self._endpoint = endpoint
-        self._paths = {settings.base_path + url for url in MCP_URLS}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await run_lifespan(receive, send, self._endpoint.running())
-        elif scope["type"] == "http" and scope["path"] in self._paths:
-            await self._endpoint(scope, receive, send)
-        elif scope["type"] == "http":
-            answer = error_answer(
-                RequestError("not_found", f"Nothing at this address. MCP is at {min(self._paths)}.")
-            )
-            await send_answer(answer, scope, send)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from builder.deploy.compare import Options
+from builder.deploy.options import Options
 from builder.model.errors import OperatorError
 from builder.model.settings import (
     DEFAULT_BASE_URL,
@@ -97,6 +97,25 @@ trusted_issuer_option = click.option(
 )  # fmt: skip
 
 
+# What `hubctl deploy` and `hubctl backup` say alike of how they reach another place.
+_ENDPOINT_URL = {
+    "metavar": "URL",
+    "help": "Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
+}
+_JOBS = {"metavar": "N", "type": click.IntRange(1, 256), "show_default": True}
+
+
+def _in_order(*options: Callable) -> Callable:
+    """A decorator that adds these options, which help shows in this order."""
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 def destination_options(*prefixes: str) -> Callable:
     """How to deploy, as parameters ``endpoint_url``, ``jobs``, ``no_delete``, ``files_only`` and
     ``guarded``. ``prefixes``: how the flags begin; with the longest one they are settings.
@@ -109,16 +128,9 @@ def destination_options(*prefixes: str) -> Callable:
             *flags, name.replace("-", "_"), envvar=variable, show_envvar=True, **rest
         )
 
-    options = (
-        option(
-            "endpoint-url", metavar="URL",
-            help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or "
-            "AWS]",
-        ),
-        option(
-            "jobs", metavar="N", type=click.IntRange(1, 256), default=Options().jobs,
-            show_default=True, help="Number of uploads at a time.",
-        ),
+    return _in_order(
+        option("endpoint-url", **_ENDPOINT_URL),
+        option("jobs", default=Options().jobs, help="Number of uploads at a time.", **_JOBS),
         option("no-delete", is_flag=True, help="Keep remote files that are no longer on the site."),
         option(
             "files-only", is_flag=True,
@@ -132,9 +144,6 @@ def destination_options(*prefixes: str) -> Callable:
             "there.",
         ),
     )  # fmt: skip
-    return functools.partial(
-        functools.reduce, lambda command, option: option(command), options[::-1]
-    )
 
 
 def following_options(command: Callable) -> Callable:
@@ -230,22 +239,22 @@ def base_url_option(default: str = DEFAULT_BASE_URL) -> Callable:
 
 def backup_place_options(command: Callable) -> Callable:
     """How to reach a backup, as parameters ``endpoint_url`` and ``jobs``."""
-    endpoint = click.option(
-        "--endpoint-url", metavar="URL", envvar="HUB_ENDPOINT_URL", show_envvar=True,
-        help="Address of the S3 service: R2, MinIO and others. [default: AWS_ENDPOINT_URL, or AWS]",
-    )  # fmt: skip
-    jobs = click.option(
-        "--jobs", metavar="N", type=click.IntRange(1, 256), default=8, show_default=True,
-        envvar="HUB_BACKUP_JOBS", show_envvar=True, help="Files at a time.",
-    )  # fmt: skip
-    return endpoint(jobs(command))
+    return _in_order(
+        click.option(
+            "--endpoint-url", envvar="HUB_ENDPOINT_URL", show_envvar=True, **_ENDPOINT_URL
+        ),
+        click.option(
+            "--jobs", default=8, envvar="HUB_BACKUP_JOBS", show_envvar=True,
+            help="Files at a time.", **_JOBS,
+        ),
+    )(command)  # fmt: skip
 
 
 def listening_options(port: int) -> Callable:
     """Where to listen, whom to limit and where to log, as ``host``, ``port``, ``rate_limit``,
     ``trusted_proxies`` and ``access_log``.
     """
-    options = (
+    return _in_order(
         click.option(
             "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
             envvar="HUB_HOST", show_envvar=True, help="Address to listen on.",
@@ -268,13 +277,6 @@ def listening_options(port: int) -> Callable:
             "file away. [default: none]",
         ),
     )  # fmt: skip
-
-    def decorate(command: Callable) -> Callable:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 def signup_options(command: Callable) -> Callable:

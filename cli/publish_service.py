@@ -1,14 +1,16 @@
 """The publish service without the rest, as a WSGI application. ``cli.wsgi`` starts it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
-from builder.pipeline.rebuild import Rebuilder
 from builder.store.site import read_hub
 from cli.options import (
     base_url_option,
@@ -24,14 +26,11 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
-from publisher.accounts.accounts import Accounts
-from publisher.accounts.database import Database
-from publisher.log import configure_logging, log_build
-from publisher.openid.provider import Provider
-from publisher.sizes import size_readings
-from publisher.trusted.issuers import Issuer
-from publisher.web.readiness import Readiness
-from publisher.write.quotas import Quotas
+
+if TYPE_CHECKING:
+    from publisher.openid.provider import Provider
+    from publisher.trusted.issuers import Issuer
+    from publisher.write.quotas import Quotas
 
 
 @click.command("publish-service")
@@ -64,11 +63,17 @@ def publish_service(
 
     Requests come with the base URL's path, or without it where a proxy takes it off.
     """
-    # These take longer to load than all the rest.
+    # Late, since other commands load this module to know its options.
     from werkzeug.middleware.dispatcher import DispatcherMiddleware
     from werkzeug.middleware.proxy_fix import ProxyFix
 
+    from builder.pipeline.rebuild import Rebuilder
+    from publisher.accounts.accounts import Accounts
+    from publisher.accounts.database import Database
+    from publisher.log import configure_logging, log_build
+    from publisher.sizes import size_readings
     from publisher.web.app import create_app
+    from publisher.web.readiness import Readiness
     from server.listening import listen_for_metrics
 
     settings = Settings(

@@ -1,20 +1,22 @@
 """``hubctl restore``: a backup back into the folders of a hub."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
-from backup.places import open_place
-from backup.restore import Options, Report
-from backup.restore import restore as restore_hub
-from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from builder.store.site import is_built
 from cli.backup import say_waiting
 from cli.options import backup_place_options, content_option, out_option, state_option
 from cli.progress import Progress
+
+if TYPE_CHECKING:
+    from backup.restore import Report
 
 
 def _parse_time(context: click.Context, option: click.Parameter, value: str) -> datetime | None:
@@ -92,6 +94,12 @@ def restore(
       hubctl restore s3://my-backups/hub --site https://prompts.example.org
       hubctl restore /mnt/backup/hub --at 2026-01-31T09:30:00Z --replace
     """
+    # Late, since other commands load this module to know its options.
+    from backup.places import open_place
+    from backup.restore import Options
+    from backup.restore import restore as restore_hub
+    from builder.deploy.parallel import Work
+
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
     if site is None and not complete and is_built(out):

@@ -1,20 +1,10 @@
 """``hubctl serve``: the whole hub on one port."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from functools import partial
+from typing import Any
 
 import click
 
-from builder.model.errors import ContentError, OperatorError, PullsError
-from builder.model.settings import Settings, check_folders
-from builder.pipeline.build import Report
-from builder.pipeline.rebuild import Outcome, Rebuilder
-from builder.pipeline.watch import Watch
-from builder.search.query_thread import QueryThread
-from builder.store.content import check_folder
-from builder.store.site import is_built
-from cli.build import describe, say_waiting
+from builder.model.settings import Settings
 from cli.options import (
     base_url_option,
     folder_options,
@@ -33,28 +23,6 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
-from cli.progress import Progress
-from publisher.accounts.accounts import Accounts
-from publisher.accounts.database import Database
-from publisher.deploys.follower import Deployer
-from publisher.deploys.job import Job
-from publisher.deploys.notices import Notices
-from publisher.deploys.receiver import Receiver
-from publisher.git.follower import GitFollower
-from publisher.git.options import GitOptions
-from publisher.log import configure_logging, log_build
-from publisher.openid.provider import Provider
-from publisher.outside.private_way import is_loopback, is_private_way
-from publisher.sizes import size_readings
-from publisher.trusted.issuers import Issuer
-from publisher.web.readiness import Readiness
-from publisher.write.quotas import Quotas
-from server.app import ReadApp, RunningApp
-from server.guard import Guard
-from server.late import Late
-from server.listening import address_of, count_connections, listen, listen_for_metrics, run
-from server.mount import Hub
-from server.throttle import Throttle
 
 
 @click.command()
@@ -79,12 +47,7 @@ from server.throttle import Throttle
 )  # fmt: skip
 def serve(
     content: str, out: str, state: str, base_url: str | None, site_name: str, search: str,
-    langfuse: bool, private: bool | None, host: str, port: int, rate_limit: int,
-    trusted_proxies: tuple[str, ...], access_log: str | None, publish_limit: int,
-    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
-    mcp_origins: tuple[str, ...], metrics: tuple[str, int] | None,
-    deployment: Callable[..., Job] | None, receiver: Receiver | None, git: GitOptions | None,
-    watch: bool,
+    langfuse: bool, private: bool | None, open_signup: bool, **params: Any,
 ) -> None:  # fmt: skip
     """Build the site and serve everything on one port.
 
@@ -96,194 +59,16 @@ def serve(
     \b
       hubctl serve --base-url https://prompts.example.org --trusted-proxy 127.0.0.1
     """
-    from publisher.web.app import create_app  # takes longer to load than most of the rest
-    from publisher.web.members import reader_check
-
     is_private = settle_private(out, private)
     if is_private and open_signup:
         raise click.UsageError(
             "--open-signup lets everybody become a member, so --private would keep nothing back. "
             "Leave out one of them, and invite members with `hubctl owner invite`."
         )
-    with (
-        listen(host, port) as listener,
-        listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
-    ):
-        address = address_of(listener, host)
-        settings = Settings(
-            content, out, state, base_url or address, site_name, True, search, langfuse, is_private
-        )
-        check_folders(settings)
-        check_folder(content)  # before the state folder is made
-        configure_logging()
-        if metrics_listener:
-            click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
-        _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        first = _FirstBuild(settings, f"{address}{settings.base_path}/")
-        followers = _Followers(first.tell)
-        rebuilder = Rebuilder(settings, followers.tell, first.show_progress, first.say_waiting)
-        rebuilder.request(None)
-        with (
-            Database(state) as database,
-            # These end after the last build, which they still follow.
-            followers.deploying(settings, deployment, receiver),
-            followers.pushing(settings, git, rebuilder),
-            rebuilder,
-            contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
-            Watch(content, rebuilder) if watch else contextlib.nullcontext(),
-            contextlib.ExitStack() as stack,
-        ):
-            readiness = Readiness(settings, rebuilder, database, followers.parts)
-            connections = count_connections(trusted_proxies)
-            if metrics_listener:
-                # Its library takes long to load, and few need it.
-                from server.metrics_port import MetricsPort
+    # Late, since other commands load this module to know its options.
+    from cli.service import serve_hub
 
-                sources = (
-                    rebuilder.readings, readiness.readings, connections.readings,
-                    partial(size_readings, settings),
-                )  # fmt: skip
-                stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
-            throttle = Throttle(rate_limit) if rate_limit else None
-            publish = create_app(
-                settings, rebuilder, Accounts(database), database,
-                publish_limit=publish_limit, quotas=quotas, open_signup=open_signup,
-                issuers=issuers, openid=openid, origins=mcp_origins, readiness=readiness,
-            )  # fmt: skip
-
-            def make_mcp() -> RunningApp:
-                # Its library takes longer to load than all the rest.
-                from mcp_app.app import create_app as create_mcp_app
-
-                return create_mcp_app(settings, queries, throttle, mcp_origins)
-
-            hub = Hub(
-                ReadApp(settings, throttle, queries),
-                publish,
-                Late(make_mcp),
-                first.is_ready,
-                Guard(reader_check(settings, database), settings.base_path) if is_private else None,
-                is_measured=metrics is not None,
-            )
-            run(
-                hub, listener, trusted_proxies, access_log, settings.base_path, first.has_failed,
-                connections,
-            )  # fmt: skip
-        if first.error:
-            raise first.error
-
-
-class _Followers:
-    """What follows the builds of a service: told of each in the build's thread, so it must return
-    at once. ``parts``: what /readyz and the metrics show of each, by name.
-    """
-
-    def __init__(self, first: Callable[[Outcome], None]) -> None:
-        self.parts: dict[str, Callable[[], dict]] = {}
-        self._told = [first]
-
-    def tell(self, outcome: Outcome) -> None:
-        for follower in self._told:
-            follower(outcome)
-
-    @contextlib.contextmanager
-    def deploying(
-        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None
-    ) -> Iterator[None]:
-        """Deploy after each build, if that is wanted. Raises OperatorError."""
-        if not deployment:
-            yield
-            return
-        job = deployment(out=settings.out, state=settings.state)
-        if settings.private and not job.options.guarded:
-            raise OperatorError(
-                "This hub is private, and whoever can read the destination of --deploy can read "
-                "all of it. If the destination keeps strangers out itself, pass --deploy-guarded."
-            )
-        with contextlib.ExitStack() as stack:
-            notices = receiver and Notices(receiver, settings.state, settings.base_url)
-            if notices:
-                stack.enter_context(notices)
-            deployer = stack.enter_context(Deployer(job, notices))
-            self._told.append(deployer.tell)
-            self.parts["deploy"] = deployer.status
-            yield
-
-    @contextlib.contextmanager
-    def pushing(
-        self, settings: Settings, git: GitOptions | None, rebuilder: Rebuilder
-    ) -> Iterator[None]:
-        """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
-        if not git:
-            yield
-            return
-        with GitFollower(settings, git, rebuilder.request) as follower:
-            self._told.append(follower.tell)
-            self.parts["git"] = follower.status
-            yield
-
-
-class _FirstBuild:
-    """What becomes of the first build of a service, which runs while it listens already: told on
-    the terminal, as those after it are in the log. Without a site that could be served as it is,
-    a build that fails ends the service. Its methods may be called from another thread.
-    """
-
-    def __init__(self, settings: Settings, where: str) -> None:
-        self.error: Exception | None = None
-        self._search = settings.search
-        self._told = f"Serving {settings.out} at {where}"
-        self._has_site = is_built(settings.out)
-        self._is_over = False
-        self._progress = Progress()
-        if self._has_site:
-            click.echo(f"{self._told}. The previous site is shown until the build ends.", err=True)
-        else:
-            click.echo(
-                f"Building {settings.out}. {where} answers 503 until the build ends.", err=True
-            )
-
-    def is_ready(self) -> bool:
-        """Whether there is a whole site."""
-        return self._has_site
-
-    def has_failed(self) -> bool:
-        return self.error is not None
-
-    def show_progress(self, what: str, done: int, total: int) -> None:
-        if not self._is_over:
-            self._progress(what, done, total)
-
-    def say_waiting(self) -> None:
-        if not self._is_over:
-            say_waiting()
-
-    def tell(self, outcome: Outcome) -> None:
-        if self._is_over:
-            log_build(outcome)
-            return
-        self._is_over = True
-        self._progress.close()
-        if isinstance(outcome, Report):
-            click.echo(describe(outcome, self._search), err=True)
-        elif self._has_site and isinstance(outcome, ContentError | PullsError):
-            click.echo(f"{outcome}\nServing the previous site.", err=True)
-        else:
-            self.error = outcome
-            return
-        self._has_site = True
-        click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
-
-
-def _say_who_cannot_sign_in(base_url: str, host: str) -> None:
-    if not is_private_way(base_url):
-        who = "nobody can sign in"
-    elif base_url.startswith("https:") or is_loopback(host):
-        return
-    else:
-        who = "people can sign in only on this machine"
-    click.echo(
-        f"The address is {base_url}, so {who}: without https, passwords would be sent unencrypted. "
-        "For accounts, serve the hub over https and pass that address with --base-url.",
-        err=True,
+    settings = Settings(
+        content, out, state, base_url or "", site_name, True, search, langfuse, is_private
     )
+    serve_hub(settings, open_signup=open_signup, **params)

@@ -1,6 +1,9 @@
 """``hubctl withdraw``: takes back a version of a prompt, or the whole prompt."""
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,8 +12,6 @@ from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
-from builder.pipeline.build import build
-from builder.pipeline.take_off import take_off
 from builder.store import content as tree
 from builder.store.site import is_built
 from builder.store.state import last_settings
@@ -19,8 +20,9 @@ from cli.build import say_waiting
 from cli.options import folder_options, split_repo
 from cli.progress import Progress
 from publisher.write.drafts import make_withdrawal_draft
-from publisher.write.withdraw import Withdrawn, preview
-from publisher.write.withdraw import withdraw as withdraw_for_good
+
+if TYPE_CHECKING:
+    from publisher.write.withdraw import Withdrawn
 
 LINE_CHARS_MAX = 2000
 _THEN = "Deploy the site, and purge your CDN, if you have one."
@@ -52,6 +54,10 @@ def withdraw(
     \b
       hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."
     """
+    # Late, since other commands load this module to know its options.
+    from publisher.write.withdraw import preview
+    from publisher.write.withdraw import withdraw as withdraw_for_good
+
     where, _, version = repo.partition("@")
     owner, name = split_repo(where)
     if "@" in repo and not version:
@@ -101,6 +107,8 @@ def _is_terminal() -> bool:
 
 def _build(content: str, out: str, state: str, owner: str, name: str) -> None:
     """Have lists, search and feeds show it no more, on a site that is made as it was."""
+    from builder.pipeline.build import build
+
     settings = last_settings(content, out, state)
     if settings is None or not is_built(out):
         click.echo(
@@ -122,6 +130,8 @@ def _build(content: str, out: str, state: str, owner: str, name: str) -> None:
 
 def _take_off(content: str, out: str, state: str, done: Withdrawn) -> int:
     """Remove what shows a withdrawn text from the site; how many files there were."""
+    from builder.pipeline.take_off import take_off
+
     alive = tree.list_versions(content, done.owner, done.name).versions
     gone = [Version.parse(version) for version in done.versions]
     following = [next((one for one in alive if one > version), None) for version in gone]

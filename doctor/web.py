@@ -22,7 +22,8 @@ _WRITE_AGAIN = "Write its configuration again with `hubctl hosts`, or name the f
 _PATHS = "Clients know these paths. For links without extension, choose a host that tries .html."
 _DOWN = "Start `hubctl serve`, and look at its log."
 # A prompt that nobody has.
-_NOBODY = BY_NAME["repo"].url_for(owner="nobody-has-this-name", name="nothing")
+_NOBODYS = {"owner": "nobody-has-this-name", "name": "nothing"}
+_NOBODY = BY_NAME["repo"].url_for(**_NOBODYS)
 
 WebCheck = Callable[[Asked], Iterable[Finding]]
 
@@ -307,7 +308,7 @@ def writes(asked: Asked) -> Iterator[Finding]:
     """Publications reach the service: one without a token is refused by it."""
     if not _has_service(asked):
         return
-    url = BY_NAME["versions"].url_for(owner="nobody-has-this-name", name="nothing")
+    url = BY_NAME["versions"].url_for(**_NOBODYS)
     answer = asked.ask("POST", url)
     if answer.status_code == 401 and value_in(answer, "error", "code") == "missing_token":
         yield ok("publications reach the service")

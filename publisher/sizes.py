@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 
 from builder.model.metrics import DATABASE_SIZE, DISK_FREE, DISK_SIZE, INDEX_SIZE, Reading
@@ -14,12 +15,11 @@ from publisher.accounts.database import ACCOUNTS_FILE
 
 def size_readings(settings: Settings) -> Iterator[Reading]:
     """The gauges of disks, databases and the search index; none of what is not there."""
-    folders = {"content": settings.content, "state": settings.state, "site": settings.out}
-    for name, path in folders.items():
+    for name, path in settings.folders.items():
         with contextlib.suppress(OSError):
-            disk = os.statvfs(path)
-            yield Reading(DISK_FREE, disk.f_bavail * disk.f_frsize, (name,))
-            yield Reading(DISK_SIZE, disk.f_blocks * disk.f_frsize, (name,))
+            disk = shutil.disk_usage(path)
+            yield Reading(DISK_FREE, disk.free, (name,))
+            yield Reading(DISK_SIZE, disk.total, (name,))
     databases = {
         "accounts": f"{settings.state}/{ACCOUNTS_FILE}",
         "pulls": f"{settings.state}/{PULLS_FILE}",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, Row, row_for, rules_digest
+from builder.deploy.options import Options
 from builder.deploy.order import (
     Delete,
     Group,
@@ -21,20 +22,6 @@ from builder.deploy.snapshot import Taken
 from builder.model.errors import OperatorError
 from builder.model.progress import Progress
 from builder.model.routes import BY_NAME, Match, match_file
-
-
-class Options(NamedTuple):
-    """``jobs``: how many at once. ``everything``: upload also what is current. ``delete``: remove
-    what the site has no more. ``files_only``: no keys for URLs. ``dry``: only tell.
-    ``guarded``: the destination itself keeps the site of a private hub from strangers.
-    """
-
-    jobs: int = 16
-    everything: bool = False
-    delete: bool = True
-    files_only: bool = False
-    dry: bool = False
-    guarded: bool = False
 
 
 class Plan(NamedTuple):

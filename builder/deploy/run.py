@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from builder.deploy import snapshot
-from builder.deploy.compare import Options, Plan, current_files, make_plan, plan_changes
+from builder.deploy.compare import Plan, current_files, make_plan, plan_changes
 from builder.deploy.destination import Destination
 from builder.deploy.manifest import Manifest, lock, path_for, row_for
+from builder.deploy.options import Options
 from builder.deploy.order import Delete, Put, keys_of
 from builder.deploy.parallel import in_parallel
 from builder.deploy.snapshot import Taken

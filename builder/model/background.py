@@ -1,5 +1,6 @@
 """Work in threads beside a service, and what it does after failures: try again, later and later."""
 
+import abc
 import random
 import threading
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from typing import Any, Self
 from builder.model.records import format_time
 
 
-class Background:
+class Background(abc.ABC):
     """A thread that lasts as long as the ``with`` block; a subclass has its work in ``_run``.
     ``_changed`` guards what the thread shares with others, and tells of each change of it.
     """
@@ -18,9 +19,9 @@ class Background:
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
+    @abc.abstractmethod
     def _run(self) -> None:
         """Work until ``_is_stopping``."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self._thread.start()

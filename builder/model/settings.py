@@ -33,6 +33,11 @@ class Settings(NamedTuple):
     private: bool = False
 
     @property
+    def folders(self) -> dict[str, str]:
+        """The path of each folder, by what readiness and metrics call it."""
+        return {"content": self.content, "state": self.state, "site": self.out}
+
+    @property
     def base_path(self) -> str:
         """The path of the base URL: empty, or with a leading slash and none at its end."""
         return urlsplit(self.base_url).path

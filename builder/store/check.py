@@ -17,6 +17,7 @@ from builder.store.content import (
     list_owners,
     list_repos,
     list_versions,
+    named_folders,
     read_home,
     read_owner,
     read_version,
@@ -36,7 +37,7 @@ def check(root: str) -> Iterator[Fault]:
         owners = list_owners(root)
     except ContentError as error:
         yield from error.faults
-        owners = _readable(root, names.OWNER_CHARS_MAX)
+        owners = named_folders(root, names.OWNER_CHARS_MAX)
     for owner in owners:
         yield from _faults_of(read_owner, root, owner)
         yield from _strays(f"{root}/{owner}", owner, {OWNER_FILE})
@@ -44,17 +45,9 @@ def check(root: str) -> Iterator[Fault]:
             repos = list_repos(root, owner)
         except ContentError as error:
             yield from error.faults
-            repos = _readable(f"{root}/{owner}", names.REPO_CHARS_MAX)
+            repos = named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX)
         for name in repos:
             yield from check_repo(root, owner, name)
-
-
-def _readable(path: str, chars_max: int) -> list[str]:
-    with os.scandir(path) as entries:
-        return sorted(
-            entry.name for entry in entries
-            if entry.is_dir(follow_symlinks=False) and names.is_name(entry.name, chars_max)
-        )  # fmt: skip
 
 
 def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:

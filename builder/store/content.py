@@ -130,6 +130,17 @@ def list_repos(root: str, owner: str) -> list[str]:
     return _list_folders(f"{root}/{owner}", owner, names.REPO_CHARS_MAX)
 
 
+def named_folders(path: str, chars_max: int) -> list[str]:
+    """The folders in ``path`` that can be an owner's or a repo's by their names, sorted; whatever
+    else is there is passed over. Raises OSError.
+    """
+    with os.scandir(path) as entries:
+        return sorted(
+            entry.name for entry in entries
+            if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
+        )  # fmt: skip
+
+
 def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
     folders, faults = [], []
     try:

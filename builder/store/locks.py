@@ -78,7 +78,7 @@ def last_build(folder: str) -> int:
 
 def is_building(folder: str) -> bool:
     """Whether somebody holds ``build_lock`` now. Raises OperatorError."""
-    with _lock_file(folder, "build.lock") as file:
+    with _lock_file(folder, BUILD_LOCK) as file:
         return not _try_lock(file)
 
 

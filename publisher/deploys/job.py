@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from builder.deploy.compare import Options
+from builder.deploy.options import Options
 
 
 class Job(NamedTuple):

@@ -15,8 +15,9 @@ import threading
 from functools import partial
 from typing import IO, Any, NamedTuple
 
-from builder.deploy.compare import Options, Plan
+from builder.deploy.compare import Plan
 from builder.deploy.destination import Destination, open_destination
+from builder.deploy.options import Options
 from builder.deploy.order import match_key
 from builder.deploy.run import Report, deploy, deploy_changes
 from builder.deploy.snapshot import Taken

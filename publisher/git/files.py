@@ -132,17 +132,9 @@ def places_in(root: str) -> Iterator[Place]:
     """All places of the content folder. What has no name that can be is passed over. Raises
     OSError.
     """
-    for owner in _folders(root, names.OWNER_CHARS_MAX):
+    for owner in content.named_folders(root, names.OWNER_CHARS_MAX):
         if owner not in names.RESERVED_OWNERS:
             yield Place(owner)
-            for name in _folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
+            for name in content.named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
                 yield Place(owner, name)
     yield HOME
-
-
-def _folders(path: str, chars_max: int) -> list[str]:
-    with os.scandir(path) as entries:
-        return [
-            entry.name for entry in entries
-            if names.is_name(entry.name, chars_max) and entry.is_dir(follow_symlinks=False)
-        ]  # fmt: skip

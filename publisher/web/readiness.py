@@ -79,11 +79,7 @@ class Readiness:
             yield "no_site", "There is no site yet. Wait until the first build ends."
         if self._rebuilder.fails_publications():
             yield "builds_failing", _BUILDS_FAIL
-        folders = {
-            "content": self._settings.content,
-            "state": self._settings.state,
-            "site": self._settings.out,
-        }
+        folders = self._settings.folders
         # The first build makes the folder of the site.
         there = {name: path for name, path in folders.items() if os.path.isdir(path)}
         for name, path in folders.items():

@@ -73,7 +73,7 @@ def test_a_build_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object, **__: object) -> None:
         raise OperatorError("The disk is full.")
 
-    monkeypatch.setattr(command, "build", fail)
+    monkeypatch.setattr("builder.pipeline.build.build", fail)
     done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
     assert done.exit_code == 1 and "It is withdrawn, but" in done.stderr
     assert "The disk is full." in done.stderr and not shown("Leak-2", "content")

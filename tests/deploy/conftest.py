@@ -13,8 +13,8 @@ import pytest
 import requests
 from botocore.config import Config
 
-from builder.deploy.compare import Options
 from builder.deploy.destination import Destination, open_destination
+from builder.deploy.options import Options
 from builder.deploy.run import Report, deploy
 from builder.model.routes import match_file
 from builder.model.settings import Settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from builder.deploy.compare import Options
+from builder.deploy.options import Options
 from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import Report, build

@@ -1,7 +1,7 @@
 """Builds are numbered across processes, and say which files they have touched."""
 
-from builder.deploy.compare import Options
 from builder.deploy.folder import Folder
+from builder.deploy.options import Options
 from builder.deploy.run import deploy
 from builder.deploy.snapshot import keep
 from builder.model.settings import Settings

@@ -1,6 +1,7 @@
 """The folder of the index: it follows the content, and is made anew where it is damaged."""
 
 import gc
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,6 +113,24 @@ def test_damaged_index_is_made_anew(small: Settings, ruin, is_changed: bool) -> 
     for queries in (reader, late, Queries(small)):
         assert set(find(queries, "care")) == expected
         queries.close()
+
+
+def test_a_byte_that_no_search_reads_is_found_and_made_good(small: Settings) -> None:
+    """Both engines open an index with such a byte, and most searches answer as before."""
+    build(small)
+    folder = Path(index.index_folder(small))
+    files = [folder / name for name in json.loads((folder / "checksums").read_bytes())]
+    assert index.find_damage(small) is None and files
+    for path in files:
+        data = path.read_bytes()
+        middle = len(data) // 2
+        path.unlink()  # a reader may have the old one mapped
+        path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+        assert str(path) in (index.find_damage(small) or "")
+        path.write_bytes(data)
+    path.write_bytes(data[:-1])
+    build(small)
+    assert index.find_damage(small) is None
 
 
 def test_index_whose_making_did_not_end_is_made_anew(small: Settings) -> None:

@@ -13,7 +13,7 @@ import requests
 
 from builder.model.routes import TRUSTED_URL
 from builder.model.settings import Settings
-from cli.serve import _say_who_cannot_sign_in
+from cli.service import _say_who_cannot_sign_in
 from server.mount import PUBLISHERS_AT_ONCE
 from tests.server.test_metrics_port import values
 from tests.support.catalogues import settings_in, write_small_catalogue
