@@ -20,6 +20,7 @@ from publisher.outside.fetch import (
     TIMEOUT_SECONDS,
     TooLarge,
     bounded,
+    cause_of,
     send_no_credentials,
 )
 from publisher.outside.private_way import is_private_way
@@ -132,11 +133,4 @@ def reason(error: requests.RequestException) -> str:
         return f"more than {DOCUMENT_BYTES_MAX:,} bytes"
     if isinstance(error, requests.Timeout):
         return f"no answer in {TIMEOUT_SECONDS} seconds"
-    causes: BaseException | None = error
-    while causes is not None:
-        last = causes
-        inner = getattr(causes, "reason", None)  # of an ssl.SSLError it is text
-        causes = (
-            inner if isinstance(inner, BaseException) else causes.__cause__ or causes.__context__
-        )
-    return f"{type(last).__name__}: {last}" if str(last) else type(last).__name__
+    return cause_of(error)

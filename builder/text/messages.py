@@ -55,8 +55,13 @@ def write_messages(messages: Iterable[Message]) -> str:
     A line that reads as a marker is escaped, as ``\{{role "user"}}``. Messages of blank lines alone
     are left out.
     """
-    escaped = ((one.role, _trim(_marker.sub(_escape, one.content))) for one in messages)
+    escaped = ((one.role, _trim(escape_markers(one.content))) for one in messages)
     return "\n".join(f'{{{{role "{role}"}}}}\n{text}\n' for role, text in escaped if text)
+
+
+def escape_markers(text: str) -> str:
+    r"""``text`` with ``\{{`` in lines that would read as markers."""
+    return _marker.sub(_escape, text)
 
 
 def _escape(marker: re.Match[str]) -> str:

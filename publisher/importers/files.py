@@ -53,12 +53,13 @@ def _walk(root: Path, folder: Path) -> Iterator[Item | Rejection]:
                 yield Rejection(where, "a link that leads outside the folder")
         elif entry.is_dir():
             yield from _walk(root, entry)
-        elif entry.name.lower().endswith(SUFFIXES) and not _is_about(entry):
+        elif entry.name.lower().endswith(SUFFIXES) and not is_about(entry.name):
             yield _read(entry, where)
 
 
-def _is_about(path: Path) -> bool:
-    stem = path.name.split(".")[0]
+def is_about(name: str) -> bool:
+    """Whether a file of this name is about a collection, as README.md is."""
+    stem = name.split(".")[0]
     return not SKIPPED_STEMS.isdisjoint((stem, stem.lower()))
 
 

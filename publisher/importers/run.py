@@ -1,4 +1,4 @@
-"""Imports a source: gives each of its items an owner and a name, and publishes it.
+"""Imports a source: gives each of its items or histories an owner and a name, and publishes it.
 
 Safe to repeat: what is there already, unchanged, is left alone. One item's fault is told with
 its place and does not stop the rest. The disk is waited for once, at the end; after a power
@@ -6,15 +6,20 @@ cut in the middle, ``hubctl check`` names what to remove before the import is re
 """
 
 import os
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple
 
 from builder.model import names
-from builder.model.errors import HubError, OperatorError, RequestError, bounded
+from builder.model.errors import HubError, OperatorError, RequestError, bounded, cut
+from builder.model.plural import counted
 from builder.model.records import Draft
 from builder.store import content
 from publisher.importers import files, lines, tables
-from publisher.importers.items import Columns, Item, Rejection
+from publisher.importers.histories import Target, import_history
+from publisher.importers.items import Columns, History, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
@@ -24,7 +29,8 @@ from publisher.write.publish import preview, publish
 class Options(NamedTuple):
     """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
     ``tags`` are for all. Without ``changelog`` it tells the source. Repos of other owners are
-    updated for ``allowed_owners`` only.
+    updated for ``allowed_owners`` only. ``placeholders`` is the convention of all texts, or
+    ``auto``: as the source says.
     """
 
     owner: str = "imported"
@@ -34,19 +40,30 @@ class Options(NamedTuple):
     changelog: str | None = None
     dry_run: bool = False
     allowed_owners: tuple[str, ...] = ()
+    placeholders: str = "auto"
 
 
-class Outcome(NamedTuple):
-    """What came of an import, in the order of the source; ``owner/name x.y.z`` of repos.
-    ``refused``: ``owner/name`` of other owners' repos that the source would change.
+@dataclass
+class Outcome:
+    """What came of an import, in the order of the source: ``owner/name x.y.z`` of repos, or, of
+    those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
+    owners' repos that the source would change.
+
+    ``versions`` and ``labels``: how many were published and moved with histories. ``turned``: the
+    repos with placeholders that became variables; ``kept``: those with some that stay text, which
+    follow.
     """
 
-    created: list[str]
-    updated: list[str]
-    unchanged: list[str]
-    refused: list[str]
-    rejected: list[Rejection]
-    warnings: list[str]
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    versions: int = 0
+    labels: int = 0
+    turned: list[str] = field(default_factory=list)
+    kept: dict[str, list[str]] = field(default_factory=dict)
 
 
 def import_source(
@@ -57,18 +74,26 @@ def import_source(
     ``progress`` is called with what is done, how many, and of how many. Raises OperatorError
     where nothing of the source can be read, RequestError ``storage_unavailable``.
     """
+    # The name of a file is bytes, and need not be text.
+    source = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
+    return import_found(_read(path, options.columns), source, content_root, options, progress)
+
+
+def import_found(
+    found: Iterable[Item | History | Rejection], source: str, content_root: str, options: Options,
+    progress: Callable[[str, int, int], None],
+) -> Outcome:  # fmt: skip
+    """Publish what was found in a source, which is read once the options are found to be right;
+    ``source`` is what changelogs call it. Raises as ``import_source``.
+    """
     names.check_new_owner(options.owner)
     for owner in options.allowed_owners:
         names.check_owner(owner)
     content.list_owners(content_root)  # is there a content folder, and is it one?
-    found = list(_read(path, options.columns))
-    # The name of a file is bytes, and need not be text.
-    source = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
-    task = _Task(content_root, options, source)
+    found = list(found)
+    task = _Task(content_root, options, source, progress)
     try:
-        for done, one in enumerate(found):
-            progress("Importing", done, len(found))
-            task.take(one)
+        task.take_all(found)
     finally:
         if not options.dry_run:
             os.sync()
@@ -96,30 +121,73 @@ def _read(path: str, columns: Columns) -> Iterator[Item | Rejection]:
 class _Task:
     """One run: what has been given out and seen so far, and the outcome."""
 
-    def __init__(self, root: str, options: Options, source: str) -> None:
-        self.outcome = Outcome([], [], [], [], [], [])
+    def __init__(
+        self, root: str, options: Options, source: str, progress: Callable[[str, int, int], None]
+    ) -> None:
+        self.outcome = Outcome()
         self._root = root
         self._options = options
         self._own = {options.owner, *options.allowed_owners}
         self._source = source
+        self._progress = progress
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
 
-    def take(self, one: Item | Rejection) -> None:
-        if isinstance(one, Rejection):
-            self.outcome.rejected.append(one)
-            return
+    def take_all(self, found: list[Item | History | Rejection]) -> None:
+        histories = self._name_histories([one for one in found if isinstance(one, History)])
+        total, done = sum(_steps(one) for one in found), 0
+        for one in found:
+            tick = count(done)
+            self._progress("Importing", next(tick), total)
+            if isinstance(one, Rejection):
+                self.outcome.rejected.append(one)
+            elif isinstance(one, Item):
+                self._take_item(one)
+            else:
+                owner, name = histories[id(one)]
+                tell = partial(self._tell, tick, total)
+                self._try(one.where, owner, name, partial(self._publish_history, one, tell))
+            done += _steps(one)
+
+    def _tell(self, tick: Iterator[int], total: int) -> None:
+        self._progress("Importing", next(tick), total)
+
+    def _name_histories(self, histories: list[History]) -> dict[int, tuple[str, str]]:
+        """The owner and the name of each, by its id: the same each time, in whatever order they
+        come. Where several come to one name, it is that of the one that is spelled so.
+        """
+        named: dict[int, tuple[str, str]] = {}
+        first: dict[tuple[str, str], str] = {}
+        asked = [(self._owner_of(one.owner), name_of(one.name), one) for one in histories]
+        asked.sort(key=lambda ask: (ask[2].name != ask[1], ask[2].name, ask[2].where))
+        for owner, base, one in asked:
+            name = self._names.give(owner, base)
+            named[id(one)] = owner, name
+            other = first.setdefault((owner, base), one.name)
+            if name != base:
+                self.outcome.warnings.append(
+                    f"{one.where}: imported as {owner}/{name}, because {cut(repr(other), 80)} has "
+                    f"the name {base} already."
+                )
+        return named
+
+    def _owner_of(self, spelled: str) -> str:
         nobody = self._options.columns.contributor == ""
-        owner = handle_of("" if nobody else one.owner, self._options.owner)
-        base = name_of(one.name)
+        return handle_of("" if nobody else spelled, self._options.owner)
+
+    def _take_item(self, one: Item) -> None:
+        owner, base = self._owner_of(one.owner), name_of(one.name)
         first = self._seen.setdefault((owner, base, one.text), one.where)
         if first != one.where:
             self.outcome.rejected.append(Rejection(one.where, f"the same as {first}"))
             return
         # Also one that is rejected keeps its name: mending it renames no other.
         name = self._names.give(owner, base)
+        self._try(one.where, owner, name, partial(self._publish, one))
+
+    def _try(self, where: str, owner: str, name: str, publish: Callable[[str, str], None]) -> None:
         try:
-            self._publish(one, owner, name)
+            publish(owner, name)
         except HubError as error:
             code = error.code if isinstance(error, RequestError) else ""
             if code == "storage_unavailable":
@@ -127,11 +195,47 @@ class _Task:
             if code == "not_owner":
                 self.outcome.refused.append(f"{owner}/{name}")
                 return
-            self.outcome.rejected.append(Rejection(one.where, str(error).removesuffix(".")))
+            self.outcome.rejected.append(Rejection(where, str(error).removesuffix(".")))
+
+    def _publish_history(
+        self, history: History, progress: Callable[[], None], owner: str, name: str
+    ) -> None:
+        target = Target(
+            self._root, owner, name, self._source, self._draft_of_past,
+            convention=self._options.placeholders, create_only=owner not in self._own,
+            dry_run=self._options.dry_run,
+        )  # fmt: skip
+        result = import_history(history, target, progress)
+        outcome, repo = self.outcome, f"{owner}/{name}"
+        outcome.rejected += result.rejected
+        outcome.warnings += bounded(result.warnings)
+        outcome.versions += result.versions
+        outcome.labels += result.labels
+        if result.is_turned:
+            outcome.turned.append(repo)
+        if result.kept:
+            outcome.kept[repo] = result.kept
+        if result.versions or result.labels:
+            told = [counted(result.versions, "version")] if result.versions else []
+            told += [counted(result.labels, "label")] if result.labels else []
+            done = outcome.created if result.is_new else outcome.updated
+            done.append(f"{repo} with {' and '.join(told)}")
+        elif result.is_here:
+            outcome.unchanged.append(repo)
+
+    def _draft_of_past(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
+        changelog = fields["changelog"] or self._options.changelog
+        told = f"Imported from {self._source}" if changelog is None else changelog
+        return self._make_draft(fields | {"changelog": told})
 
     def _publish(self, item: Item, owner: str, name: str) -> None:
         is_there = bool(content.list_versions(self._root, owner, name).versions)
-        draft, notes = self._make_draft(item, is_there)
+        told = "Changed in" if is_there else "Imported from"
+        changelog = self._options.changelog
+        changelog = f"{told} {self._source}" if changelog is None else changelog
+        draft, notes = self._make_draft(
+            {"content": item.text, "changelog": changelog, **item.fields}
+        )
         # The item's fields have taken in its front matter.
         options = {
             "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
@@ -148,14 +252,13 @@ class _Task:
         warnings = bounded(item.warnings + notes + done.warnings)
         self.outcome.warnings.extend(f"{item.where}: {warning}" for warning in warnings)
 
-    def _make_draft(self, item: Item, is_there: bool) -> tuple[Draft, list[str]]:
-        told = "Changed in" if is_there else "Imported from"
-        changelog = self._options.changelog
-        fields = {
-            "content": item.text,
-            "changelog": f"{told} {self._source}" if changelog is None else changelog,
-            **({"license": self._options.license} if self._options.license else {}),
-            **item.fields,
-        }
+    def _make_draft(self, fields: dict[str, Any]) -> tuple[Draft, list[str]]:
+        """A draft with what the options say, too."""
+        if self._options.license:
+            fields = {"license": self._options.license} | fields
         tags, notes = parse_loosely({"tags": [*self._options.tags, *fields.get("tags", [])]})
         return make_draft(fields | (tags if tags["tags"] else {})), notes
+
+
+def _steps(one: Item | History | Rejection) -> int:
+    return max(len(one.revisions), 1) if isinstance(one, History) else 1

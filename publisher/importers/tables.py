@@ -21,27 +21,49 @@ def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
 
     Raises OperatorError for a table without the columns, and OSError.
     """
-    # A cell may be as large as it likes: what is too large for a prompt is told with its row.
-    csv.field_size_limit(sys.maxsize)
     with _open(path) as file:
-        delimiter = "\t" if path.lower().endswith(".tsv") else _find_delimiter(file)
-        rows = csv.reader(file, delimiter=delimiter, strict=True)
         try:
-            header = next(rows, [])
+            header, rows = read_rows(file, "\t" if path.lower().endswith(".tsv") else None)
         except csv.Error as error:
             raise OperatorError(f"Cannot read the header of {path}: {error}.") from None
         found = columns.find(header)
-        for number, row in _count(rows):
+        for number, row in rows:
             where = f"row {number}"
             if isinstance(row, str):
                 yield Rejection(where, row)
-            elif len(row) > len(header):
-                yield Rejection(where, f"it has {len(row)} cells under {len(header)} columns")
-            elif not _is_text(row):
-                yield Rejection(where, "it is not UTF-8. Save the table as UTF-8")
-            elif row:
-                cells = row + [""] * (len(header) - len(row))
-                yield make_item(where, dict(zip(header, cells, strict=True)), found)
+            else:
+                yield make_item(where, dict(zip(header, row, strict=True)), found)
+
+
+def read_rows(
+    file: TextIO, delimiter: str | None
+) -> tuple[list[str], Iterator[tuple[int, list[str] | str]]]:
+    """The header of a table, and each row after it with its number: as many cells as the header
+    has, or what is wrong with it. ``file`` is opened with newline="" and errors="surrogateescape".
+    Without ``delimiter``, it is the one that makes the most columns. Raises csv.Error for the
+    header.
+    """
+    # A cell may be as large as it likes: what is too large for a prompt is told with its row.
+    csv.field_size_limit(sys.maxsize)
+    rows = csv.reader(file, delimiter=delimiter or _find_delimiter(file), strict=True)
+    header = next(rows, [])
+    if not _is_text(header):
+        raise csv.Error("it is not UTF-8. Save the table as UTF-8")
+    return header, _check_rows(header, rows)
+
+
+def _check_rows(
+    header: list[str], rows: Iterator[list[str]]
+) -> Iterator[tuple[int, list[str] | str]]:
+    for number, row in _count(rows):
+        if isinstance(row, str):
+            yield number, row
+        elif len(row) > len(header):
+            yield number, f"it has {len(row)} cells under {len(header)} columns"
+        elif not _is_text(row):
+            yield number, "it is not UTF-8. Save the table as UTF-8"
+        elif row:
+            yield number, row + [""] * (len(header) - len(row))
 
 
 def _open(path: str) -> TextIO:

@@ -1,6 +1,6 @@
 """Asking other servers, which may be slow, or none of ours: no answer takes longer than
 ``TIMEOUT_SECONDS`` from the first byte that is sent to the last that comes, or more than
-``DOCUMENT_BYTES_MAX`` bytes.
+``DOCUMENT_BYTES_MAX`` bytes, where the caller sets no other bounds.
 
 The library's own timeouts are for each time that a socket is read. Who sends a byte now and then
 could hold a thread with them for as long as it likes, in the headers too.
@@ -75,15 +75,30 @@ def _ask(
         raise FetchError(f"no answer in {TIMEOUT_SECONDS} seconds") from error
     except TooLarge as error:
         raise FetchError(f"its answer is larger than {DOCUMENT_BYTES_MAX:,} bytes") from error
-    except requests.RequestException as error:
+    # The library looks at where a redirect leads, and raises ValueError for some of these.
+    except (requests.RequestException, ValueError) as error:
         raise FetchError(f"no connection ({type(error).__name__})") from error
 
 
-def bounded(session: requests.Session) -> requests.Session:
-    """The same session, whose requests raise requests.Timeout or TooLarge from now on."""
+def bounded(
+    session: requests.Session, seconds: float | None = None, bytes_max: int | None = None
+) -> requests.Session:
+    """The same session, whose requests raise requests.Timeout or TooLarge from now on. Without
+    ``seconds`` and ``bytes_max``, the bounds are those of this module.
+    """
     for scheme in ("https://", "http://"):
-        session.mount(scheme, _Bounded())
+        session.mount(scheme, _Bounded(seconds, bytes_max))
     return session
+
+
+def cause_of(error: Exception) -> str:
+    """What is behind an error of the library, as the end of a sentence."""
+    cause: BaseException | None = error
+    while cause is not None:
+        last = cause
+        inner = getattr(cause, "reason", None)  # of an ssl.SSLError it is text
+        cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
+    return f"{type(last).__name__}: {last}" if str(last) else type(last).__name__
 
 
 class TooLarge(requests.RequestException):
@@ -93,31 +108,42 @@ class TooLarge(requests.RequestException):
 class _Bounded(HTTPAdapter):
     """Makes a connection for each request, and reads the whole answer before it gives it back."""
 
+    def __init__(self, seconds: float | None, bytes_max: int | None) -> None:
+        self._seconds = seconds
+        self._bytes_max = bytes_max
+        self._pools = {
+            "http": partial(_HTTPPool, seconds=seconds),
+            "https": partial(_HTTPSPool, seconds=seconds),
+        }
+        super().__init__()
+
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = _POOLS
+        self.poolmanager.pool_classes_by_scheme = self._pools
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         manager = super().proxy_manager_for(*args, **options)
-        manager.pool_classes_by_scheme = _POOLS
+        manager.pool_classes_by_scheme = self._pools
         return manager
 
     def send(
         self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None,
         *args: Any, **options: Any,
     ) -> requests.Response:  # fmt: skip
-        response = super().send(request, True, TIMEOUT_SECONDS, *args, **options)
+        seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
+        bytes_max = DOCUMENT_BYTES_MAX if self._bytes_max is None else self._bytes_max
+        response = super().send(request, True, seconds, *args, **options)
         with response.raw as raw:
-            response.raw = io.BytesIO(_read(raw))
+            response.raw = io.BytesIO(_read(raw, bytes_max))
         return response
 
 
-def _read(raw: Any) -> bytes:
+def _read(raw: Any, bytes_max: int) -> bytes:
     body = bytearray()
     try:
         for part in raw.stream(_PART_BYTES, decode_content=True):
             body += part
-            if len(body) > DOCUMENT_BYTES_MAX:
+            if len(body) > bytes_max:
                 raise TooLarge
     except ReadTimeoutError as error:
         raise requests.ReadTimeout from error
@@ -129,9 +155,9 @@ def _read(raw: Any) -> bytes:
 class _Timed:
     """A connection whose answers end in time, counted from when it is made."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, seconds: float | None, **options: Any) -> None:
         super().__init__(*args, **options)
-        end = time.monotonic() + TIMEOUT_SECONDS
+        end = time.monotonic() + (TIMEOUT_SECONDS if seconds is None else seconds)
         self.response_class = partial(_TimedResponse, end=end)
 
 
@@ -149,9 +175,6 @@ class _HTTPPool(HTTPConnectionPool):
 
 class _HTTPSPool(HTTPSConnectionPool):
     ConnectionCls = _TimedHTTPS
-
-
-_POOLS = {"http": _HTTPPool, "https": _HTTPSPool}
 
 
 class _TimedResponse(http.client.HTTPResponse):

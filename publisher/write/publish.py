@@ -5,19 +5,20 @@ Knows nothing of HTTP, of tokens, or of who may publish where. Does not build th
 
 import contextlib
 import hashlib
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from builder.model import names
+from builder.model import names, records
 from builder.model.errors import Detail, RequestError, bounded, validation_failed
-from builder.model.labels import Labels, fold
+from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
 from builder.model.ordinals import next_ordinal
 from builder.model.records import Draft, OwnerFile, VersionFile
-from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
@@ -49,6 +50,16 @@ class Published(Struct, frozen=True):
     unchanged: bool
     warnings: list[str]
     labels: list[str] | UnsetType = UNSET
+
+
+class Past(NamedTuple):
+    """A version that was published elsewhere ``at`` a moment; ``ordinal`` is its number there, or
+    0: as high as the next one here, or it takes that.
+    """
+
+    draft: Draft
+    at: datetime
+    ordinal: int = 0
 
 
 class _Plan(NamedTuple):
@@ -93,19 +104,14 @@ def publish(
         kept = idempotency_key and idempotency_key.find()
         done = kept and _answer_again(content_root, owner, name, draft, kept, front_matter)
         if not done:
-            plan = _plan(
-                content_root, owner, name, draft, publisher, now, front_matter, create_only
-            )
+            repo = _Repo(content_root, owner, name)
+            plan = _plan(repo, draft, publisher, now, front_matter, create_only)
             done = plan.published
             with _room(quotas, plan):
                 if idempotency_key:
                     idempotency_key.store(plan.kept)
                 if plan.record:
-                    durable.write_version(
-                        content_root, owner, name, done.version, draft.content.encode(),
-                        plan.record, sync=sync,
-                        profile=None if done.previous_version else _new_profile(done),
-                    )  # fmt: skip
+                    _write(content_root, draft, plan, sync)
                     return done
                 if plan.events:
                     durable.write_events(content_root, owner, name, plan.events, sync=sync)
@@ -128,9 +134,57 @@ def preview(
 ) -> Published:
     """What ``publish`` would answer at this moment; writes nothing. Raises as it does."""
     _check_names(owner, name, publisher)
-    return _plan(
-        content_root, owner, name, draft, publisher, now, front_matter, create_only
-    ).published
+    repo = _Repo(content_root, owner, name)
+    return _plan(repo, draft, publisher, now, front_matter, create_only).published
+
+
+def publish_past(
+    content_root: str,
+    owner: str,
+    name: str,
+    past: Iterable[Past],
+    *,
+    publisher: str,
+    create_only: bool = False,
+    dry_run: bool = False,
+) -> Iterator[Published | RequestError]:
+    """Store versions that were published elsewhere, in their order: what came of each, or why it
+    is none. Each says all of itself, so nothing is inherited, and one that is as the version
+    before it is a version nevertheless. Front matter is left alone.
+
+    The repo is looked at once, and locked until the last version. Nothing waits for the disk:
+    the caller calls ``os.sync()``. ``dry_run``: write nothing, and say what would come of it.
+    Raises as ``publish`` does where no version can be stored.
+    """
+    _check_names(owner, name, publisher)
+    locked = contextlib.nullcontext() if dry_run else durable.repo_lock(content_root, owner, name)
+    with locked:
+        repo = _Repo(content_root, owner, name)
+        if create_only and repo.previous:
+            raise _not_owner(repo)
+        for one in past:
+            try:
+                metadata, warnings = resolve(one.draft, name, None, front_matter=False)
+                moment = records.format_time(one.at)
+                plan, record = _plan_version(
+                    repo, one.draft, metadata, warnings, publisher, moment, ordinal=one.ordinal
+                )
+            except RequestError as error:
+                yield error
+                continue
+            if not dry_run:
+                _write(content_root, one.draft, plan, sync=False)
+            repo.add(Version.parse(plan.published.version), record, one.draft.content)
+            yield plan.published
+
+
+def _write(root: str, draft: Draft, plan: _Plan, sync: bool) -> None:
+    """Store the new version that is planned; the caller holds the repo's lock."""
+    done = plan.published
+    durable.write_version(
+        root, done.owner, done.name, done.version, draft.content.encode(), plan.record,
+        sync=sync, profile=None if done.previous_version else _new_profile(done),
+    )  # fmt: skip
 
 
 def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:
@@ -190,59 +244,122 @@ def _check_names(owner: str, name: str, publisher: str) -> None:
     names.check_owner(publisher)
 
 
-def _plan(
-    root: str, owner: str, name: str, draft: Draft, publisher: str, now: datetime | None,
-    front_matter: bool, create_only: bool,
-) -> _Plan:  # fmt: skip
-    listing = content.list_versions(root, owner, name)
-    gone.check_open(root, owner, name, listing)
-    withdrawn = read_parts(root, f"{owner}/{name}", listing.withdrawn).versions
-    versions = listing.versions
-    latest = versions[-1] if versions else None
-    previous = content.read_version(root, owner, name, latest) if latest else None
-    metadata, warnings = resolve(draft, name, previous, front_matter=front_matter)
-    _check_base(draft, latest)
+class _Repo:
+    """What a publication depends on of its repo, as it is now. ``withdrawn`` versions are not among
+    ``versions``; ``previous`` is the latest version's record and text.
 
-    there = fold(read_moves(root, owner, name, listing) if draft.labels else [])
+    Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn; ContentError.
+    """
+
+    def __init__(self, root: str, owner: str, name: str) -> None:
+        self.root, self.owner, self.name = root, owner, name
+        self.listing = content.list_versions(root, owner, name)
+        gone.check_open(root, owner, name, self.listing)
+        self.withdrawn = read_parts(root, f"{owner}/{name}", self.listing.withdrawn).versions
+        self.versions = self.listing.versions
+        self.previous = (
+            content.read_version(root, owner, name, self.versions[-1]) if self.versions else None
+        )
+        self.is_new = not self.versions and not self.withdrawn
+
+    @property
+    def latest(self) -> Version | None:
+        return self.versions[-1] if self.versions else None
+
+    @cached_property
+    def floor(self) -> int:
+        """The least that a part of a new number is to reach."""
+        return number_floor(self.root)
+
+    @cached_property
+    def next_ordinal(self) -> int:
+        """Reads the records that this process does not remember."""
+        kept = read_kept(self.root, self.owner, self.name, self.listing)
+        stored = [one.ordinal or 0 for one in kept]
+        stored += [one.remains.ordinal or 0 for one in self.withdrawn]
+        return next_ordinal(len(stored), stored, self.floor)
+
+    def next_version(self, bump: str) -> Version:
+        # A withdrawn version's number is never given again.
+        taken = self.versions[-1:] + [one.version for one in self.withdrawn]
+        count = len(self.versions) + len(self.withdrawn)
+        return _next_version(max(taken, default=None), count, bump, self.floor)
+
+    def add(self, version: Version, record: VersionFile, text: str) -> None:
+        """Take in a version that has been added, without another look at the folder."""
+        self.versions.append(version)
+        self.previous = record, text
+        self.next_ordinal = record.ordinal + 1
+
+
+def _plan(
+    repo: _Repo, draft: Draft, publisher: str, now: datetime | None, front_matter: bool,
+    create_only: bool,
+) -> _Plan:  # fmt: skip
+    previous, listing = repo.previous, repo.listing
+    metadata, warnings = resolve(draft, repo.name, previous, front_matter=front_matter)
+    _check_base(draft, repo.latest)
+
+    moves = read_moves(repo.root, repo.owner, repo.name, listing) if draft.labels else []
+    there = fold(moves)
     moment = labels.time_of_next(there, now)
     if previous and draft.content == previous[1] and _is_same(metadata, previous[0]):
-        record, raw = previous[0], None
-        files = len(listing.events)
-        events = _plan_events(there, files, draft.labels, str(latest), moment, publisher)
-    elif previous and create_only:
-        raise RequestError("not_owner", f"{owner}/{name} exists, and may not be updated.")
-    else:
-        sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
-        gone.check_text(owner, name, withdrawn, sha256)
-        labels.check_room(there, draft.labels, 0, "labels")
-        # A withdrawn version's number is never given again.
-        taken = sorted([*versions, *(one.version for one in withdrawn)])
-        floor = number_floor(root)
-        versions = [*versions, _next_version(taken, draft.bump, floor)]
-        before = [one.remains.published_at for one in withdrawn]
-        before += [previous[0].published_at] if previous else []
-        record = VersionFile(
-            publisher=publisher,
-            # A clock that was set back must not turn the history around.
-            published_at=max([moment, *before]),
-            sha256=sha256,
-            changelog=draft.changelog,
-            **metadata._asdict(),
-            labels=draft.labels or UNSET,
-            label_number=there.next_number if draft.labels else UNSET,
-            ordinal=_next_ordinal(root, owner, name, listing, withdrawn, floor),
+        events = _plan_events(
+            there, len(listing.events), draft.labels, str(repo.latest), moment, publisher
         )
-        raw, events = _render_record(record), []
-    number, written = events[-1] if events else (None, raw)
-    kept = KeptAnswer(
-        version=str(versions[-1]),
-        previous_version=str(versions[-2]) if len(versions) > 1 else None,
-        record_sha256=written and hashlib.sha256(written).digest(),
-        label_number=number,
+        before = repo.versions[-2] if len(repo.versions) > 1 else None
+        number, written = events[-1] if events else (None, None)
+        kept = _kept(repo.latest, before, written, number)
+        published = _published(repo.owner, repo.name, kept, previous[0], draft, warnings)
+        return _Plan(published, kept, None, events, False)
+    if previous and create_only:
+        raise _not_owner(repo)
+    plan, _ = _plan_version(repo, draft, metadata, warnings, publisher, moment, there)
+    return plan
+
+
+def _plan_version(
+    repo: _Repo, draft: Draft, metadata: Metadata, warnings: list[str], publisher: str,
+    moment: str, there: Labels = NO_LABELS, ordinal: int = 0,
+) -> tuple[_Plan, VersionFile]:  # fmt: skip
+    """The next version, and its record; ``ordinal`` is its number if that is not too low."""
+    sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
+    gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
+    labels.check_room(there, draft.labels, 0, "labels")
+    version = repo.next_version(draft.bump)
+    before = [one.remains.published_at for one in repo.withdrawn]
+    before += [repo.previous[0].published_at] if repo.previous else []
+    record = VersionFile(
+        publisher=publisher,
+        # A clock that was set back must not turn the history around.
+        published_at=max([moment, *before]),
+        sha256=sha256,
+        changelog=draft.changelog,
+        **metadata._asdict(),
+        labels=draft.labels or UNSET,
+        label_number=there.next_number if draft.labels else UNSET,
+        ordinal=_check_ordinal(max(repo.next_ordinal, ordinal)),
     )
-    is_new_repo = not listing.versions and not withdrawn
-    published = _published(owner, name, kept, record, draft, warnings)
-    return _Plan(published, kept, raw, events, is_new_repo)
+    raw = _render_record(record)
+    kept = _kept(version, repo.latest, raw, None)
+    published = _published(repo.owner, repo.name, kept, record, draft, warnings)
+    return _Plan(published, kept, raw, [], repo.is_new), record
+
+
+def _kept(
+    version: Version, previous: Version | None, written: bytes | None, label_number: int | None
+) -> KeptAnswer:
+    """What is kept of a publication that has ``written`` a record, or last a change of a label."""
+    return KeptAnswer(
+        version=str(version),
+        previous_version=previous and str(previous),
+        record_sha256=written and hashlib.sha256(written).digest(),
+        label_number=label_number,
+    )
+
+
+def _not_owner(repo: _Repo) -> RequestError:
+    return RequestError("not_owner", f"{repo.owner}/{repo.name} exists, and may not be updated.")
 
 
 def _plan_events(
@@ -279,25 +396,18 @@ def _encode_fields(values: Metadata | VersionFile) -> bytes:
     return msgspec.json.encode(fields, order="deterministic")
 
 
-def _next_version(versions: list[Version], bump: str, floor: int) -> Version:
-    if not versions:
+def _next_version(highest: Version | None, count: int, bump: str, floor: int) -> Version:
+    if not highest:
         return names.FIRST_VERSION.lifted("patch", floor)
-    if len(versions) >= names.VERSIONS_PER_REPO_MAX:
+    if count >= names.VERSIONS_PER_REPO_MAX:
         raise RequestError(
             "version_conflict",
-            f"The prompt has {len(versions):,} versions, which is the limit. Publish under "
-            "another name.",
+            f"The prompt has {count:,} versions, which is the limit. Publish under another name.",
         )
-    return versions[-1].bump(bump).lifted(bump, floor)
+    return highest.bump(bump).lifted(bump, floor)
 
 
-def _next_ordinal(
-    root: str, owner: str, name: str, listing: content.RepoListing,
-    withdrawn: list[WithdrawnVersion], floor: int,
-) -> int:  # fmt: skip
-    stored = [one.ordinal or 0 for one in read_kept(root, owner, name, listing)]
-    stored += [one.remains.ordinal or 0 for one in withdrawn]
-    ordinal = next_ordinal(len(stored), stored, floor)
+def _check_ordinal(ordinal: int) -> int:
     if ordinal > names.ORDINAL_MAX:
         raise RequestError(
             "version_conflict",

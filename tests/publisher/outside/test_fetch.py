@@ -128,3 +128,10 @@ def test_no_more_is_read_than_a_document_may_have(is_packed: bool) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\nContent-Length: %d\r\n\r\n"
     with answering(head % (encoding, len(body)) + body) as url:
         assert f"larger than {DOCUMENT_BYTES_MAX:,} bytes" in reason(url)
+
+
+def test_a_redirect_to_no_url_is_an_error_of_ours() -> None:
+    with answering(
+        b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n"
+    ) as url:
+        assert "no connection" in reason(url)

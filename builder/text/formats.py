@@ -1,0 +1,532 @@
+r"""Writes a version of a prompt as a file of another format, and says what that cannot hold.
+
+The formats are dotprompt, prompty (version 2), GitHub Models' ``.prompt.yml`` and skills. Browsers
+do the same in JavaScript; `clients/exports.json` has the cases that both pass. The build puts this
+module into the shell client, so it keeps to Python 3.7 and its library.
+
+A *record* is a version, or a repo, as the API answers it. Its owner, name, version, title,
+description, tags, license, variables, parameters, body and messages are used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+# How the files of each format end; a skill is a folder with a file of this name.
+SUFFIXES = {
+    "dotprompt": ".prompt", "prompty": ".prompty", "prompt-yml": ".prompt.yml",
+    "skill": "SKILL.md",
+}  # fmt: skip
+
+# What an import of such a file reads.
+FRONT_MATTER_BYTES_MAX = 16_000
+YAML_TOKENS_MAX = 1_900
+YAML_DEPTH_MAX = 45
+KEY_CHARS_MAX = 100
+
+SKILL_DESCRIPTION_CHARS_MAX = 1_024
+
+_CAMEL = {
+    "max_tokens": "maxOutputTokens", "top_p": "topP", "top_k": "topK", "stop": "stopSequences",
+    "frequency_penalty": "frequencyPenalty", "presence_penalty": "presencePenalty",
+}  # fmt: skip
+_GITHUB = {**_CAMEL, "max_tokens": "maxTokens", "stop": "stop"}
+_PROMPTY_OPTIONS = {*_CAMEL.values(), "seed", "temperature"}
+# Words that a template of the format does not take for variables.
+_HANDLEBARS_WORDS = set(
+    "this else true false null undefined if unless each with lookup log helperMissing"
+    " blockHelperMissing json role section media ifEquals unlessEquals".split()
+)
+_JINJA_WORDS = set("not true false none True False None self".split())
+
+_token = re.compile(r"\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}")
+_backslashes_and_braces = re.compile(r"(?<!\\)(\\*)\{\{")
+_opening_of_jinja = re.compile(r"\{[{%#]")
+# What YAML has in quotes only, and there escaped.
+_special = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_plain = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?")
+_plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_RESERVED = set("y n yes no on off true false null none".split())
+# Prompty ends front matter at the first of these, wherever it stands.
+_fence_char = re.compile(r"-(?=--)|\+(?=\+\+)")
+_block = re.compile(r"\S(?:[\s\S]*\S)?\n?")
+
+_SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
+# A line that begins a message of prompty, or would without the backslashes in its second part.
+role_line = re.compile(
+    f"((?:{_SPACE}#)?{_SPACE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iı][sſ]tant|funct[iı]on|tool)"
+    rf"{_SPACE}(?:\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
+    re.IGNORECASE,
+)
+line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
+# Prompty puts a variable of the environment, or a file, in the place of such a text.
+_reference = re.compile(r"\s*\$\{[\s\S]*\}\s*")
+
+
+def write_as(record: dict, format: str) -> tuple[str, list[str]]:
+    """The file of a record in one of the formats of SUFFIXES, and what of the record it lacks.
+
+    Each loss is a few words that are the same for all prompts, to put behind "cannot hold".
+
+    Raises KeyError for another format.
+    """
+    losses: dict[str, None] = {}  # in order, each once
+    front, text = _WRITERS[format](record, losses)
+    _make_fit(front, losses)
+    if format == "prompt-yml":
+        return "".join(line + "\n" for line in _mapping(front, True)), list(losses)
+    return "\n".join(["---", *_mapping(front, False), "---", text]), list(losses)
+
+
+# The formats ------------------------------------------------------------------------------------
+
+
+def _dotprompt(record: dict, losses: dict) -> tuple[dict, str]:
+    parameters = _rename(record["parameters"], _CAMEL, losses)
+    front = {
+        "name": record.get("name"),
+        "version": _version(record),
+        "title": record["title"],
+        "description": record["description"],
+        "authors": [record["owner"]],
+        "tags": record["tags"],
+        "license": record["license"],
+        "model": parameters.pop("model") if isinstance(parameters.get("model"), str) else None,
+        "config": parameters,
+        "input": _input(record["variables"]),
+    }
+    front = _without_empty(front)
+    if record["messages"] is None:
+        return front, _handlebars(record["body"], losses)
+    text = ""
+    for one in record["messages"]:
+        role = "model" if one["role"] == "assistant" else one["role"]
+        text += '{{role "' + role + '"}}\n' + _handlebars(one["content"], losses) + "\n"
+    return front, text
+
+
+def _input(variables: list) -> dict:
+    """What dotprompt says of variables, as JSON Schema."""
+    properties = {}
+    for one in variables:
+        is_default_in_schema = one["required"] and one["default"] is not None
+        properties[one["name"]] = _without_none(
+            {
+                "type": one["type"],
+                "description": one["description"] or None,
+                # A value that is there is used in any case, so only here it can be required, too.
+                "default": one["default"] if is_default_in_schema else None,
+                "examples": None if one["example"] is None else [one["example"]],
+                "enum": one["enum"],
+            }
+        )
+    if not properties:
+        return {}
+    required = [one["name"] for one in variables if one["required"]]
+    schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    defaults = {one["name"]: one["default"] for one in variables if one["default"] is not None}
+    return {"schema": schema, "default": defaults} if defaults else {"schema": schema}
+
+
+def _prompty(record: dict, losses: dict) -> tuple[dict, str]:
+    parameters = _rename(record["parameters"], _CAMEL, losses)
+    model = {"id": parameters.pop("model")} if isinstance(parameters.get("model"), str) else {}
+    options = {key: value for key, value in parameters.items() if key in _PROMPTY_OPTIONS}
+    others = {key: value for key, value in parameters.items() if key not in _PROMPTY_OPTIONS}
+    if others:
+        options["additionalProperties"] = others
+    if options:
+        model["options"] = options
+    front = {
+        "name": record.get("name"),
+        "displayName": record["title"],
+        "description": record["description"],
+        "metadata": _without_empty(
+            {
+                "authors": [record["owner"]],
+                "tags": record["tags"],
+                "license": record["license"],
+                "version": _version(record),
+            }
+        ),
+        "model": model,
+        "inputs": [_property(one) for one in record["variables"]],
+    }
+    front = _without_references(_without_empty(front), losses)
+    if record["messages"] is None:
+        return front, _guard(_jinja(record["body"], losses), losses)
+    messages = []
+    for one in record["messages"]:
+        text = _guard(_jinja(one["content"], losses), losses)
+        messages.append(_known_role(one["role"], losses) + ":\n" + text + "\n")
+    return front, "\n".join(messages)
+
+
+def _property(one: dict) -> dict:
+    """What prompty says of a variable."""
+    return _without_none(
+        {
+            "name": one["name"],
+            "kind": one["type"],
+            "description": one["description"] or None,
+            "required": one["required"],
+            "default": one["default"],
+            "example": one["example"],
+            "enumValues": one["enum"],
+            "items": {"kind": "any"} if one["type"] == "array" else None,  # it has to be there
+        }
+    )
+
+
+def _prompt_yml(record: dict, losses: dict) -> tuple[dict, str]:
+    parameters = _rename(record["parameters"], _GITHUB, losses)
+    model = parameters.pop("model") if isinstance(parameters.get("model"), str) else None
+    for key, types in (("maxTokens", int), ("temperature", (int, float)), ("topP", (int, float))):
+        value = parameters.get(key)
+        if key in parameters and (isinstance(value, bool) or not isinstance(value, types)):
+            del parameters[key]
+            losses["parameters of another type than its own"] = None
+    messages = record["messages"]
+    if messages is None:
+        messages = [{"role": "user", "content": record["body"]}]
+    front = {
+        "name": record["title"],
+        "description": record["description"],
+        "model": model,
+        **_response_format(parameters),
+        "modelParameters": parameters,
+        "messages": [
+            {
+                "role": _known_role(one["role"], losses),
+                "content": _github_text(one["content"], losses),
+            }
+            for one in messages
+        ],
+    }
+    losses["the owner"] = None
+    for key in ("tags", "license"):
+        if record[key]:
+            losses["the " + key] = None
+    _lose_details(record["variables"], losses)
+    return _without_empty(front), ""
+
+
+def _response_format(parameters: dict) -> dict:
+    """The response format of GitHub Models, taken out of the parameters if it has their form."""
+    value = parameters.get("response_format")
+    if not isinstance(value, dict):
+        return {}
+    if value in ({"type": "text"}, {"type": "json_object"}):
+        del parameters["response_format"]
+        return {"responseFormat": value["type"]}
+    schema = value.get("json_schema")
+    is_schema = value == {"type": "json_schema", "json_schema": schema}
+    if is_schema and isinstance(schema, dict) and "name" in schema and "schema" in schema:
+        del parameters["response_format"]
+        return {"responseFormat": "json_schema", "jsonSchema": _json(schema)}
+    return {}
+
+
+def _skill(record: dict, losses: dict) -> tuple[dict, str]:
+    description = record["description"]
+    if not description.strip():
+        losses["an empty description: the title takes its place"] = None
+        description = record["title"]
+    if len(description) > SKILL_DESCRIPTION_CHARS_MAX:
+        losses["a description of more than 1,024 characters: it is cut"] = None
+        description = description[: SKILL_DESCRIPTION_CHARS_MAX - 1].rstrip() + "…"
+    front = {
+        "name": record.get("name"),
+        "description": description,
+        "license": record["license"],
+        "metadata": _without_empty(
+            {
+                "title": record["title"],
+                "author": record["owner"],
+                "version": _version(record),
+                "tags": ", ".join(record["tags"]),
+            }
+        ),
+    }
+    if record["messages"] is not None:
+        losses["roles of messages: their markers stay in the text"] = None
+    if record["parameters"]:
+        losses["the model and parameters"] = None
+    _lose_details(record["variables"], losses)
+    return _without_empty(front), record["body"]
+
+
+_WRITERS = {
+    "dotprompt": _dotprompt, "prompty": _prompty, "prompt-yml": _prompt_yml, "skill": _skill,
+}  # fmt: skip
+
+
+def _version(record: dict) -> str | None:
+    return record.get("version") or record.get("latest_version")
+
+
+def _rename(parameters: dict, names: dict, losses: dict) -> dict:
+    """Parameters under the format's names, without those that are null."""
+    renamed = {names.get(key, key): value for key, value in parameters.items()}
+    for key, value in parameters.items():
+        if key in names:
+            renamed[names[key]] = value
+    if len(renamed) < len(parameters):
+        losses["a parameter under two names"] = None
+    return _without_none(renamed)
+
+
+def _known_role(role: str, losses: dict) -> str:
+    if role == "tool":
+        losses["the role tool: it becomes user"] = None
+        return "user"
+    return role
+
+
+def _lose_details(variables: list, losses: dict) -> None:
+    for key, loss in (
+        ("default", "defaults of variables"),
+        ("example", "examples of variables"),
+        ("enum", "allowed values of variables"),
+    ):
+        if any(one[key] is not None for one in variables):
+            losses[loss] = None
+    if any(one["description"] for one in variables):
+        losses["descriptions of variables"] = None
+    if any(one["type"] != "string" for one in variables):
+        losses["types of variables"] = None
+    if not all(one["required"] for one in variables):
+        losses["which variables are optional"] = None
+
+
+def _without_references(front: dict, losses: dict) -> dict:
+    """What prompty reads as it stands."""
+    kept = {}
+    for key, value in front.items():
+        if isinstance(value, dict):
+            value = _without_references(value, losses)
+        elif isinstance(value, list):
+            items = [_without_references({"": one}, losses) for one in value]
+            value = [one[""] for one in items if one]
+        elif isinstance(value, str) and _reference.fullmatch(value):
+            losses["values such as ${env:NAME}, which it would replace"] = None
+            continue
+        kept[key] = value
+    return kept
+
+
+def _without_empty(values: dict) -> dict:
+    """What says something; an empty description says that there is none."""
+    return {
+        key: value
+        for key, value in values.items()
+        if value not in (None, "", [], {}) or key == "description"
+    }
+
+
+def _without_none(values: dict) -> dict:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+# Templates --------------------------------------------------------------------------------------
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """A text's literal pieces, each with the name of the variable after it, empty at the end."""
+    literal: list[str] = []
+    end = 0
+    for found in _token.finditer(text):
+        literal.append(text[end : found.start()])
+        end = found.end()
+        if found.group(1):
+            yield "".join(literal), found.group(1)
+            literal = []
+        else:
+            literal.append("{{")
+    yield "".join([*literal, text[end:]]), ""
+
+
+def _handlebars(text: str, losses: dict) -> str:
+    r"""A template of dotprompt. ``{{!}}``, a comment, parts braces that would be read together, and
+    with a tilde takes a space before it away.
+    """
+    if "<<<dotprompt:" in text:
+        losses["<<<dotprompt: in a text, which it reads as its own mark"] = None
+    written = []
+    is_after_variable = False
+    for literal, name in _parts(text):
+        if is_after_variable and literal.startswith("}"):
+            written.append("{{!}}")
+        written.append(_backslashes_and_braces.sub(_escape_for_handlebars, literal))
+        if name and literal.endswith("{"):
+            written.append(" {{~!}}")
+        if name == "history":
+            losses["{{history}} as a variable: it stands for the messages so far"] = None
+        if name:
+            written.append(_braces("this.[" + name + "]" if name in _HANDLEBARS_WORDS else name))
+        is_after_variable = True
+    return "".join(written)
+
+
+def _escape_for_handlebars(found: re.Match) -> str:
+    backslashes = found.group(1)
+    # Before braces, two backslashes stand for one, and one makes the braces text.
+    return backslashes + "\\{{!}}\\{{" if backslashes else "\\{{"
+
+
+def _jinja(text: str, losses: dict) -> str:
+    written = []
+    for literal, name in _parts(text):
+        if name in _JINJA_WORDS:
+            losses["variables named not, true, false, none or self: they become text"] = None
+            literal, name = literal + _braces(name), ""
+        escaped = _opening_of_jinja.sub(_write_in_jinja, literal)
+        if name and escaped.endswith("{"):
+            escaped = escaped[:-1] + '{{ "{" }}'
+        written.append(escaped + (_braces(name) if name else ""))
+    return "".join(written)
+
+
+def _write_in_jinja(found: re.Match) -> str:
+    return '{{ "' + found.group() + '" }}'
+
+
+def _guard(text: str, losses: dict) -> str:
+    """A text none of whose lines begins a message of prompty."""
+    lines = line_break.split(text)
+    for number, line in enumerate(lines):
+        found = role_line.fullmatch(line)
+        if found:
+            lines[number] = found.group(1) + found.group(2) + "\\" + found.group(3)
+            losses["lines such as user: in a text: they get a backslash"] = None
+    return "".join(lines)
+
+
+def _github_text(text: str, losses: dict) -> str:
+    if "\\{{" in text:
+        losses["{{name}} as text: it has no escape"] = None
+    return _token.sub(
+        lambda found: _braces(found.group(1)) if found.group(1) else found.group(), text
+    )
+
+
+def _braces(name: str) -> str:
+    return "{{" + name + "}}"
+
+
+# YAML -------------------------------------------------------------------------------------------
+
+
+def _make_fit(front: dict, losses: dict) -> None:
+    """Take out what makes metadata larger than an import reads."""
+    for keys, what in (
+        (("config", "options", "modelParameters", "responseFormat", "jsonSchema"), "parameters"),
+        (("input", "inputs"), "details of variables"),
+    ):
+        rest = {key: value for key, value in front.items() if key != "messages"}
+        size = len("\n".join(_mapping(rest, False)).encode())
+        if size <= FRONT_MATTER_BYTES_MAX and _tokens(rest, 1) <= YAML_TOKENS_MAX:
+            return
+        model = front.get("model")
+        places = [front, model] if isinstance(model, dict) else [front]
+        if any([place.pop(key, None) for place in places for key in keys]):
+            losses[what + " that make its metadata too large"] = None
+
+
+def _tokens(value: Any, depth: int) -> int:
+    """At least as many as there are in a value as YAML; too many if it is too deep."""
+    if depth > YAML_DEPTH_MAX:
+        return YAML_TOKENS_MAX + 1
+    if isinstance(value, dict):
+        if any(len(key) > KEY_CHARS_MAX for key in value):
+            return YAML_TOKENS_MAX + 1
+        return 2 + sum(3 + _tokens(item, depth + 1) for item in value.values())
+    if isinstance(value, list):
+        return 2 + sum(1 + _tokens(item, depth + 1) for item in value)
+    return 1
+
+
+def _mapping(values: dict, has_blocks: bool) -> list[str]:
+    lines = []
+    for key, value in values.items():
+        is_plain = _plain_key.fullmatch(key) and key.lower() not in _RESERVED
+        head = (key if is_plain else _quoted(key)) + ":"
+        if _is_nested(value):
+            lines += [head, *_indented(_nested(value, has_blocks))]
+        elif has_blocks and _is_block(value):
+            text = value[:-1] if value.endswith("\n") else value
+            lines.append(head + (" |" if value.endswith("\n") else " |-"))
+            lines += _indented(text.split("\n"))
+        else:
+            lines.append(head + " " + _scalar(value))
+    return lines
+
+
+def _nested(value: Any, has_blocks: bool) -> list[str]:
+    if isinstance(value, dict):
+        return _mapping(value, has_blocks)
+    lines = []
+    for item in value:
+        inner = _nested(item, has_blocks) if _is_nested(item) else [_scalar(item)]
+        first, *rest = inner
+        lines += ["- " + first, *_indented(rest)]
+    return lines
+
+
+def _is_nested(value: Any) -> bool:
+    if isinstance(value, dict):
+        return bool(value)
+    return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
+
+
+def _is_block(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and "\n" in value
+        and not _special.search(value)
+        and bool(_block.fullmatch(value))
+    )
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return ["  " + line if line else line for line in lines]
+
+
+def _scalar(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, str):
+        is_plain = _plain.fullmatch(value) and "---" not in value and value.lower() not in _RESERVED
+        return value if is_plain else _quoted(value)
+    if isinstance(value, list):
+        items = [_quoted(item) if isinstance(item, str) else _scalar(item) for item in value]
+        return "[" + ", ".join(items) + "]"
+    return _number(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    quoted = _special.sub(_escape, json.dumps(text, ensure_ascii=False))
+    return _fence_char.sub(_escape, quoted)
+
+
+def _escape(found: re.Match) -> str:
+    return f"\\u{ord(found.group()):04x}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(value: float) -> str:
+    """A number as JavaScript writes it, with the point and the sign that YAML 1.1 needs."""
+    if value == int(value) and abs(value) < 1e21:
+        return str(int(value))
+    if 1e-6 <= abs(value) < 1e21:
+        return format(Decimal(repr(value)), "f")
+    mantissa, exponent = repr(value).split("e")
+    return mantissa + ("" if "." in mantissa else ".0") + f"e{int(exponent):+d}"

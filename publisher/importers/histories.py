@@ -1,0 +1,405 @@
+"""Publishes a prompt with the history that it has elsewhere, and moves its labels.
+
+Safe to repeat. Which versions are here already is told by their texts and parameters, so what was
+published here meanwhile is left alone, and only what is new elsewhere is added behind it.
+"""
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from anyascii import anyascii
+
+from builder.model import names
+from builder.model.errors import RequestError, cut
+from builder.model.names import Version
+from builder.model.plural import counted
+from builder.model.records import Draft, LabelDraft, LabelMove, Message, Variable
+from builder.store import content
+from builder.store.labels import read_labels
+from builder.store.withdrawn_files import read_parts
+from builder.text.messages import escape_markers, write_messages
+from builder.text.prompts import parse_document
+from publisher.importers.items import History, Rejection, Revision, clean_title
+from publisher.write import gone
+from publisher.write.drafts import CHANGELOG_BYTES_MAX
+from publisher.write.labels import change_label
+from publisher.write.publish import Past, publish_past
+from publisher.write.resolve import resolve
+
+# A larger number would leave none for what is published here later.
+NUMBER_MAX = 1_000_000
+_LABEL_TEXT_CHARS_MAX = 200
+
+
+class Target(NamedTuple):
+    """Where a history goes, and how. ``source`` is what it comes from, as people call it.
+
+    ``make_draft`` takes the fields of a publication, and returns the draft and warnings; it raises
+    RequestError. ``create_only``: change no repo that is there.
+    """
+
+    root: str
+    owner: str
+    name: str
+    source: str
+    make_draft: Callable[[dict[str, Any]], tuple[Draft, list[str]]]
+    convention: str
+    create_only: bool
+    dry_run: bool
+
+    @property
+    def repo(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    @property
+    def note(self) -> str:
+        """What our moves of labels say, by which they are known later."""
+        return f"Imported from {self.source}"
+
+
+class Result(NamedTuple):
+    """What came of a history: how many versions were published, and how many labels moved.
+    ``is_here``: one of its versions is here, now or before; ``is_new``: none was before.
+    ``is_turned``: placeholders became variables; ``kept``: those that stay text.
+    """
+
+    is_here: bool
+    is_new: bool
+    versions: int
+    labels: int
+    is_turned: bool
+    kept: list[str]
+    rejected: list[Rejection]
+    warnings: list[str]
+
+
+class Turned(NamedTuple):
+    text: str
+    variables: list[Variable]
+    kept: list[str]
+
+
+def turn_prompt(prompt: str | list[Message], convention: str) -> Turned:
+    text = prompt if isinstance(prompt, str) else write_messages(prompt)
+    return Turned(text, [], [])
+
+
+class _Ready(NamedTuple):
+    """A revision as it is published here. ``sha256`` of the text and the hash of the
+    ``parameters`` tell whether it is here already.
+    """
+
+    revision: Revision
+    draft: Draft
+    notes: list[str]
+    kept: list[str]
+    is_turned: bool
+    sha256: str
+    parameters: bytes
+
+
+def import_history(
+    history: History, target: Target, progress: Callable[[], None] = lambda: None
+) -> Result:
+    """Publish what is new of a history, and let its labels name what they name there.
+
+    ``progress`` is called for each revision. Raises RequestError ``not_owner`` where
+    ``create_only`` forbids what would change, ``storage_unavailable``, ``version_withdrawn`` for a
+    withdrawn repo; ContentError.
+    """
+    if not history.revisions:
+        return Result(
+            False, False, 0, 0, False, [], [Rejection(history.where, "has no versions")], []
+        )
+    return _Import(history, target, progress).run()
+
+
+class _Import:
+    """One history on its way. ``_versions`` has the version here of each revision, by its index."""
+
+    def __init__(self, history: History, target: Target, progress: Callable[[], None]) -> None:
+        self._history = history
+        self._target = target
+        self._progress = progress
+        self._rejected: list[Rejection] = []
+        self._told: list[tuple[str, str]] = []
+        self._versions: dict[int, Version] = {}
+
+    def run(self) -> Result:
+        ready = self._prepare()
+        here = _read_here(self._target)
+        self._versions = _match(ready, here)
+        published = self._publish(self._find_new(ready))
+        withdrawn = {one.version for one in here if one.parameters is None}
+        labels = self._move_labels(withdrawn, is_new=not here)
+        new = [ready[index] for index in published]
+        return Result(
+            is_here=bool(self._versions),
+            is_new=not here and bool(new),
+            versions=len(new),
+            labels=labels,
+            is_turned=any(one.is_turned for one in new),
+            kept=[*dict.fromkeys(kept for one in new for kept in one.kept)],
+            rejected=self._rejected,
+            warnings=_summarize(self._told, self._history.where),
+        )
+
+    def _reject(self, index: int, reason: str) -> None:
+        where = self._history.revisions[index].where
+        self._rejected.append(Rejection(where, reason.removesuffix(".")))
+
+    def _prepare(self) -> dict[int, _Ready]:
+        """The revisions that can be published, by their index."""
+        ready: dict[int, _Ready] = {}
+        numbered: dict[int, str] = {}
+        title = clean_title(self._history.name) or self._target.name
+        for index, revision in enumerate(self._history.revisions):
+            if revision.number in numbered:
+                first = numbered[revision.number]
+                self._reject(index, f"has the number {revision.number}, as {first}")
+                continue
+            if revision.number is not None:
+                numbered[revision.number] = revision.where
+            try:
+                ready[index] = _make_ready(revision, title, self._target)
+            except RequestError as error:
+                self._reject(index, str(error))
+        return ready
+
+    def _find_new(self, ready: dict[int, _Ready]) -> dict[int, _Ready]:
+        """The revisions after all that are here. Rejects those before: versions come in order."""
+        last = max(self._versions, default=-1)
+        for index in ready:
+            if index < last and index not in self._versions:
+                try:
+                    resolve(ready[index].draft, self._target.name, None, front_matter=False)
+                    self._reject(index, f"older than {self._versions[last]}, which is here already")
+                except RequestError as error:
+                    self._reject(index, str(error))
+        return {index: one for index, one in ready.items() if index > last}
+
+    def _publish(self, new: dict[int, _Ready]) -> list[int]:
+        """Publish these revisions; the indices of those that were."""
+        if not new:
+            return []
+        target, published = self._target, []
+        times = _times(self._history.revisions)
+        past = [
+            Past(one.draft, times[index], self._number(index, one)) for index, one in new.items()
+        ]
+        done = publish_past(
+            target.root, target.owner, target.name, past, publisher=target.owner,
+            create_only=target.create_only, dry_run=target.dry_run,
+        )  # fmt: skip
+        for index, one in zip(new, done, strict=True):
+            self._progress()
+            if isinstance(one, RequestError):
+                self._reject(index, str(one))
+                continue
+            published.append(index)
+            self._versions[index] = Version.parse(one.version)
+            self._told += [(new[index].revision.where, note) for note in new[index].notes]
+            self._told += [(new[index].revision.where, note) for note in one.warnings]
+        return published
+
+    def _number(self, index: int, one: _Ready) -> int:
+        number = one.revision.number or 0
+        if number > NUMBER_MAX:
+            told = f"The number {number} is above {NUMBER_MAX:,}, so the version gets another one."
+            self._told.append((one.revision.where, told))
+            return 0
+        return max(number, 0)
+
+    def _move_labels(self, withdrawn: set[Version], *, is_new: bool) -> int:
+        """Let the labels name what they name elsewhere, but for those that somebody has moved here.
+        Returns how many moved.
+        """
+        wanted = self._wanted_labels(withdrawn)
+        if not wanted:
+            return 0
+        target = self._target
+        there = read_labels(target.root, target.owner, target.name)
+        current = {*there.current}
+        moves = []
+        for label, (where, version) in sorted(wanted.items()):
+            past = there.history.get(label)
+            if past and past[0].version == version:
+                continue
+            if past and past[0].note != target.note:
+                self._told.append((where, _tell_moved(label, past[0])))
+            elif label not in current and len(current) >= names.LABELS_PER_REPO_MAX:
+                told = f"Left out label {label}: a prompt has at most {names.LABELS_PER_REPO_MAX}."
+                self._told.append((where, told))
+            else:
+                moves.append((where, label, version))
+                current.add(label)
+        if moves and target.create_only and not is_new:
+            raise RequestError("not_owner", f"{target.repo} exists, and may not be updated.")
+        return sum(self._move(*move) for move in moves)
+
+    def _wanted_labels(self, withdrawn: set[Version]) -> dict[str, tuple[str, str]]:
+        """The version that each label is to name, with the place that says so."""
+        wanted: dict[str, tuple[str, str]] = {}
+        for index, revision in enumerate(self._history.revisions):
+            version = self._versions.get(index)
+            for spelled in revision.labels:
+                try:
+                    label = clean_label(spelled)
+                except RequestError as error:
+                    told = f"Left out label {cut(repr(spelled), 60)}: {error}"
+                    self._told.append((revision.where, told))
+                    continue
+                if label == names.LATEST:
+                    continue
+                if version is None or version in withdrawn:
+                    why = "was withdrawn here" if version else "is not here"
+                    told = f"Left out label {label}: its version {why}."
+                    self._told.append((revision.where, told))
+                    continue
+                if label in wanted and wanted[label][1] != str(version):
+                    told = f"The label {label} names two versions; the later one gets it."
+                    self._told.append((revision.where, told))
+                wanted[label] = revision.where, str(version)
+        return wanted
+
+    def _move(self, where: str, label: str, version: str) -> bool:
+        target = self._target
+        if target.dry_run:
+            return True
+        draft = LabelDraft(version=version, note=target.note)
+        try:
+            change_label(
+                target.root, target.owner, target.name, label, draft, by=target.owner, sync=False
+            )
+        except RequestError as error:
+            if error.code == "storage_unavailable":
+                raise
+            self._told.append((where, f"Left out label {label}: {error}"))
+            return False
+        return True
+
+
+class _Here(NamedTuple):
+    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
+    only its text's hash is known.
+    """
+
+    version: Version
+    sha256: str
+    parameters: bytes | None
+
+
+def _read_here(target: Target) -> list[_Here]:
+    """Reads each record of the repo once. Raises as ``import_history``."""
+    root, owner, name, *_ = target
+    listing = content.list_versions(root, owner, name)
+    gone.check_open(root, owner, name, listing)
+    here = []
+    for version in listing.versions:
+        record = content.read_record(root, owner, name, version)
+        here.append(_Here(version, record.sha256, _hash_parameters(record.parameters)))
+    for one in read_parts(root, target.repo, listing.withdrawn).versions:
+        here.append(_Here(one.version, one.remains.sha256, None))
+    return sorted(here)
+
+
+def _match(ready: dict[int, _Ready], here: list[_Here]) -> dict[int, Version]:
+    """Which version here each revision is, by the index: the oldest that is the same and no
+    earlier revision's.
+    """
+    waiting: dict[tuple[str, bytes | None], deque[Version]] = {}
+    for one in here:
+        waiting.setdefault((one.sha256, one.parameters), deque()).append(one.version)
+    found = {}
+    for index, one in ready.items():
+        queues = [waiting.get((one.sha256, mark)) for mark in (one.parameters, None)]
+        oldest = min(filter(None, queues), key=lambda queue: queue[0], default=None)
+        if oldest:
+            found[index] = oldest.popleft()
+    return found
+
+
+def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
+    """Raises RequestError as make_draft."""
+    convention = revision.convention if target.convention == "auto" else target.convention
+    turned = turn_prompt(revision.prompt, convention)
+    text, notes = turned.text, []
+    if isinstance(revision.prompt, str) and escape_markers(text) != text:
+        text = escape_markers(text)
+        notes.append("A line that reads as the beginning of a message is marked as text.")
+    if parse_document(text).front is not None:
+        text = f"\n{text}"
+        notes.append("The text begins like front matter; an empty line before it keeps it as text.")
+    declared = revision.fields.get("variables", [])
+    known = {variable.name for variable in declared}
+    variables = [*declared, *(one for one in turned.variables if one.name not in known)]
+    changelog, note = _cut_changelog(revision.changelog)
+    draft, more = target.make_draft(
+        {"title": title}
+        | revision.fields
+        | {"content": text, "changelog": changelog}
+        | ({"variables": variables} if variables else {})
+    )
+    return _Ready(
+        revision,
+        draft,
+        [*revision.warnings, *notes, *note, *more],
+        turned.kept,
+        turned.text != turn_prompt(revision.prompt, "none").text,
+        hashlib.sha256(text.encode()).hexdigest(),
+        _hash_parameters(draft.parameters or {}),
+    )
+
+
+def _cut_changelog(text: str) -> tuple[str, list[str]]:
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= CHANGELOG_BYTES_MAX:
+        return text, []
+    shortened = raw[: CHANGELOG_BYTES_MAX - 4].decode("utf-8", "ignore") + "…"
+    return shortened, [f"Shortened the changelog to {CHANGELOG_BYTES_MAX:,} bytes."]
+
+
+def _hash_parameters(parameters: dict[str, Any]) -> bytes:
+    # As JSON, where 1 and 1.0 are not the same, and the order of keys says nothing.
+    return hashlib.sha256(msgspec.json.encode(parameters, order="deterministic")).digest()
+
+
+def _times(revisions: Sequence[Revision]) -> list[datetime]:
+    """When each was published: never later than now. One without a time has that of the next."""
+    now = datetime.now(UTC)
+    times, following = [], now
+    for revision in reversed(revisions):
+        if revision.published_at:
+            following = min(datetime.fromisoformat(revision.published_at), now)
+        times.append(following)
+    return times[::-1]
+
+
+def clean_label(text: str) -> str:
+    """A label from what a vendor calls one. Raises RequestError where that cannot be a label."""
+    plain = re.sub("[^a-z0-9._-]+", "-", anyascii(text[:_LABEL_TEXT_CHARS_MAX]).lower())
+    label = plain.strip("._-")[: names.LABEL_CHARS_MAX].strip("._-")
+    return label if label == names.LATEST else names.check_new_label(label)
+
+
+def _tell_moved(label: str, move: LabelMove) -> str:
+    now = f"names {move.version}" if move.version else "was removed"
+    return f"The label {label} stays as it is: it {now} here since {move.moved_at[:10]}."
+
+
+def _summarize(told: Iterable[tuple[str, str]], where: str) -> list[str]:
+    """Each warning once, with its place; or with how many versions have it."""
+    places: dict[str, list[str]] = {}
+    for place, warning in told:
+        places.setdefault(warning, []).append(place)
+    return [
+        f"{found[0]}: {warning}"
+        if len(found) == 1
+        else f"{where}: {warning} ({counted(len(found), 'version')})"
+        for warning, found in places.items()
+    ]

@@ -1,0 +1,27 @@
+"""The cases of `clients/exports.json`, which every implementation of the formats passes.
+
+`python -m tests.clients.exports` writes texts and losses anew, to be looked at as a difference.
+"""
+
+import json
+import pathlib
+from typing import Any
+
+from builder.text.formats import write_as
+
+PATH = pathlib.Path(__file__).parents[2] / "clients/exports.json"
+
+
+def read_cases() -> list[dict[str, Any]]:
+    """Each with ``name``, ``record``, ``format``, ``text`` and ``losses``."""
+    return json.loads(PATH.read_text(encoding="utf-8"))
+
+
+def _write(cases: list[dict[str, Any]]) -> None:
+    for case in cases:
+        case["text"], case["losses"] = write_as(case["record"], case["format"])
+    PATH.write_text("[\n" + ",\n".join(map(json.dumps, cases)) + "\n]\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _write(read_cases())
