@@ -4,11 +4,8 @@
 // Objects of JSON become Maps here, for JavaScript would sort keys such as "1"; a number keeps its
 // text, which tells 1 from 1.0 and has all digits of a large one.
 
-const FILES = { dotprompt: ".prompt", prompty: ".prompty", "prompt-yml": ".prompt.yml", skill: "" };
+const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty", "prompt-yml": ".prompt.yml" };
 const SKILL_FILE = "SKILL.md";
-const TITLES = {
-  dotprompt: "dotprompt", prompty: "prompty", "prompt-yml": "GitHub Models", skill: SKILL_FILE,
-};
 
 const FRONT_MATTER_BYTES_MAX = 16_000;
 const YAML_TOKENS_MAX = 1_900;
@@ -53,11 +50,11 @@ export async function saveAs(format, json) {
   const record = readJson(json).get("data");
   const { text, losses } = writeAs(record, format);
   const link = document.createElement("a");
-  link.download = format === "skill" ? SKILL_FILE : record.get("name") + FILES[format];
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = format === "skill" ? SKILL_FILE : record.get("name") + SUFFIXES[format];
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  const told = losses.length ? ` ${TITLES[format]} cannot hold: ${losses.join("; ")}.` : "";
+  const told = losses.length ? ` It cannot hold: ${losses.join("; ")}.` : "";
   return `Downloaded ${link.download}.${told}`;
 }
 
@@ -87,7 +84,9 @@ class Num {
   /** As YAML 1.1 reads it. */
   toString() {
     if (this.isInteger) return this.source === "-0" ? "0" : this.source;
-    const text = String(Number(this.source));
+    const value = Number(this.source);
+    if (Number.isInteger(value) && Math.abs(value) < 1e21) return String(BigInt(value));
+    const text = String(value);
     return text.includes(".") ? text : text.replace("e", ".0e");
   }
 }
@@ -414,17 +413,17 @@ function githubText(text, losses) {
 
 function makeFit(front, losses) {
   for (const [keys, what] of [
-    [["config", "modelParameters", "jsonSchema"], "parameters"],
+    [["config", "options", "modelParameters", "responseFormat", "jsonSchema"], "parameters"],
     [["input", "inputs"], "details of variables"],
-    [["model"], "parameters"],
   ]) {
     const rest = new Map([...front].filter(([key]) => key !== "messages"));
     const size = new TextEncoder().encode(mapping(rest, false).join("\n")).length;
     if (size <= FRONT_MATTER_BYTES_MAX && tokensIn(rest, 1) <= YAML_TOKENS_MAX) return;
-    const large = keys.find((key) => !isEmpty(front.get(key) ?? null));
-    if (large) {
-      front.delete(large);
-      losses.add(`${what} that make its metadata too large`);
+    const model = front.get("model");
+    for (const place of model instanceof Map ? [front, model] : [front]) {
+      for (const key of keys) {
+        if (place.delete(key)) losses.add(`${what} that make its metadata too large`);
+      }
     }
   }
 }
