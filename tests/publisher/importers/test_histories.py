@@ -175,9 +175,33 @@ def test_placeholders_are_turned(root: str):
     assert versions(root)[0][0].variables == declared["variables"]
     assert outcome.placeholders == Counts((("f-string", 1), ("mustache", 1)), kept=1)
     assert sum("{{#if y}}" in warning for warning in outcome.warnings) == 1
-    other = bring(root, texts("Hi {name}", name="new"), placeholders="single")
-    assert read_texts(root, "imported/new") == ["Hi {{name}}"]
-    assert other.placeholders == Counts((("single", 1),))
+
+
+def test_placeholders_of_a_convention_that_was_asked_for(root: str):
+    found = history(
+        revision("Hi ${Your name:Ada}, {x}", convention="f-string"),
+        revision("Bye ${who}", convention="mustache"),
+    )
+    outcome = bring(root, found, placeholders="dollar")
+    (one, text), (_, last) = versions(root)
+    assert (text, last) == ("Hi {{your_name}}, {x}", "Bye {{who}}")
+    assert [(variable.name, variable.default) for variable in one.variables] == [
+        ("your_name", "Ada")
+    ]
+    assert outcome.placeholders == Counts((("dollar", 1),))
+
+
+def test_placeholders_of_jinja(root: str):
+    text = '{{ name | default("Ada") }} {% if x %}{{ y }}{% endif %}'
+    outcome = bring(root, history(revision(text, convention="jinja")))
+    ((record, turned),) = versions(root)
+    assert turned == "{{name}} {% if x %}{{ y }}{% endif %}"
+    assert [(variable.name, variable.default) for variable in record.variables] == [
+        ("name", "Ada"), ("y", None)
+    ]  # fmt: skip
+    assert outcome.placeholders == Counts((("jinja", 1),), kept=1)
+    (warning,) = outcome.warnings
+    assert "{% if x %}" in warning
 
 
 def test_a_changelog_that_is_too_long_is_shortened(root: str):
