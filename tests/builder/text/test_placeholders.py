@@ -170,7 +170,8 @@ def test_jinja(text: str, turned: str | None, kept: int, filled: bool):
 
 
 PIECES = [
-    "{{a}}", "{{ else }}", "\\{{", "{", "}", "{{", "{%", "\\", "a", " ", "\n", "{{#if a}}", "{{a.b}}",
+    "{{a}}", "{{ else }}", "\\{{", "{", "}", "{{", "{%", "\\", "a", " ", "\n",
+    "{{#if a}}", "{{a.b}}",
 ]  # fmt: skip
 EXPORTS = {"dotprompt": "mustache", "prompty": "jinja"}
 
