@@ -80,13 +80,13 @@ class Saved(NamedTuple):
     def _told(self) -> Iterator[str]:
         if self.back:
             yield (
-                f"Filled in when it was saved. {_names(self.back)} stands again where its value "
-                "was. Compare the text with the prompt at OpenAI."
+                "Its variables were filled in when it was saved. Put back where their values "
+                f"stood: {_names(self.back)}. Compare the text with the prompt at OpenAI."
             )
         if self.left:
             yield (
-                f"Filled in when it was saved. The value of {_names(self.left)} is part of the "
-                "text. Check it, and put the variable there."
+                "Its variables were filled in when it was saved. Not put back: "
+                f"{_names(self.left)}. Look for their values in the text, and replace them."
             )
 
 

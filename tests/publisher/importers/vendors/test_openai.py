@@ -293,10 +293,10 @@ def test_values_that_can_only_be_a_variables_become_placeholders_again() -> None
                 "be kind.")
     ]  # fmt: skip
     assert revision.warnings[1:] == [
-        "Filled in when it was saved. {{customer_name}}, {{product}} stands again where its value "
-        "was. Compare the text with the prompt at OpenAI.",
-        "Filled in when it was saved. The value of {{part}}, {{photo}}, {{tone}}, {{unused}} is "
-        "part of the text. Check it, and put the variable there.",
+        "Its variables were filled in when it was saved. Put back where their values stood: "
+        "{{customer_name}}, {{product}}. Compare the text with the prompt at OpenAI.",
+        "Its variables were filled in when it was saved. Not put back: {{part}}, {{photo}}, "
+        "{{tone}}, {{unused}}. Look for their values in the text, and replace them.",
     ]
 
 
