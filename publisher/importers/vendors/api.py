@@ -295,7 +295,7 @@ def _read_keys(module: ModuleType, environ: Mapping[str, str]) -> dict[str, str]
                 f"{name} has characters that no key has, such as a line break in its middle. "
                 "Copy it again."
             )
-    return {name: value for name, value in keys.items() if value}
+    return keys
 
 
 def _check_url(module: ModuleType, url: str | None) -> str:
