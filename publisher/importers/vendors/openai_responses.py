@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import Message
+from builder.model.records import CONTENT_BYTES_MAX, Message
 from publisher.importers.chats import to_role
 from publisher.importers.items import Revision
 from publisher.importers.times import to_time
@@ -152,10 +152,14 @@ def _put_back(
     plain = {name: get_text(one, "text") or one for name, one in values.items()}
     filled = {name: one for name, one in plain.items() if not _is_itself(name, one)}
     texts = [prompt] if isinstance(prompt, str) else [one.content for one in prompt]
+    chars = sum(map(len, texts))
     sure = {
         one: name for name, one in filled.items()
-        if len(filled) <= _VALUES_MAX and _is_sure(one, filled.values(), texts)
+        if len(filled) <= _VALUES_MAX and chars <= CONTENT_BYTES_MAX
+        and _is_sure(one, filled.values(), texts)
     }  # fmt: skip
+    # Values that do not overlap are no longer than the texts that they stand in.
+    sure = sure if sum(map(len, sure)) <= chars else {}
     if sure:
         pattern = re.compile("|".join(re.escape(one) for one in sure))
         texts = [pattern.sub(lambda found: f"{{{{{sure[found[0]]}}}}}", one) for one in texts]

@@ -330,6 +330,22 @@ def test_values_that_are_parts_of_one_another_stay() -> None:
     assert history.revisions[0].prompt == [Message("user", "{{a}}, York City, same value")]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("name of ours " * 30_000, {"a": "name of ours"}),
+        ("".join(map(str, range(9999))), {str(n): "".join(map(str, range(n, 5000 + n)))
+                                          for n in range(0, 200, 2)}),
+        (" ".join(f"a value {n}." for n in range(201)), {f"v{n}": f"a value {n}."
+                                                         for n in range(201)}),
+    ],
+)  # fmt: skip
+def test_too_much_to_put_back_stays(text: str, values: dict[str, str]) -> None:
+    [history], _ = saved(make_response(SUPPORT, "3", [("user", text)], values))
+    assert history.revisions[0].prompt == [Message("user", text)]
+    assert "Not put back" in history.revisions[0].warnings[-1]
+
+
 def test_of_several_responses_of_a_version_the_one_with_most_of_the_prompt_counts() -> None:
     def made(created: int, text: str, **values: str) -> dict[str, Any]:
         return make_response(SUPPORT, "3", [("user", text)], values, created_at=created)
