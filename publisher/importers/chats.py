@@ -47,16 +47,63 @@ def from_list(messages: Any) -> str:
     return write_messages(found)
 
 
+def to_role(name: str) -> MessageRole:
+    """Our role for one of another convention, in any case. Raises ValueError if there is none."""
+    role = _ROLES.get(name.lower())
+    if role is None:
+        raise ValueError(
+            f"has a message of the unknown role {name[:40]!r}. Roles are "
+            f"{', '.join(get_args(MessageRole))}"
+        )
+    return role
+
+
 def _message(one: Any) -> Message:
     if not isinstance(one, dict) or not isinstance(one.get("content"), str):
         raise ValueError("has a message whose content is not text")
-    role = str(one.get("role") or one.get("type") or "user").lower()
-    if role not in _ROLES:
-        raise ValueError(
-            f"has a message of the unknown role {role[:40]!r}. Roles are "
-            f"{', '.join(get_args(MessageRole))}"
-        )
-    return Message(_ROLES[role], one["content"])
+    return Message(to_role(str(one.get("role") or one.get("type") or "user")), one["content"])
+
+
+def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
+    """The messages of APIs in which a content is text, a list of parts, or missing; and a warning
+    for each kind of thing in them that is no text. Raises ValueError if it is no such list.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise ValueError("has no list of messages")
+    found, warnings = [], []
+    for number, one in enumerate(messages, start=1):
+        if not isinstance(one, dict) or not isinstance(one.get("role"), str):
+            raise ValueError(f"has a message {number} without a role")
+        text, told = text_of_parts(one.get("content"))
+        found.append(Message(to_role(one["role"]), text))
+        calls = [key for key in ("tool_calls", "function_call") if one.get(key)]
+        warnings += [*told, *map(left_out, calls)]
+    return found, list(dict.fromkeys(warnings))
+
+
+def text_of_parts(content: Any) -> tuple[str, list[str]]:
+    """The text of such a content, its parts on lines of their own, and warnings. Raises ValueError
+    if it is no such content.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", []
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise ValueError("has a content that is neither text nor a list of parts")
+    texts, warnings = [], []
+    for part in content:
+        kind = part.get("type", "text")
+        if kind != "text":
+            warnings.append(left_out(str(kind)))
+        elif isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        else:
+            raise ValueError("has a part whose text is not text")
+    return "\n".join(texts), warnings
+
+
+def left_out(kind: str) -> str:
+    """A warning that something in a message is no text, by what its source calls it."""
+    return f"Left out {kind[:40].replace('_', ' ')}: messages are text here."
 
 
 def from_prompty(body: str, is_ours: bool = False) -> str:

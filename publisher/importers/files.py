@@ -23,7 +23,11 @@ from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
+# Such a file has data to try the prompt with, too.
+MESSAGE_FILE_TOKENS_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
+# Data to try a prompt with is none of its metadata.
+TRIALS = ("testData", "evaluators")
 # How much larger an export's file is than its prompt, at most: braces that are text take five times
 # their bytes, and front matter is bounded.
 EXPORTED_BYTES_MAX = 6 * CONTENT_BYTES_MAX
@@ -102,6 +106,8 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
         return Rejection(where, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
         return Rejection(where, str(error))
+    # What a hub wrote has its variables.
+    convention = "none" if is_ours else _convention(path.name.lower(), front)
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
@@ -111,7 +117,15 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
         name = str(front.get("name") or path.resolve().parent.name)
     if is_listed and not author:
         author = where.split("/")[0]
-    return Item(where, author, name, text, fields, warnings + notes)
+    return Item(where, author, name, text, fields, warnings + notes, convention)
+
+
+def _convention(name: str, front: dict[str, Any]) -> str:
+    """The convention of placeholders in a file of this name."""
+    if name.endswith(".prompty"):
+        # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
+        return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
+    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "auto"
 
 
 def _stem(path: Path) -> str:
@@ -132,8 +146,7 @@ def _read_text(text: str, suffix: str, is_ours: bool) -> tuple[str, dict[str, An
 
 def _read_messages(text: str) -> tuple[str, dict[str, Any], list[str]]:
     """The text of a list of messages, and the other keys. Raises ValueError."""
-    document = load_yaml(text)
+    document = load_yaml(text, MESSAGE_FILE_TOKENS_MAX)
     text = chats.from_list(document.pop("messages", None) if isinstance(document, dict) else None)
-    # Data to try the prompt with is none of its metadata.
-    front = {key: value for key, value in document.items() if key not in ("testData", "evaluators")}
+    front = {key: value for key, value in document.items() if key not in TRIALS}
     return text, front, []
