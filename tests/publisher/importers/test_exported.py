@@ -1,16 +1,16 @@
 """What an export writes, an import brings back: each format, as far as it can hold it."""
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from builder.export.listing import LIST_FILE, Exported, path_of
-from builder.model.records import TagName, Variable
+from builder.model.records import Variable
 from builder.text.formats import SUFFIXES, write_as
 from builder.text.messages import parse_messages
 from builder.text.prompts import mark_variables, parse_document
@@ -19,11 +19,12 @@ from publisher.importers.items import Item, clean_title
 
 # What a text may have that some format takes for its own.
 PIECES = [
-    "{", "}", "{{", "}}", "{{{", "\\", "\\{{", "{%", "%}", "{#", "{{x}}", "{{ y }}", "{{role}}", "x",
-    "{{!}}", "{{~!}}", "{{this.[x]}}", '{{ "{{" }}', "user", ":", "user:", "\nsystem:\n", "  # Tool :",
-    "u\u017fer:", '{{role "user"}}', '\n{{role "user"}}\n', '\n{{role "assistant"}}\n',
-    '\n{{role "system"}}\n', '\n{{role "model"}}\n', "\n", "\n\n", "\r\n", " ", "\t", "\u2028",
-    "\ufeff", "---\n", "---", "+++", "a", "é", "\U0001f600", "${x}", "#", "'", '"', "\x85",
+    "{", "}", "{{", "}}", "{{{", "\\", "\\{{", "{%", "%}", "{#", "{{x}}", "{{ y }}", "{{role}}",
+    "{{!}}", "{{~!}}", "{{this.[x]}}", '{{ "{{" }}', "user", ":", "user:", "\nsystem:\n",
+    "  # Tool :", "u\u017fer:", '{{role "user"}}', '\n{{role "user"}}\n',
+    '\n{{role "assistant"}}\n', '\n{{role "system"}}\n', '\n{{role "model"}}\n', "\n", "\n\n",
+    "\r\n", " ", "\t", "\u2028", "\ufeff", "---\n", "---", "+++", "a", "é", "\U0001f600", "${x}",
+    "#", "'", '"', "\x85", "x",
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map("".join)
 STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
@@ -48,13 +49,21 @@ VARIABLES = st.lists(
     ),
     max_size=3, unique_by=lambda one: one["name"],
 )  # fmt: skip
-PARAMETERS = st.dictionaries(
-    st.sampled_from(["seed", "top_p", "stop", "tools", "response_format"])
-    | STRINGS.filter(lambda key: key != "model"),
-    VALUES, max_size=3,
-) | st.fixed_dictionaries({"model": STRINGS.filter(bool), "max_tokens": st.integers(1, 9), "top_p": st.just(0.5),
-    "response_format": st.sampled_from([{"type": "json_object"},
-    {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}])})  # fmt: skip
+SETTINGS = st.fixed_dictionaries(
+    {
+        "model": STRINGS.filter(bool), "max_tokens": st.integers(1, 9), "top_p": st.just(0.5),
+        "response_format": st.sampled_from(
+            [
+                {"type": "json_object"},
+                {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}},
+            ]
+        ),
+    }
+)  # fmt: skip
+KEYS = st.sampled_from(["seed", "top_p", "stop", "tools", "response_format"]) | STRINGS.filter(
+    lambda key: key != "model"
+)
+PARAMETERS = st.dictionaries(KEYS, VALUES, max_size=3) | SETTINGS
 RECORDS = st.fixed_dictionaries(
     {
         "owner": st.just("ada"), "name": st.just("readme"), "version": st.just("1.2.0"),
@@ -62,7 +71,7 @@ RECORDS = st.fixed_dictionaries(
         "tags": st.lists(st.sampled_from(["a", "yes", "1", "1e3"]), unique=True, max_size=2),
         "license": st.none() | STRINGS.map(lambda text: " ".join(text.split())).filter(bool),
         "variables": VARIABLES, "parameters": PARAMETERS,
-        "body": TEXTS.filter(lambda text: text.strip(" \t\r\n\ufeff") != ""),
+        "body": TEXTS.filter(str.strip),
     }
 )  # fmt: skip
 
@@ -90,7 +99,7 @@ def bring(folder: Path, record: dict[str, Any], format: str, is_listed: bool) ->
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())
-    listed = Exported(False, {path: __import__("hashlib").sha256(text.encode()).hexdigest()})
+    listed = Exported(False, {path: hashlib.sha256(text.encode()).hexdigest()})
     (folder / LIST_FILE).write_bytes(msgspec.json.encode(listed))
     if is_listed:
         (item,) = read_files(str(folder))
@@ -120,7 +129,9 @@ def spoken(text: str) -> Any:
     deadline=None,
 )
 @given(record=RECORDS)
-def test_what_is_brought_back(tmp_path: Path, format: str, is_listed: bool, record: dict[str, Any]):
+def test_what_is_brought_back(
+    tmp_path: Path, format: str, is_listed: bool, record: dict[str, Any]
+) -> None:
     messages = parse_messages(record["body"])
     record |= {"messages": msgspec.to_builtins(messages)}
     assume(messages is None or messages)
