@@ -113,13 +113,13 @@ class _OverLimit(ValueError):
     pass
 
 
-def load_yaml(text: str) -> Any:
+def load_yaml(text: str, tokens_max: int = YAML_TOKENS_MAX) -> Any:
     """YAML to what JSON can hold. Raises ValueError with one line that says what is wrong.
 
-    No more than YAML_TOKENS_MAX tokens are read, nor YAML_DEPTH_MAX levels.
+    No more than ``tokens_max`` tokens are read, nor YAML_DEPTH_MAX levels.
     """
     try:
-        _check_tokens(text)
+        _check_tokens(text, tokens_max)
         return _as_json(_load(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -138,11 +138,11 @@ def _load(text: str) -> Any:
         raise ValueError("invalid YAML: a number cannot be read") from None
 
 
-def _check_tokens(text: str) -> None:
+def _check_tokens(text: str, tokens_max: int) -> None:
     depth = 0
     for count, token in enumerate(yaml.scan(text, _Loader), start=1):
-        if count > YAML_TOKENS_MAX:
-            raise _OverLimit(f"it has more than {YAML_TOKENS_MAX:,} YAML tokens")
+        if count > tokens_max:
+            raise _OverLimit(f"it has more than {tokens_max:,} YAML tokens")
         # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
         if isinstance(token, yaml.AliasToken):
             raise ValueError("YAML aliases (*name) are not supported; repeat the value")

@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from builder.model.errors import OperatorError, cut
+from builder.model.errors import OperatorError
+from builder.text.one_line import one_line
 from publisher.importers import tables
 from publisher.importers.files import is_about
 from publisher.importers.items import Document, History, Rejection
@@ -39,16 +40,26 @@ ZIP_SUFFIX = ".zip"
 _READ = (*JSON_SUFFIXES, *LINE_SUFFIXES, *TABLE_SUFFIXES, *TEXT_SUFFIXES)
 
 
-def read_documents(path: str) -> Iterator[Document | Rejection]:
+# Gives the suffix by which a file of this path is read; empty: it is passed over.
+Kinds = Callable[[str], str]
+
+
+def kind_of(path: str) -> str:
+    """The suffix that a path has of those that are read."""
+    return next((suffix for suffix in _READ if path.lower().endswith(suffix)), "")
+
+
+def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rejection]:
     """The documents of a file, of a ZIP archive, or of all files below a folder in the order of
-    their paths; names that start with a dot, and other kinds of files, are passed over.
+    their paths. Passed over are names that start with a dot, texts about the others such as
+    README.md, and files without a kind.
 
     JSON is one document; a list at its top is one document for each entry, and so is a file of
     JSON lines for each line, and a table for each row, as a dict. Anything else is a text. Raises
     OperatorError where nothing can be read.
     """
     count = 0
-    for one in _read_source(path):
+    for one in _read_source(path, kinds):
         count += isinstance(one, Document)
         if count > DOCUMENTS_MAX:
             told = f"more than {DOCUMENTS_MAX:,} entries in all; the rest is not read"
@@ -105,16 +116,16 @@ def _check_nesting(value: Any) -> None:
     raise ValueError(f"nested deeper than {NESTING_MAX} levels")
 
 
-def _read_source(path: str) -> Iterator[Document | Rejection]:
+def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
     name = os.path.basename(path)
     try:
         if os.path.isdir(path):
-            yield from _read_all(_walk(Path(path).resolve()))
+            yield from _read_all(_walk(Path(path).resolve(), kinds))
         elif name.lower().endswith(ZIP_SUFFIX):
-            yield from _read_zip(path)
-        elif name.lower().endswith(_READ):
+            yield from _read_zip(path, kinds)
+        elif kind := kinds(name):
             _read(path, 0)  # here, a file that cannot be read is all that there is
-            yield from _read_all(iter([(_place(name), name, lambda size: _read(path, size))]))
+            yield from _read_all(iter([(place_of(name), kind, lambda size: _read(path, size))]))
         else:
             raise OperatorError(
                 f"{path} is neither a folder nor a file that ends in "
@@ -124,7 +135,7 @@ def _read_source(path: str) -> Iterator[Document | Rejection]:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-# A file: its place, its name, and what reads at most so many of its bytes.
+# A file: its place, its kind, and what reads at most so many of its bytes.
 _File = tuple[str, str, Callable[[int], bytes]]
 
 
@@ -135,11 +146,11 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
         if isinstance(file, Rejection):
             yield file
             continue
-        where, name, read = file
+        where, kind, read = file
         if number > FILES_MAX:
             yield Rejection(where, f"more than {FILES_MAX:,} files; the rest is not read")
             return
-        limit = TEXT_BYTES_MAX if name.lower().endswith(TEXT_SUFFIXES) else FILE_BYTES_MAX
+        limit = TEXT_BYTES_MAX if kind in TEXT_SUFFIXES else FILE_BYTES_MAX
         try:
             raw = read(limit + 1)
         except (OSError, ValueError) as error:
@@ -154,14 +165,15 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
         if len(raw) > limit:
             yield Rejection(where, f"larger than {limit:,} bytes")
             continue
-        yield from _parse(where, name.lower(), raw.removeprefix(b"\xef\xbb\xbf"))
+        yield from _parse(where, kind, raw.removeprefix(b"\xef\xbb\xbf"))
 
 
-def _walk(root: Path) -> Iterator[_File | Rejection]:
+def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
     waiting = [root]
     while waiting:
         path = waiting.pop()
-        where = _place(path.relative_to(root).as_posix())
+        name = path.relative_to(root).as_posix()
+        where = place_of(name)
         try:
             if path.is_symlink():
                 # A link inside leads to what is read anyway.
@@ -170,8 +182,8 @@ def _walk(root: Path) -> Iterator[_File | Rejection]:
             elif path.is_dir():
                 entries = sorted(one for one in path.iterdir() if not one.name.startswith("."))
                 waiting += reversed(entries)
-            elif path.is_file() and _is_read(path.name):
-                yield where, path.name, lambda size, path=path: _read(path, size)
+            elif path.is_file() and (kind := _kind_among(name, kinds)):
+                yield where, kind, lambda size, path=path: _read(path, size)
         except (OSError, RuntimeError) as error:  # the latter: links in a circle
             told = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {told}")
@@ -182,30 +194,29 @@ def _read(path: str | Path, size: int) -> bytes:
         return file.read(size)
 
 
-def _is_read(name: str) -> bool:
-    if name.lower().endswith(TEXT_SUFFIXES):
-        return not is_about(name)
-    return name.lower().endswith(_READ)
+def _kind_among(path: str, kinds: Kinds) -> str:
+    kind = kinds(path)
+    return "" if kind in TEXT_SUFFIXES and is_about(path.rpartition("/")[2]) else kind
 
 
-def _read_zip(path: str) -> Iterator[Document | Rejection]:
+def _read_zip(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
     if os.path.getsize(path) > ZIP_BYTES_MAX:
         raise OperatorError(
             f"{path} is larger than {ZIP_BYTES_MAX:,} bytes. Unpack it, and pass the folder."
         )
     try:
         with zipfile.ZipFile(path) as archive:
-            yield from _read_all(_list_zip(archive))
+            yield from _read_all(_list_zip(archive, kinds))
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise OperatorError(f"{path} is no ZIP archive that can be read: {error}.") from None
 
 
-def _list_zip(archive: zipfile.ZipFile) -> Iterator[_File | Rejection]:
+def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Rejection]:
     for entry in sorted(archive.infolist(), key=lambda entry: entry.filename):
         parts = entry.filename.split("/")
-        where = _place(entry.filename)
+        where, kind = place_of(entry.filename), _kind_among(entry.filename, kinds)
         is_outside = ".." in parts or "\\" in entry.filename or ":" in parts[0] or not parts[0]
-        if entry.is_dir() or not _is_read(parts[-1]):
+        if entry.is_dir() or not kind:
             continue
         if is_outside:
             yield Rejection(where, "its name leads outside the archive")
@@ -219,7 +230,7 @@ def _list_zip(archive: zipfile.ZipFile) -> Iterator[_File | Rejection]:
             told = "packed by another method than deflate. Unpack the archive, and pass the folder"
             yield Rejection(where, told)
         else:
-            yield where, parts[-1], lambda size, entry=entry: _unpack(archive, entry, size)
+            yield where, kind, lambda size, entry=entry: _unpack(archive, entry, size)
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, size: int) -> bytes:
@@ -231,18 +242,18 @@ def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, size: int) -> byte
         raise ValueError(f"{error}" or "the archive is cut") from None
 
 
-def _parse(where: str, name: str, raw: bytes) -> Iterator[Document | Rejection]:
-    """The documents of one file; ``name`` is in lower case."""
+def _parse(where: str, kind: str, raw: bytes) -> Iterator[Document | Rejection]:
+    """The documents of one file."""
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         yield Rejection(where, "UTF-16. Save it as UTF-8")
-    elif name.endswith(LINE_SUFFIXES):
+    elif kind in LINE_SUFFIXES:
         for number, line in enumerate(io.BytesIO(raw), start=1):
             if line.strip():
                 yield _parse_json(f"{where}, line {number:,}", line)
-    elif name.endswith(JSON_SUFFIXES):
+    elif kind in JSON_SUFFIXES:
         yield from _split(_parse_json(where, raw))
-    elif name.endswith(TABLE_SUFFIXES):
-        yield from _parse_table(where, name, raw)
+    elif kind in TABLE_SUFFIXES:
+        yield from _parse_table(where, kind, raw)
     else:
         try:
             yield Document(where, raw.decode("utf-8"))
@@ -265,10 +276,10 @@ def _split(document: Document | Rejection) -> Iterator[Document | Rejection]:
         yield document
 
 
-def _parse_table(where: str, name: str, raw: bytes) -> Iterator[Document | Rejection]:
+def _parse_table(where: str, kind: str, raw: bytes) -> Iterator[Document | Rejection]:
     file = io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")
     try:
-        header, rows = tables.read_rows(file, "\t" if name.endswith(".tsv") else None)
+        header, rows = tables.read_rows(file, "\t" if kind == ".tsv" else None)
     except csv.Error as error:
         yield Rejection(where, f"its header cannot be read: {error}")
         return
@@ -280,7 +291,6 @@ def _parse_table(where: str, name: str, raw: bytes) -> Iterator[Document | Rejec
             yield Document(place, dict(zip(header, row, strict=True)))
 
 
-def _place(path: str) -> str:
-    """A path as messages show it: on one line, whatever its bytes are, and not too long."""
-    text = os.fsencode(path).decode("utf-8", "replace")
-    return cut("".join(char if char.isprintable() else "?" for char in text), PLACE_CHARS_MAX)
+def place_of(path: str) -> str:
+    """A path as messages show it, whatever its bytes are."""
+    return one_line(os.fsencode(path).decode("utf-8", "replace"), PLACE_CHARS_MAX)

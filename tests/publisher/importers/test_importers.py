@@ -409,7 +409,7 @@ def test_messages_of_too_many_tokens(root: str, yaml_work: YamlWork):
     bring_text(root, "long.prompt.yml", MESSAGES.replace("Be brief", "Be brief" * 5_000))
     assert len(yaml_work.loaded) == 1
     outcome = bring_text(root, "many.prompt.yml", f"{MESSAGES}\nmore: [{'1,' * 100_000}]\n")
-    assert reasons(outcome) == {"many.prompt.yml": "it has more than 2,000 YAML tokens"}
+    assert reasons(outcome) == {"many.prompt.yml": "it has more than 50,000 YAML tokens"}
     assert len(yaml_work.loaded) == 1
 
 

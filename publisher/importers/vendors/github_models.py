@@ -1,0 +1,186 @@
+"""GitHub Models: ``.prompt.yml`` files, whose past is in git.
+
+Follows GitHub's page "Storing prompts in GitHub repositories": name, description, model,
+modelParameters, messages, responseFormat and jsonSchema. Each commit that changes one of these is a
+version, with its time and its subject. A file that differs from the last commit is the newest.
+
+Not taken: testData and evaluators, authors of commits, git's tags, and files that HEAD does not
+have any more.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from builder.model.errors import OperatorError
+from builder.model.plural import counted
+from builder.text.one_line import one_line
+from builder.text.prompts import load_yaml
+from publisher.git.program import GitError
+from publisher.importers.chats import from_parts
+from publisher.importers.files import MESSAGE_FILE_TOKENS_MAX, MESSAGE_SUFFIXES, TRIALS
+from publisher.importers.foreign import translate
+from publisher.importers.git_history import Repository, State, find_repository
+from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.times import to_time
+from publisher.importers.vendors.documents import (
+    TEXT_BYTES_MAX,
+    ZIP_SUFFIX,
+    place_of,
+    read_documents,
+)
+from publisher.write.fields import parse_loosely
+
+TITLE = "GitHub Models"
+
+_SUBJECT_CHARS_MAX = 1000
+
+
+def read_source(path: str) -> Iterator[Document | Rejection]:
+    """The states of each file in order: those that git has, then the file as it is.
+
+    The value of a state of git's is a dict: ``file`` (its place in the source), ``text``, ``at``
+    (seconds since 1970) and ``subject``. Raises OperatorError where nothing can be read.
+    """
+    if not (Path(path).is_dir() or path.lower().endswith((ZIP_SUFFIX, *MESSAGE_SUFFIXES))):
+        raise OperatorError(
+            f"{path} is neither a folder nor a file that ends in {' or '.join(MESSAGE_SUFFIXES)}. "
+            "Pass the folder of your repository."
+        )
+    files: dict[str, Document] = {}
+    for one in read_documents(path, _kind_of):
+        if isinstance(one, Rejection):
+            yield one
+        else:
+            files[one.where] = one
+    pasts, missing = _try_pasts(path)
+    if missing:
+        yield Rejection(".git", missing)
+    for where in sorted({*pasts, *files}):
+        past = pasts.get(where, [])
+        yield from past
+        if where in files and not (past and _is_same(past[-1], files[where])):
+            yield files[where]
+
+
+def _kind_of(path: str) -> str:
+    return ".yml" if path.lower().endswith(MESSAGE_SUFFIXES) else ""
+
+
+def _is_same(state: Document | Rejection, file: Document) -> bool:
+    """Whether a file is as a commit left it, apart from the ends of lines, which git may change."""
+    return isinstance(state, Document) and (
+        state.value["text"].replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
+    )
+
+
+_Pasts = dict[str, list[Document | Rejection]]
+
+
+def _try_pasts(path: str) -> tuple[_Pasts, str]:
+    """What git has of the files of a source, by their places in it, and what is missing of it."""
+    found = None if path.lower().endswith(ZIP_SUFFIX) else find_repository(path)
+    if not found:
+        return {}, ""
+    try:
+        return _read_pasts(Path(path).resolve(), *found)
+    except (GitError, OSError) as error:
+        told = f"its commits cannot be read, so each file is one version: {error}"
+        return {}, told.removesuffix(".")
+
+
+def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str]:
+    # What a file's path in the repository has before its place in the source.
+    is_folder = source.is_dir()
+    above = (source if is_folder else source.parent).relative_to(tree).as_posix()
+    prefix = "" if above == "." else f"{above}/"
+    with Repository(git_folder) as repository:
+        past = repository.read_past(MESSAGE_SUFFIXES)
+        files = {
+            file.removeprefix(prefix): states
+            for file, states in past.files.items()
+            if file.startswith(prefix) and (is_folder or file == prefix + source.name)
+        }
+        blobs = repository.read_blobs(
+            (state.blob for states in files.values() for state in states), TEXT_BYTES_MAX
+        )
+    pasts: _Pasts = {}
+    for file, states in files.items():
+        where = place_of(file)
+        pasts[where] = [_open_state(where, one, blobs.get(one.blob)) for one in states]
+    is_told = past.missing and files
+    return pasts, f"older versions are missing: {past.missing}" if is_told else ""
+
+
+def _open_state(file: str, state: State, raw: bytes | None) -> Document | Rejection:
+    where = f"{file}, commit {state.commit[:10]}"
+    if raw is None:
+        return Rejection(where, f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Rejection(where, f"not UTF-8 at byte {error.start:,}")
+    subject = state.subject.encode(errors="surrogateescape").decode(errors="replace")
+    value = {"file": file, "text": text, "at": state.at, "subject": subject}
+    return Document(where, value)
+
+
+def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
+    """The files as prompts. A state that says what the one before it says is no version."""
+    found: dict[str, list[Revision]] = {}
+    tried: dict[str, None] = {}
+    for document in documents:
+        try:
+            file, front = _open_front(document)
+            revision = _read_revision(document, front)
+        except ValueError as error:
+            yield Rejection(document.where, str(error))
+            continue
+        if any(front.get(key) for key in TRIALS):
+            tried[file] = None
+        revisions = found.setdefault(file, [])
+        last = revisions[-1] if revisions else None
+        if not last or (last.prompt, last.fields) != (revision.prompt, revision.fields):
+            revisions.append(revision)
+    if tried:  # told once, since nearly every file has them
+        told = f"Left out {' and '.join(TRIALS)}: prompts have none here "
+        told += f"({counted(len(tried), 'file')})."
+        found[next(iter(tried))][-1].warnings.append(told)
+    for file, revisions in found.items():
+        name = file.rpartition("/")[2]
+        yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
+
+
+def _open_front(document: Document) -> tuple[str, dict[str, Any]]:
+    """The file that a document is of, and what is in it. Raises ValueError."""
+    value = document.value
+    if isinstance(value, str):
+        value = {"file": document.where, "text": value}
+    file, text = (value.get("file"), value.get("text")) if isinstance(value, dict) else ("", "")
+    if not (isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)):
+        raise ValueError("is no .prompt.yml file")
+    front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX) if isinstance(text, str) else None
+    if not isinstance(front, dict):
+        raise ValueError("has no list of messages")
+    return file, front
+
+
+def _read_revision(document: Document, front: dict[str, Any]) -> Revision:
+    """Raises ValueError."""
+    messages, told = from_parts(front.get("messages"))
+    front = {key: value for key, value in front.items() if key not in (*TRIALS, "messages")}
+    ours, _ = translate(front)
+    if isinstance(ours.get("title"), str):
+        ours["title"] = clean_title(ours["title"]) or None
+    fields, warnings = parse_loosely(ours)
+    is_text = [one.role for one in messages] == ["user"]
+    state = document.value if isinstance(document.value, dict) else {}
+    return Revision(
+        where=document.where,
+        prompt=messages[0].content if is_text else messages,
+        fields=fields,
+        warnings=told + warnings,
+        convention="mustache",
+        changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
+        published_at=to_time(state.get("at")),
+    )
