@@ -19,6 +19,7 @@ from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import Draft, LabelDraft, LabelMove, Message, Remains, VersionFile
+from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
@@ -132,15 +133,15 @@ class _Import:
         self._rejected: list[tuple[int, Rejection]] = []
         self._told: list[tuple[str, str]] = []
         self._versions: dict[int, Version] = {}
+        self._withdrawn: list[WithdrawnVersion] = []
         self._numbers = _number_revisions(history.revisions)
 
     def run(self) -> Result:
         ready = self._prepare()
-        here = _read_here(self._target)
+        here, self._withdrawn = _read_here(self._target)
         self._versions = _match(ready, here, self._numbers)
         published = self._publish(self._find_new(ready), here)
-        withdrawn = {one.version for one in here if one.is_withdrawn}
-        labels = self._move_labels(withdrawn, is_new=not here)
+        labels = self._move_labels(is_new=not here)
         return Result(
             is_here=bool(self._versions),
             is_new=not here and bool(published),
@@ -181,11 +182,17 @@ class _Import:
             newer = self._versions.get(index, newer)
             if index < last and index not in self._versions:
                 try:
-                    resolve(ready[index].draft, self._target.name, None, front_matter=False)
+                    self._check_alone(ready[index])
                     self._reject(index, f"older than {newer}, which is here already")
                 except RequestError as error:
                     self._reject(index, str(error))
         return {index: one for index, one in ready.items() if index > last}
+
+    def _check_alone(self, one: _Ready) -> None:
+        """Raises RequestError where it could not be published at any time."""
+        target = self._target
+        gone.check_text(target.owner, target.name, self._withdrawn, one.sha256)
+        resolve(one.draft, target.name, None, front_matter=False)
 
     def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
         """Publish these revisions after what is here; the indices of those that were."""
@@ -213,11 +220,11 @@ class _Import:
                 self._told.append((revision.where, told))
         return published
 
-    def _move_labels(self, withdrawn: set[Version], *, is_new: bool) -> int:
+    def _move_labels(self, *, is_new: bool) -> int:
         """Let the labels name what they name elsewhere, but for those that somebody has moved here.
         Returns how many moved.
         """
-        wanted = self._wanted_labels(withdrawn)
+        wanted = self._wanted_labels()
         if not wanted:
             return 0
         target = self._target
@@ -240,8 +247,9 @@ class _Import:
             raise RequestError("not_owner", f"{target.repo} exists, and may not be updated.")
         return sum(self._move(*move) for move in moves)
 
-    def _wanted_labels(self, withdrawn: set[Version]) -> dict[str, tuple[str, str]]:
+    def _wanted_labels(self) -> dict[str, tuple[str, str]]:
         """The version that each label is to name, with the place that says so."""
+        withdrawn = {one.version for one in self._withdrawn}
         wanted: dict[str, tuple[str, str]] = {}
         for index, revision in enumerate(self._history.revisions):
             version = self._versions.get(index)
@@ -282,19 +290,22 @@ class _Import:
         return True
 
 
-def _read_here(target: Target) -> list[_Here]:
-    """Reads each record of the repo once. Raises as ``import_history``."""
+def _read_here(target: Target) -> tuple[list[_Here], list[WithdrawnVersion]]:
+    """All versions that were published here, and those that were withdrawn. Reads each record of
+    the repo once. Raises as ``import_history``.
+    """
     root, owner, name, *_ = target
     listing = content.list_versions(root, owner, name)
     gone.check_open(root, owner, name, listing)
-    here = []
+    withdrawn = read_parts(root, target.repo, listing.withdrawn).versions
+    here = [
+        _Here(one.version, one.remains.sha256, None, _published(one.remains)) for one in withdrawn
+    ]
     for version in listing.versions:
         record = content.read_record(root, owner, name, version)
         parameters = _hash_parameters(record.parameters)
         here.append(_Here(version, record.sha256, parameters, _published(record)))
-    for one in read_parts(root, target.repo, listing.withdrawn).versions:
-        here.append(_Here(one.version, one.remains.sha256, None, _published(one.remains)))
-    return sorted(here, key=lambda one: one.version)
+    return sorted(here, key=lambda one: one.version), withdrawn
 
 
 def _published(record: VersionFile | Remains) -> tuple[int, str]:
