@@ -79,11 +79,11 @@ _Pasts = dict[str, list[Document | Rejection]]
 
 def _try_pasts(path: str) -> tuple[_Pasts, str]:
     """What git has of the files of a source, by their places in it, and what is missing of it."""
-    found = None if path.lower().endswith(ZIP_SUFFIX) else find_repository(path)
-    if not found:
+    if path.lower().endswith(ZIP_SUFFIX):
         return {}, ""
     try:
-        return _read_pasts(Path(path).resolve(), *found)
+        found = find_repository(path)
+        return _read_pasts(Path(path).resolve(), *found) if found else ({}, "")
     except (GitError, OSError) as error:
         told = f"its commits cannot be read, so each file is one version: {error}"
         return {}, told.removesuffix(".")
@@ -113,6 +113,7 @@ def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str
 
 
 def _open_state(file: str, state: State, raw: bytes | None) -> Document | Rejection:
+    """``file`` is its place in the source."""
     where = f"{file}, commit {state.commit[:10]}"
     if raw is None:
         return Rejection(where, f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone")
