@@ -14,12 +14,15 @@ _hub() {
         return
         ;;
     --sort) words='top trending new' ;;
+    --as) words='dotprompt prompty prompt-yml skill' ;;
     --version | --label | --at | --expected | --tag | --page) ;;
     *)
         case $operand:${COMP_WORDS[1]} in
         0:*) words="$commands --version --help" ;;
         *:pull) words='--version --label --at --output --force --offline --no-cache --help' ;;
-        *:cat) words='--version --label --at --body --offline --no-cache --help' ;;
+        *:cat)
+            words='--version --label --at --body --as --output --force --offline --no-cache --help'
+            ;;
         *:search) words='--tag --sort --page --json --help' ;;
         *:versions) words='--json --help' ;;
         *:labels) words='--help' ;;

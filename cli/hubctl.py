@@ -19,6 +19,7 @@ COMMANDS = {
     "check": "cli.check",
     "deploy": "cli.deploy",
     "doctor": "cli.doctor",
+    "export": "cli.export",
     "hosts": "cli.hosts",
     "import": "cli.imports",
     "init": "cli.init",

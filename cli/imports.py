@@ -3,17 +3,18 @@
 import contextlib
 import os
 import shlex
+import sys
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 
 import click
 
 from builder.model.errors import RequestError
 from builder.model.plural import counted
+from cli.import_summary import tell
 from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
-from cli.publish import HINT
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -21,11 +22,13 @@ from publisher.importers.items import (
     TITLE_COLUMNS,
     Columns,
 )
-from publisher.importers.run import Options, Outcome, import_source
+from publisher.importers.run import Options, check_owners, import_found, import_source
+from publisher.importers.vendors import MODULES
+from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
 
-SHOWN_WARNINGS = 20
-SHOWN_OWNERS = 20
+CALLS_UNASKED = 20
+CONVENTIONS = ("auto", "dollar", "single", "f-string", "mustache", "jinja", "none")
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -43,9 +46,37 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
         raise click.BadParameter(error.details[0].message) from None
 
 
+def is_address(source: str) -> bool:
+    return source.lower().startswith(("https://", "http://"))
+
+
+def check_source(context: click.Context, argument: click.Parameter, source: str) -> str:
+    there = click.Path(exists=True)
+    return source if is_address(source) else there.convert(source, argument, context)
+
+
 @click.command("import")
 @content_option
-@click.argument("source", metavar="FILE_OR_DIR", type=click.Path(exists=True))
+@click.argument("source", metavar="SOURCE", callback=check_source)
+@click.option(
+    "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
+    help="What SOURCE is: an export of this vendor, the address of its API, or (openai) a file of "
+    f"ids. VENDOR is {', '.join(sorted(MODULES))}.",
+)  # fmt: skip
+@click.option(
+    "--save", metavar="DIR",
+    help="Folder for the API's answers. [default: VENDOR-export]",
+)  # fmt: skip
+@click.option(
+    "--yes",
+    is_flag=True,
+    help=f"Do not ask before more than {CALLS_UNASKED} calls that the vendor bills.",
+)
+@click.option(
+    "--placeholders", type=click.Choice(CONVENTIONS), default="auto", show_default=True,
+    help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
+    "{{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
+)  # fmt: skip
 @click.option(
     "--owner", metavar="HANDLE", default="imported", show_default=True,
     envvar="HUB_IMPORT_OWNER", show_envvar=True,
@@ -78,12 +109,13 @@ def check_tags(context: click.Context, option: click.Parameter, tags: tuple[str,
 )
 @init_option
 def imports(
-    content: str, source: str, owner: str, title_column: str | None, prompt_column: str | None,
+    content: str, source: str, vendor: str | None, save: str | None, yes: bool,
+    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
-    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...],
-    dry_run: bool, init: bool,
+    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
+    init: bool,
 ) -> None:  # fmt: skip
-    """Publish every prompt of a file or folder.
+    """Publish every prompt of a file or folder, or of another vendor's export or API.
 
     \b
     .csv .tsv            a table, one prompt per row
@@ -97,69 +129,76 @@ def imports(
 
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
+    With --from, prompts come with their versions, times, changelogs and labels. SOURCE is then an
+    export of the vendor: a file, a .zip or a folder. If it is the https address of the vendor's
+    API, hubctl first saves the API's answers in the folder of --save, also with --dry-run. To
+    resume an interrupted download, run the command again. API keys come from the environment.
+
     You can import the same source again: unchanged prompts are skipped, changed ones get a new
-    version. A source can create prompts of any owner, but updates only those of --owner and
-    --allow-owner. Prompts that cannot be imported are listed and skipped. Exits 1 if any prompt is
-    rejected or refused.
+    version, and histories get the versions that are new. A source can create prompts of any owner,
+    but updates only those of --owner and --allow-owner. Prompts that cannot be imported are listed
+    and skipped. Exits 1 if any prompt or version is rejected or refused.
 
     \b
       hubctl import prompts.csv --owner ann --allow-owner bob
+      hubctl import --from langsmith ./export --owner ann
+      hubctl import --from langfuse https://cloud.langfuse.com --owner ann
+      hubctl import --from openai ids.txt --owner ann
     """
+    if not vendor and (is_address(source) or save):
+        told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
+        raise click.UsageError(
+            f"{told}. Add --from VENDOR to say whose API it is, like --from langfuse."
+        )
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
-    options = Options(owner, columns, license, tags, changelog, dry_run, allowed_owners)
+    options = Options(
+        owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders
+    )
     with contextlib.ExitStack() as stack:
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
         prepare_content(content, init, f"import {shlex.quote(source)}")
-        outcome = import_source(source, content, options, stack.enter_context(Progress()))
+        progress = stack.enter_context(Progress())
+        if vendor:
+            check_owners(options)  # before a download
+            module = import_module(MODULES[vendor])
+            export = _download(module, source, save, f"{vendor}-export", yes, progress)
+            found = read_export(module, export)
+            outcome = import_found(found, module.TITLE, content, options, progress)
+        else:
+            outcome = import_source(source, content, options, progress)
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
-        raise click.ClickException(f"{counted(failed, 'prompt')} not imported.")
+        what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)
+        raise click.ClickException(f"{counted(failed, *what)} not imported.")
 
 
-def tell(outcome: Outcome, options: Options) -> None:
-    """Print what happened, or would: the totals on standard output, the rest on standard error."""
-    for warning in outcome.warnings[:SHOWN_WARNINGS]:
-        click.echo(f"Warning: {warning}", err=True)
-    if len(outcome.warnings) > SHOWN_WARNINGS:
-        click.echo(
-            f"… and {counted(len(outcome.warnings) - SHOWN_WARNINGS, 'more warning')}", err=True
-        )
-    for where, reason in outcome.rejected:
-        click.echo(f"Rejected: {where}: {reason}", err=True)
-    if options.dry_run:
-        for what, repos in (("create", outcome.created), ("update", outcome.updated)):
-            for repo in repos:
-                click.echo(f"would {what} {repo}")
-    _tell_of_others(outcome, options)
+def _download(
+    module: ModuleType, source: str, save: str | None, default: str, yes: bool, progress: Progress
+) -> str:
+    """Download what a source says, if it is no export itself; returns the export's path."""
+    # Only now: the libraries take a while to load.
+    from publisher.importers.vendors.api import download_to, find_remote
+
+    remote = find_remote(module, source)
+    if remote is None:
+        if save:
+            raise click.UsageError(
+                f"{source} is an export already, so nothing is downloaded. Leave out --save."
+            )
+        return source
+    folder = save or default
+    if remote.cost:
+        click.echo(remote.cost, err=True)
+    if remote.calls > CALLS_UNASKED and not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("These are many calls. Add --yes to make them.")
+        click.confirm("Go on?", abort=True, err=True)
+    download_to(module, remote.url, folder, progress, wanted=remote.wanted)
     click.echo(
-        f"{counted(len(outcome.created), 'prompt')} "
-        f"{'to create' if options.dry_run else 'created'}, {len(outcome.updated):,} "
-        f"{'to update' if options.dry_run else 'updated'}, {len(outcome.unchanged):,} unchanged, "
-        f"{len(outcome.rejected):,} rejected, {len(outcome.refused):,} refused"
+        f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
+        "remove the folder when you no longer need it.",
+        err=True,
     )
-    if (outcome.created or outcome.updated) and not options.dry_run:
-        click.echo(HINT, err=True)
-
-
-def _tell_of_others(outcome: Outcome, options: Options) -> None:
-    created = [repo for repo in outcome.created if not repo.startswith(f"{options.owner}/")]
-    if created:
-        click.echo(f"New prompts of other owners: {_by_owner(created)}", err=True)
-    if outcome.refused:
-        owners = sorted({repo.partition("/")[0] for repo in outcome.refused})
-        allow = " ".join(f"--allow-owner {owner}" for owner in owners[:SHOWN_OWNERS])
-        click.echo(
-            f"Refused: {counted(len(outcome.refused), 'change')} to prompts of other owners: "
-            f"{_by_owner(outcome.refused)}. To update these prompts, add {allow}",
-            err=True,
-        )
-
-
-def _by_owner(repos: Sequence[str]) -> str:
-    """``ann 2, bob 1``: how many of the repos each owner has, highest first."""
-    counts = Counter(repo.partition("/")[0] for repo in repos).most_common()
-    told = ", ".join(f"{owner} {count:,}" for owner, count in counts[:SHOWN_OWNERS])
-    more = len(counts) - SHOWN_OWNERS
-    return f"{told} and {counted(more, 'more owner')}" if more > 0 else told
+    return folder

@@ -320,6 +320,7 @@ _ROWS = (
         "catalogue_script", "/assets/catalogue.js", "assets/catalogue.js", SCRIPT, "list", "site"
     ),
     Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
+    Route("download_script", "/assets/download.js", "assets/download.js", SCRIPT, "list", "site"),
     Route("version_script", "/assets/version.js", "assets/version.js", SCRIPT, "list", "site"),
     Route("compare_script", "/assets/compare.js", "assets/compare.js", SCRIPT, "list", "site"),
     Route("changes_script", "/assets/changes.js", "assets/changes.js", SCRIPT, "list", "site"),

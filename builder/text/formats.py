@@ -59,7 +59,7 @@ _SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 # A line that begins a message of prompty, or would without the backslashes in its second part.
 role_line = re.compile(
     f"((?:{_SPACE}#)?{_SPACE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iı][sſ]tant|funct[iı]on|tool)"
-    rf"{_SPACE}(?:\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
+    rf"(?:{_SPACE}\[.*\])?{_SPACE})(\\*)(:{_SPACE})",
     re.IGNORECASE,
 )
 line_break = re.compile("([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")

@@ -22,7 +22,7 @@ keeps blank lines.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from builder.model.records import Message
 
@@ -71,6 +71,16 @@ def _escape(marker: re.Match[str]) -> str:
 def without_markers(body: str) -> str:
     """``body`` with empty lines in the place of its markers, and without a byte order mark."""
     return _marker.sub("", body.removeprefix("\ufeff"))
+
+
+def change_messages(body: str, change: Callable[[str], str]) -> str:
+    """``body`` with ``change(text)`` in the place of each text between its markers."""
+    pieces: list[str] = []
+    start = 0
+    for marker in _marker.finditer(body):
+        pieces += change(body[start : marker.start()]), marker[0]
+        start = marker.end()
+    return "".join([*pieces, change(body[start:])])
 
 
 def _trim(text: str) -> str:

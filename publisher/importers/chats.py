@@ -4,7 +4,9 @@ import re
 from typing import Any, get_args
 
 from builder.model.records import Message, MessageRole
+from builder.text.formats import line_break, role_line
 from builder.text.messages import parse_messages, write_messages
+from builder.text.prompts import VARIABLE_NAME
 
 _ROLES = {role: role for role in get_args(MessageRole)} | {
     "developer": "system", "human": "user", "ai": "assistant", "model": "assistant",
@@ -14,11 +16,21 @@ _ROLES = {role: role for role in get_args(MessageRole)} | {
 # again.
 _prompty_role = re.compile(
     r"^[ \t]*+(?:#[ \t]*+)?(system|developer|user|assistant|function|tool)[ \t]*:[ \t]*(?=\r*$)",
-    re.MULTILINE | re.IGNORECASE,
+    re.MULTILINE | re.IGNORECASE | re.ASCII,
 )
 _dotprompt_model = re.compile(
     r"""^([ \t]*\{\{[ \t]*role[ \t]+)(?:"model"|'model')([ \t]*\}\}[ \t]*\r*)$""", re.MULTILINE
 )
+
+# How our own exports write braces that are text, and variables named like a helper
+# (`builder/text/formats`).
+_dotprompt_braces = re.compile(
+    r"(?<!\\)(?P<backslashes>\\{2,})\{\{!\}\}\\\{\{|(?P<escape>\\\{\{)"
+    r"| \{\{~!\}\}(?=\{\{)|\{\{!\}\}(?=\})|\{\{this\.\[(?P<name>\w+)\]\}\}"
+)
+_jinja_braces = re.compile(r'\{\{ "(\{[{%#]?)" \}\}')
+# What would be a variable or a marker behind two braces.
+_needs_escape = re.compile(r"\{?[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}|[ \t]*role[ \t]")
 
 
 def from_list(messages: Any) -> str:
@@ -94,22 +106,50 @@ def left_out(kind: str) -> str:
     return f"Left out {kind[:40].replace('_', ' ')}: messages are text here."
 
 
-def from_prompty(body: str) -> str:
-    """A body of prompty, in which lines such as "user:" begin messages."""
-    return _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
-
-
-def from_dotprompt(body: str) -> str:
-    """A body of dotprompt, which says "model" for the assistant, and gives text before the first
-    marker to the user.
+def from_prompty(body: str, is_ours: bool = False) -> str:
+    """A body of prompty, in which lines such as "user:" begin messages. ``is_ours``: as an export
+    of a hub wrote it, so braces are escaped only where they have to be.
     """
-    body = _dotprompt_model.sub(r'\1"assistant"\2', body).removeprefix("\ufeff")
+    body = _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
+    lines = line_break.split(body)
+    for number, line in enumerate(lines):
+        found = role_line.fullmatch(line) if "\\" in line else None
+        if found:
+            lines[number] = found[1] + found[2].removeprefix("\\") + found[3]
+    return _jinja_braces.sub(
+        lambda found: _braces(found, is_ours) if found[1] == "{{" else found[1], "".join(lines)
+    )
+
+
+def from_dotprompt(body: str, is_ours: bool = False) -> str:
+    """A body of dotprompt, which says "model" for the assistant, and gives text before the first
+    marker to the user. ``is_ours`` as in ``from_prompty``.
+    """
+    body = _dotprompt_model.sub(r'\1"assistant"\2', body)
+    body = _dotprompt_braces.sub(lambda found: _plain_braces(found, is_ours), body)
     messages = parse_messages(body)
     if not messages or messages[0].role != "system":
         return body
     # If it begins with text, another marker before it makes its message another's.
+    body = body.removeprefix("\ufeff")
     is_text = parse_messages(f"{_marker('tool')}\n{body}")[0].role == "tool"
     return f"{_marker('user')}\n{body}" if is_text else body
+
+
+def _plain_braces(found: re.Match[str], is_ours: bool) -> str:
+    if found["backslashes"]:
+        return found["backslashes"] + "{{"
+    if found["escape"]:
+        return _braces(found, is_ours)
+    return f"{{{{{found['name']}}}}}" if found["name"] else ""
+
+
+def _braces(found: re.Match[str], is_tidy: bool) -> str:
+    """Two braces that are text, escaped; with ``is_tidy`` only where they need it."""
+    is_safe = not found.string.endswith("\\", 0, found.start())
+    if is_tidy and is_safe and not _needs_escape.match(found.string, found.end()):
+        return "{{"
+    return "\\{{"
 
 
 def _marker(role: str) -> str:

@@ -2,6 +2,9 @@
 
 The text is the file's bytes, front matter and all; only what tells the roles of messages is put
 in our own way (``chats``). Of a ``.prompt.yml``, which is no text, the messages are taken.
+
+Files as ``hubctl export`` wrote them, by the list in their folder, become the texts that they were:
+their front matter is the export's, and their placeholders are ours.
 """
 
 import os
@@ -9,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from builder.export.listing import LIST_FILE, Exported, read_list
+from builder.model.errors import OperatorError
 from builder.model.records import CONTENT_BYTES_MAX
 from builder.text.prompts import load_yaml, parse_document
 from publisher.importers import chats
@@ -23,6 +28,9 @@ MESSAGE_FILE_TOKENS_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 # Data to try a prompt with is none of its metadata.
 TRIALS = ("testData", "evaluators")
+# How much larger an export's file is than its prompt, at most: braces that are text take five times
+# their bytes, and front matter is bounded.
+EXPORTED_BYTES_MAX = 6 * CONTENT_BYTES_MAX
 # What is about a collection is none of its prompts.
 SKIPPED_STEMS = {
     "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
@@ -35,14 +43,23 @@ def read_files(path: str) -> Iterator[Item | Rejection]:
 
     A folder with a SKILL.md is one prompt: what lies beside and below it belongs to the skill.
     """
-    if os.path.isdir(path):
-        root = Path(path).resolve()
-        yield from _walk(root, root)
-    else:
-        yield _read(Path(path), os.path.basename(path))
+    if not os.path.isdir(path):
+        yield _read(Path(path), os.path.basename(path), None)
+        return
+    root = Path(path).resolve()
+    exported = None
+    try:
+        exported = read_list(str(root))
+    except OperatorError as error:
+        yield Rejection(LIST_FILE, str(error).removesuffix("."))
+    if exported and exported.has_versions:
+        raise OperatorError(
+            f"{path} has files of single versions. Import an export without --versions."
+        )
+    yield from _walk(root, root, exported)
 
 
-def _walk(root: Path, folder: Path) -> Iterator[Item | Rejection]:
+def _walk(root: Path, folder: Path, exported: Exported | None) -> Iterator[Item | Rejection]:
     try:
         entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError as error:
@@ -56,9 +73,11 @@ def _walk(root: Path, folder: Path) -> Iterator[Item | Rejection]:
             if not entry.resolve().is_relative_to(root):
                 yield Rejection(where, "a link that leads outside the folder")
         elif entry.is_dir():
-            yield from _walk(root, entry)
-        elif entry.name.lower().endswith(SUFFIXES) and not is_about(entry.name):
-            yield _read(entry, where)
+            yield from _walk(root, entry, exported)
+        elif entry.name.lower().endswith(SUFFIXES) and (
+            not is_about(entry.name) or (exported and where in exported.files)
+        ):
+            yield _read(entry, where, exported)
 
 
 def is_about(name: str) -> bool:
@@ -67,27 +86,28 @@ def is_about(name: str) -> bool:
     return not SKIPPED_STEMS.isdisjoint((stem, stem.lower()))
 
 
-def _read(path: Path, where: str) -> Item | Rejection:
+def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection:
+    is_listed = exported is not None and where in exported.files
+    bytes_max = EXPORTED_BYTES_MAX if is_listed else CONTENT_BYTES_MAX
     try:
         with open(path, "rb") as file:
-            raw = file.read(CONTENT_BYTES_MAX + 1)
-        if len(raw) > CONTENT_BYTES_MAX:
-            return Rejection(where, f"larger than {CONTENT_BYTES_MAX:,} bytes")
+            raw = file.read(bytes_max + 1)
+        if len(raw) > bytes_max:
+            return Rejection(where, f"larger than {bytes_max:,} bytes")
+        is_ours = is_listed and exported.is_whole(where, raw)
         text = raw.decode("utf-8")
         if path.name.lower().endswith(MESSAGE_SUFFIXES):
             text, front, warnings = _read_messages(text)
         else:
-            document = parse_document(text)
-            front, warnings = document.front or {}, document.warnings
-            convert = chats.BY_SUFFIX.get(path.suffix.lower())
-            if convert:
-                text = text[: len(text) - len(document.body)] + convert(document.body)
+            text, front, warnings = _read_text(text, path.suffix.lower(), is_ours)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
         return Rejection(where, f"not UTF-8 at byte {error.start}")
     except ValueError as error:
         return Rejection(where, str(error))
+    # What a hub wrote has its variables.
+    convention = "none" if is_ours else _convention(path.name.lower(), front)
     ours, author = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
@@ -95,12 +115,33 @@ def _read(path: Path, where: str) -> Item | Rejection:
     name = _stem(path)
     if path.name.lower() == SKILL_FILE:
         name = str(front.get("name") or path.resolve().parent.name)
-    return Item(where, author, name, text, fields, warnings + notes)
+    if is_listed and not author:
+        author = where.split("/")[0]
+    return Item(where, author, name, text, fields, warnings + notes, convention)
+
+
+def _convention(name: str, front: dict[str, Any]) -> str:
+    """The convention of placeholders in a file of this name."""
+    if name.endswith(".prompty"):
+        # "mustache", or {format: mustache}, or {format: {kind: mustache}}.
+        return "mustache" if "mustache" in str(front.get("template")).lower() else "jinja"
+    return "mustache" if name.endswith((".prompt", *MESSAGE_SUFFIXES)) else "auto"
 
 
 def _stem(path: Path) -> str:
     suffix = max((s for s in SUFFIXES if path.name.lower().endswith(s)), key=len, default="")
     return path.name[: len(path.name) - len(suffix)]
+
+
+def _read_text(text: str, suffix: str, is_ours: bool) -> tuple[str, dict[str, Any], list[str]]:
+    """A text with messages in our way, what its front matter says, and warnings."""
+    document = parse_document(text)
+    convert = chats.BY_SUFFIX.get(suffix)
+    body = convert(document.body, is_ours) if convert else document.body
+    # Without a body, the front matter is all that there is to publish.
+    if not (is_ours and body.strip()):
+        body = text[: len(text) - len(document.body)] + body
+    return body, document.front or {}, document.warnings
 
 
 def _read_messages(text: str) -> tuple[str, dict[str, Any], list[str]]:

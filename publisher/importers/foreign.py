@@ -29,18 +29,23 @@ _pico_key = re.compile(
 def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """``front`` in our own keys, and who wrote it (empty where nobody is named)."""
     ours = dict(front)
-    if isinstance(ours.get("name"), str):
-        name = ours.pop("name")
-        ours["title"] = ours.get("title") or name
-    metadata = ours.pop("metadata", None) if isinstance(front.get("metadata"), dict) else None
-    for key in ("tags", "license"):
-        if metadata and key in metadata:
+    metadata = ours.pop("metadata") if isinstance(ours.get("metadata"), dict) else {}
+    for key in ("title", "tags", "license"):
+        if key in metadata:
             ours.setdefault(key, metadata[key])
+    for key in ("displayName", "name"):
+        if isinstance(ours.get(key), str):
+            title = ours.pop(key)
+            ours["title"] = ours.get("title") or title
+    # How to read the body, and a number that the hub gives itself.
+    for key in ("template", "version"):
+        ours.pop(key, None)
     if parameters := _take_parameters(ours):
         ours["parameters"] = parameters
     if variables := _take_variables(ours):
         ours["variables"] = variables
-    return ours, _first(ours.pop("authors", None) or (metadata or {}).get("author"))
+    authors = ours.pop("authors", None) or metadata.get("authors") or metadata.get("author")
+    return ours, _first(authors)
 
 
 def _first(authors: Any) -> str:
@@ -57,7 +62,9 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
         model = ours.pop("model")
         # Nothing else of the configuration: it has addresses and keys.
         parameters["model"] = model.get("id") or _dict(model.get("configuration")).get("name")
-        parameters |= _dict(model.get("parameters")) | _dict(model.get("options"))
+        options = dict(_dict(model.get("options")))
+        others = _dict(options.pop("additionalProperties", None))
+        parameters |= _dict(model.get("parameters")) | options | others
     for key in ("config", "modelParameters"):
         if isinstance(ours.get(key), dict):
             parameters |= ours.pop(key)
@@ -102,9 +109,10 @@ def _fill(variables: list[dict[str, Any]], key: str, values: dict[str, Any]) -> 
         if name not in named:
             named[name] = {"name": name}
             variables.append(named[name])
-        named[name][key] = value
-        if key == "default":
+        # Of two defaults, the schema's own leaves the input required.
+        if key == "default" and named[name].get("default") is None:
             named[name].pop("required", None)
+        named[name][key] = value
 
 
 def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -146,6 +154,9 @@ def _variable(name: str, spec: dict[str, Any]) -> dict[str, Any]:
     about = {**spec, "name": name}
     about["type"] = _TYPES.get(str(spec.get("type") or spec.get("kind")))
     about.setdefault("example", spec.get("sample"))
+    about.setdefault("enum", spec.get("enumValues"))
+    if about["example"] is None and isinstance(spec.get("examples"), list):
+        about["example"] = next(iter(spec["examples"]), None)
     return {
         key: about[key] for key in Variable.__struct_fields__ if about.get(key) is not None
     }  # fmt: skip

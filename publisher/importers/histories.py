@@ -18,7 +18,7 @@ from builder.model import names
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import Draft, LabelDraft, LabelMove, Message, Variable
+from builder.model.records import Draft, LabelDraft, LabelMove, Message
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
@@ -34,6 +34,19 @@ from publisher.write.resolve import resolve
 # A larger number would leave none for what is published here later.
 NUMBER_MAX = 1_000_000
 _LABEL_TEXT_CHARS_MAX = 200
+
+
+class Placed(NamedTuple):
+    text: str
+    fields: dict[str, Any]
+    warnings: list[str]
+    is_turned: bool
+    is_kept: bool
+
+
+def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
+    text = prompt if isinstance(prompt, str) else write_messages(prompt)
+    return Placed(text, fields, [], False, False)
 
 
 class Target(NamedTuple):
@@ -65,28 +78,16 @@ class Target(NamedTuple):
 class Result(NamedTuple):
     """What came of a history: how many versions were published, and how many labels moved.
     ``is_here``: one of its versions is here, now or before; ``is_new``: none was before.
-    ``is_turned``: placeholders became variables; ``kept``: those that stay text.
+    ``placed``: how the placeholders of each revision were turned, with their convention.
     """
 
     is_here: bool
     is_new: bool
     versions: int
     labels: int
-    is_turned: bool
-    kept: list[str]
+    placed: list[tuple[str, Placed]]
     rejected: list[Rejection]
     warnings: list[str]
-
-
-class Turned(NamedTuple):
-    text: str
-    variables: list[Variable]
-    kept: list[str]
-
-
-def turn_prompt(prompt: str | list[Message], convention: str) -> Turned:
-    text = prompt if isinstance(prompt, str) else write_messages(prompt)
-    return Turned(text, [], [])
 
 
 class _Ready(NamedTuple):
@@ -97,10 +98,24 @@ class _Ready(NamedTuple):
     revision: Revision
     draft: Draft
     notes: list[str]
-    kept: list[str]
-    is_turned: bool
+    convention: str
+    placed: Placed
     sha256: str
     parameters: bytes
+
+
+class _Here(NamedTuple):
+    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
+    only its text's hash is known.
+    """
+
+    version: Version
+    sha256: str
+    parameters: bytes | None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        return self.parameters is None
 
 
 def import_history(
@@ -113,9 +128,8 @@ def import_history(
     withdrawn repo; ContentError.
     """
     if not history.revisions:
-        return Result(
-            False, False, 0, 0, False, [], [Rejection(history.where, "has no versions")], []
-        )
+        rejection = Rejection(history.where, "has no versions")
+        return Result(False, False, 0, 0, [], [rejection], [])
     return _Import(history, target, progress).run()
 
 
@@ -134,17 +148,15 @@ class _Import:
         ready = self._prepare()
         here = _read_here(self._target)
         self._versions = _match(ready, here)
-        published = self._publish(self._find_new(ready))
-        withdrawn = {one.version for one in here if one.parameters is None}
+        published = self._publish(self._find_new(ready), here)
+        withdrawn = {one.version for one in here if one.is_withdrawn}
         labels = self._move_labels(withdrawn, is_new=not here)
-        new = [ready[index] for index in published]
         return Result(
             is_here=bool(self._versions),
-            is_new=not here and bool(new),
-            versions=len(new),
+            is_new=not here and bool(published),
+            versions=len(published),
             labels=labels,
-            is_turned=any(one.is_turned for one in new),
-            kept=[*dict.fromkeys(kept for one in new for kept in one.kept)],
+            placed=[(one.convention, one.placed) for one in ready.values()],
             rejected=self._rejected,
             warnings=_summarize(self._told, self._history.where),
         )
@@ -183,8 +195,8 @@ class _Import:
                     self._reject(index, str(error))
         return {index: one for index, one in ready.items() if index > last}
 
-    def _publish(self, new: dict[int, _Ready]) -> list[int]:
-        """Publish these revisions; the indices of those that were."""
+    def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
+        """Publish these revisions after what is here; the indices of those that were."""
         if not new:
             return []
         target, published = self._target, []
@@ -194,6 +206,7 @@ class _Import:
         ]
         done = publish_past(
             target.root, target.owner, target.name, past, publisher=target.owner,
+            after=max((one.version for one in here if not one.is_withdrawn), default=None),
             create_only=target.create_only, dry_run=target.dry_run,
         )  # fmt: skip
         for index, one in zip(new, done, strict=True):
@@ -284,16 +297,6 @@ class _Import:
         return True
 
 
-class _Here(NamedTuple):
-    """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
-    only its text's hash is known.
-    """
-
-    version: Version
-    sha256: str
-    parameters: bytes | None
-
-
 def _read_here(target: Target) -> list[_Here]:
     """Reads each record of the repo once. Raises as ``import_history``."""
     root, owner, name, *_ = target
@@ -327,33 +330,33 @@ def _match(ready: dict[int, _Ready], here: list[_Here]) -> dict[int, Version]:
 def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
     """Raises RequestError as make_draft."""
     convention = revision.convention if target.convention == "auto" else target.convention
-    turned = turn_prompt(revision.prompt, convention)
-    text, notes = turned.text, []
-    if isinstance(revision.prompt, str) and escape_markers(text) != text:
+    prompt, notes = _without_front_matter(revision.prompt)
+    placed = turn_prompt(prompt, revision.fields, convention)
+    text = placed.text
+    if isinstance(prompt, str) and escape_markers(text) != text:
         text = escape_markers(text)
         notes.append("A line that reads as the beginning of a message is marked as text.")
-    if parse_document(text).front is not None:
-        text = f"\n{text}"
-        notes.append("The text begins like front matter; an empty line before it keeps it as text.")
-    declared = revision.fields.get("variables", [])
-    known = {variable.name for variable in declared}
-    variables = [*declared, *(one for one in turned.variables if one.name not in known)]
     changelog, note = _cut_changelog(revision.changelog)
     draft, more = target.make_draft(
-        {"title": title}
-        | revision.fields
-        | {"content": text, "changelog": changelog}
-        | ({"variables": variables} if variables else {})
+        {"title": title} | placed.fields | {"content": text, "changelog": changelog}
     )
     return _Ready(
         revision,
         draft,
-        [*revision.warnings, *notes, *note, *more],
-        turned.kept,
-        turned.text != turn_prompt(revision.prompt, "none").text,
+        [*revision.warnings, *notes, *placed.warnings, *note, *more],
+        convention,
+        placed,
         hashlib.sha256(text.encode()).hexdigest(),
         _hash_parameters(draft.parameters or {}),
     )
+
+
+def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Message], list[str]]:
+    """A prompt of a vendor that has no front matter: none of it may be read as such."""
+    if isinstance(prompt, str) and parse_document(prompt).front is not None:
+        told = "The text begins like front matter; an empty line before it keeps it as text."
+        return f"\n{prompt}", [told]
+    return prompt, []
 
 
 def _cut_changelog(text: str) -> tuple[str, list[str]]:

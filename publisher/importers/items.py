@@ -25,7 +25,8 @@ class Item(NamedTuple):
 
     ``name`` and ``owner`` are as the source spells them, to make a repo's name and an owner's
     handle of; nobody named is an empty owner. ``fields`` is metadata that is right, with what
-    the text's front matter says.
+    the text's front matter says. ``convention`` is that of the body's placeholders, ``auto`` where
+    the kind of source has none.
     """
 
     where: str
@@ -34,6 +35,7 @@ class Item(NamedTuple):
     text: str
     fields: dict[str, Any]
     warnings: list[str]
+    convention: str = "auto"
 
 
 class Rejection(NamedTuple):

@@ -5,9 +5,8 @@ The same source gives the same names each time, so that a second import finds it
 
 import re
 
-from anyascii import anyascii
-
 from builder.model import names
+from builder.text.plain_words import plain_words
 
 NAMELESS = "prompt"
 
@@ -31,7 +30,7 @@ class Names:
 
 def name_of(title: str) -> str:
     """A repo's name from a title in any language."""
-    slug = _slug(title, names.REPO_CHARS_MAX)
+    slug = plain_words(title, names.REPO_CHARS_MAX, "-")
     return slug if re.search("[a-z]", slug) else NAMELESS
 
 
@@ -39,22 +38,10 @@ def handle_of(contributors: str, default: str) -> str:
     """An owner's handle from the first of a list with commas; ``default`` where none is left."""
     first = contributors.split(",")[0].strip().removeprefix("@")
     # Of an address only what is before the @: no e-mail address is ever public.
-    handle = _slug(first.split("@")[0], names.OWNER_CHARS_MAX) or default
+    handle = plain_words(first.split("@")[0], names.OWNER_CHARS_MAX, "-") or default
     if handle in names.RESERVED_OWNERS:
         return _append(handle, "-user", names.OWNER_CHARS_MAX)
     return handle
-
-
-def _slug(text: str, chars_max: int) -> str:
-    """Words of a-z and 0-9 with hyphens between them; empty where there are none."""
-    # An apostrophe is inside a word.
-    plain = re.sub("['`]", "", anyascii(text).lower())
-    slug = re.sub("[^a-z0-9]+", "-", plain).strip("-")
-    if len(slug) <= chars_max:
-        return slug
-    # One character more shows whether the limit is the end of a word.
-    head, hyphen, _ = slug[: chars_max + 1].rpartition("-")
-    return head if hyphen else slug[:chars_max]
 
 
 def _append(name: str, suffix: str, chars_max: int) -> str:

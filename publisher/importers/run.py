@@ -21,6 +21,7 @@ from publisher.importers import files, lines, tables
 from publisher.importers.histories import Target, import_history
 from publisher.importers.items import Columns, History, Item, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
+from publisher.importers.placeholding import Counts, Placing
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
@@ -47,11 +48,9 @@ class Options(NamedTuple):
 class Outcome:
     """What came of an import, in the order of the source: ``owner/name x.y.z`` of repos, or, of
     those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
-    owners' repos that the source would change.
+    owners' repos that the source would change. ``placeholders``: of all prompts of the source.
 
-    ``versions`` and ``labels``: how many were published and moved with histories. ``turned``: the
-    repos with placeholders that became variables; ``kept``: those with some that stay text, which
-    follow.
+    ``versions`` and ``labels``: how many were published and moved with histories.
     """
 
     created: list[str] = field(default_factory=list)
@@ -60,10 +59,9 @@ class Outcome:
     refused: list[str] = field(default_factory=list)
     rejected: list[Rejection] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    placeholders: Counts = field(default_factory=Counts)
     versions: int = 0
     labels: int = 0
-    turned: list[str] = field(default_factory=list)
-    kept: dict[str, list[str]] = field(default_factory=dict)
 
 
 def import_source(
@@ -86,18 +84,24 @@ def import_found(
     """Publish what was found in a source, which is read once the options are found to be right;
     ``source`` is what changelogs call it. Raises as ``import_source``.
     """
-    names.check_new_owner(options.owner)
-    for owner in options.allowed_owners:
-        names.check_owner(owner)
+    check_owners(options)
     content.list_owners(content_root)  # is there a content folder, and is it one?
     found = list(found)
-    task = _Task(content_root, options, source, progress)
+    placing = Placing(found, options.placeholders)
+    task = _Task(content_root, options, source, placing, progress)
     try:
         task.take_all(found)
     finally:
         if not options.dry_run:
             os.sync()
     return task.outcome
+
+
+def check_owners(options: Options) -> None:
+    """Raises RequestError ``invalid_name``, ``name_reserved``."""
+    names.check_new_owner(options.owner)
+    for owner in options.allowed_owners:
+        names.check_owner(owner)
 
 
 def _read(path: str, columns: Columns) -> Iterator[Item | Rejection]:
@@ -122,13 +126,15 @@ class _Task:
     """One run: what has been given out and seen so far, and the outcome."""
 
     def __init__(
-        self, root: str, options: Options, source: str, progress: Callable[[str, int, int], None]
-    ) -> None:
+        self, root: str, options: Options, source: str, placing: Placing,
+        progress: Callable[[str, int, int], None],
+    ) -> None:  # fmt: skip
         self.outcome = Outcome()
         self._root = root
         self._options = options
         self._own = {options.owner, *options.allowed_owners}
         self._source = source
+        self._placing = placing
         self._progress = progress
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
@@ -142,12 +148,13 @@ class _Task:
             if isinstance(one, Rejection):
                 self.outcome.rejected.append(one)
             elif isinstance(one, Item):
-                self._take_item(one)
+                self._take_item(self._placing.turn(one))
             else:
                 owner, name = histories[id(one)]
                 tell = partial(self._tell, tick, total)
                 self._try(one.where, owner, name, partial(self._publish_history, one, tell))
             done += _steps(one)
+        self.outcome.placeholders = self._placing.counts
 
     def _tell(self, tick: Iterator[int], total: int) -> None:
         self._progress("Importing", next(tick), total)
@@ -211,10 +218,6 @@ class _Task:
         outcome.warnings += bounded(result.warnings)
         outcome.versions += result.versions
         outcome.labels += result.labels
-        if result.is_turned:
-            outcome.turned.append(repo)
-        if result.kept:
-            outcome.kept[repo] = result.kept
         if result.versions or result.labels:
             told = [counted(result.versions, "version")] if result.versions else []
             told += [counted(result.labels, "label")] if result.labels else []

@@ -106,7 +106,7 @@ class TooLarge(requests.RequestException):
 
 
 class _Bounded(HTTPAdapter):
-    """Makes a connection for each request, and reads the whole answer before it gives it back."""
+    """Reads the whole answer before it gives it back."""
 
     def __init__(self, seconds: float | None, bytes_max: int | None) -> None:
         self._seconds = seconds
@@ -153,12 +153,25 @@ def _read(raw: Any, bytes_max: int) -> bytes:
 
 
 class _Timed:
-    """A connection whose answers end in time, counted from when it is made."""
+    """A connection whose answers end in time, counted from when it is made, or, for one that is
+    used again, from when the next request begins.
+    """
 
     def __init__(self, *args: Any, seconds: float | None, **options: Any) -> None:
         super().__init__(*args, **options)
-        end = time.monotonic() + (TIMEOUT_SECONDS if seconds is None else seconds)
-        self.response_class = partial(_TimedResponse, end=end)
+        self._seconds = seconds
+        self._is_used = False
+        self._begin()
+
+    def request(self, *args: Any, **options: Any) -> None:
+        if self._is_used:
+            self._begin()
+        self._is_used = True
+        super().request(*args, **options)
+
+    def _begin(self) -> None:
+        seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
+        self.response_class = partial(_TimedResponse, end=time.monotonic() + seconds)
 
 
 class _TimedHTTP(_Timed, HTTPConnection):

@@ -58,10 +58,17 @@ def repo_lock(root: str, owner: str, name: str) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.rmdir(repo_path(root, owner, name))
-                os.rmdir(f"{root}/{owner}")
+            remove_empty(root, owner, name)
             raise
+
+
+def remove_empty(root: str, owner: str, name: str) -> None:
+    """Remove the folder of a repo that has nothing, and that of its owner; the caller holds the
+    repo's lock.
+    """
+    with contextlib.suppress(OSError):
+        os.rmdir(repo_path(root, owner, name))
+        os.rmdir(f"{root}/{owner}")
 
 
 def write_version(

@@ -144,6 +144,7 @@ def publish_past(
     name: str,
     past: Iterable[Past],
     *,
+    after: Version | None,
     publisher: str,
     create_only: bool = False,
     dry_run: bool = False,
@@ -152,14 +153,20 @@ def publish_past(
     is none. Each says all of itself, so nothing is inherited, and one that is as the version
     before it is a version nevertheless. Front matter is left alone.
 
-    The repo is looked at once, and locked until the last version. Nothing waits for the disk:
-    the caller calls ``os.sync()``. ``dry_run``: write nothing, and say what would come of it.
-    Raises as ``publish`` does where no version can be stored.
+    They come ``after`` the latest version that the caller knows of. The repo is looked at once, and
+    locked until the last version. Nothing waits for the disk: the caller calls ``os.sync()``.
+    ``dry_run``: write nothing, and say what would come of it. Raises as ``publish`` does where no
+    version can be stored, and ``version_conflict`` if another process has added one.
     """
     _check_names(owner, name, publisher)
     locked = contextlib.nullcontext() if dry_run else durable.repo_lock(content_root, owner, name)
     with locked:
         repo = _Repo(content_root, owner, name)
+        if repo.latest != after:
+            raise RequestError(
+                "version_conflict",
+                f"Another process changed {owner}/{name} at the same time. Run the command again.",
+            )
         if create_only and repo.previous:
             raise _not_owner(repo)
         for one in past:
@@ -176,6 +183,8 @@ def publish_past(
                 _write(content_root, one.draft, plan, sync=False)
             repo.add(Version.parse(plan.published.version), record, one.draft.content)
             yield plan.published
+        if not (repo.versions or dry_run):
+            durable.remove_empty(content_root, owner, name)
 
 
 def _write(root: str, draft: Draft, plan: _Plan, sync: bool) -> None:

@@ -6,6 +6,7 @@ from msgspec import UNSET
 
 from builder.model.errors import Detail, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
+from builder.text.placeholders import find_foreign, tell_foreign
 from builder.text.prompts import (
     Document,
     body_of,
@@ -73,7 +74,8 @@ def resolve(
         variables = [variable for variable in inherited if variable.name in found]
     values["variables"], notes = _complete(variables, found)
     size = len(draft.content.encode()) - len(document.body.encode())
-    return Metadata(**values, front_matter_bytes=size), warnings + notes
+    foreign = tell_foreign(find_foreign(document.body))
+    return Metadata(**values, front_matter_bytes=size), warnings + notes + foreign
 
 
 def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:

@@ -119,6 +119,15 @@ def test_import_tells_what_is_rejected(folder: Path):
     assert "Rejected: row 3: " in done.stderr and "1 prompt not imported" in done.stderr
 
 
+def test_import_sums_up_placeholders(folder: Path):
+    (folder / "some.csv").write_text("title,prompt\nA,${x:1}\nB,{{#b}}\n")
+    done = run("import", "some.csv")
+    assert (
+        "\nPlaceholders: ${name} became {{name}} in 1 prompt (dollar); 1 prompt kept "
+        in done.stderr
+    )
+
+
 def test_import_names_the_other_owners(folder: Path):
     table = folder / "some.csv"
     table.write_text("title,prompt,owner\nA,one,ann\nB,two,ann\nC,three,bob\nD,four,\n")

@@ -61,6 +61,18 @@ def test_no_violation_while_suggestions_are_shown(visits: Visits, axe: str):
     assert violations(page) == []
 
 
+def test_no_violation_while_formats_are_offered(visits: Visits, axe: str):
+    page = visits.open(PAGES["repo"], viewport=PHONE)
+    page.locator("summary", has_text="Download as").click()
+    with page.expect_download():
+        page.get_by_role("button", name="Skill").click()
+    expect(page.locator(".download [role=status]")).to_contain_text("cannot hold")
+    page.evaluate(axe)
+    assert violations(page) == violations(page, SIZE_RULE) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, *COLOUR_RULES) == []
+
+
 def test_a_violation_is_found(visits: Visits, axe: str):
     page = visits.open("/")
     page.evaluate(axe)

@@ -261,7 +261,7 @@ def test_there_are_two_buttons_only_where_they_differ(
     visits: Visits, repo: str, buttons: list[str]
 ):
     page = visits.open(f"/{repo}")
-    assert page.locator(".text .actions button").all_inner_texts() == buttons
+    assert page.locator(".text .toolbar button").all_inner_texts() == buttons
 
 
 def test_no_empty_line_stands_where_front_matter_was(visits: Visits):

@@ -11,8 +11,9 @@ from tests.support.servers import in_thread
 
 
 class Asked(NamedTuple):
-    """A request; ``body`` is its JSON."""
+    """A request; ``body`` is its JSON, ``client`` the other end of its connection."""
 
+    client: tuple[str, int]
     method: str
     path: str
     params: dict[str, str]
@@ -51,13 +52,15 @@ def fake_api(answer: Callable[[Asked], Said]) -> Iterator[FakeApi]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         said = self.server.api.answer(
             Asked(
-                self.command, parts.path, dict(parse_qsl(parts.query)), self.headers,
-                json.loads(sent) if sent else None,
+                self.client_address, self.command, parts.path, dict(parse_qsl(parts.query)),
+                self.headers, json.loads(sent) if sent else None,
             )
         )  # fmt: skip
         if not said.status:

@@ -14,6 +14,7 @@ const shown = document.getElementById("prompt");
 const panel = shown.closest(".text");
 const form = document.getElementById("fill");
 const copied = document.getElementById("copied");
+const menu = panel.querySelector(".download");
 const marks = new Map(); // the places of each variable, in the text and in its messages
 const controls = new Map();
 const left = document.getElementById("left");
@@ -45,6 +46,9 @@ document.getElementById("copy-filled").addEventListener("click", copyFilled);
 document.getElementById("copy-raw")?.addEventListener("click", () => copy(fetchRaw));
 for (const button of panel.querySelectorAll("[data-message]")) {
   button.addEventListener("click", () => copyMessage(Number(button.dataset.message)));
+}
+for (const button of menu.querySelectorAll("[data-format]")) {
+  button.addEventListener("click", () => download(button.dataset.format));
 }
 
 function copyFilled() {
@@ -116,6 +120,18 @@ async function copy(load, open = []) {
   copied.textContent = told;
   clearTimeout(timer);
   timer = setTimeout(() => { copied.textContent = ""; }, 3000 + 60 * told.length);
+}
+
+/** Saves the published text as a file of a format, and tells what that format cannot hold. */
+async function download(format) {
+  const told = menu.querySelector("[role=status]");
+  told.textContent = "";
+  try {
+    const { saveAs } = await import("./download.js");
+    told.textContent = await saveAs(format, await (await fetchFile(menu.dataset.record)).text());
+  } catch {
+    told.textContent = "The text could not be loaded. Try again in a moment.";
+  }
 }
 
 /** The published text, every byte of it. A version never changes, so it is fetched once. */

@@ -6,8 +6,9 @@ One module a vendor, which is loaded when it is asked for. Each has:
 - ``read_histories(documents)``: the histories in the documents of an export, in any order. A
   document that is none of this vendor's, or is broken, is a Rejection with its place.
 - where the vendor has an API, ``API_URL`` (None where each customer has their own), ``KEYS``: the
-  environment variables with the credentials, and ``download(api)``, which keeps the API's answers
-  as such documents.
+  environment variables with the credentials, ``OPTIONAL_KEYS``, if there are others that not all
+  need, ``headers(keys)``: what is sent with each request (a variable that is not set is empty), and
+  ``download(api)``, which keeps the API's answers as such documents.
 """
 
 MODULES = {

@@ -6,13 +6,14 @@ pauses, or after the pause that the API asks for. Answers are bounded in time, i
 number. No redirect to another place is followed, and no key is ever printed or kept.
 """
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -22,7 +23,7 @@ from publisher.importers.vendors.kept import Kept, file_part
 from publisher.outside.fetch import TooLarge, bounded, cause_of, send_no_credentials
 from publisher.outside.private_way import is_private_way
 
-__all__ = ["Api", "ApiError", "download_to", "file_part"]
+__all__ = ["Api", "ApiError", "Remote", "download_to", "file_part", "find_remote"]
 
 USER_AGENT = "hubctl-import/1.0"
 PER_SECOND = 5
@@ -57,18 +58,32 @@ class ApiError(OperatorError):
         self.answer = answer
 
 
+class Remote(NamedTuple):
+    """Where a source leads: to the API at ``url`` (None: the vendor's own), and there to what is
+    ``wanted``, where the vendor has no list. ``cost`` is to be told before the download, which
+    makes at least ``calls`` that are billed.
+    """
+
+    url: str | None
+    wanted: Sequence[Any] = ()
+    cost: str = ""
+    calls: int = 0
+
+
 class Api:
     """A vendor's API at ``url``, and the folder that keeps its answers. ``keys`` has the values of
     the vendor's environment variables, ``headers`` what is sent with each request.
 
-    ``pause`` waits for seconds, ``clock`` gives seconds that never go back.
+    ``wanted`` is what the source asks for, where the vendor has no list of its prompts. ``pause``
+    waits for seconds, ``clock`` gives seconds that never go back.
     """
 
     def __init__(
         self, url: str, kept: Kept, keys: Mapping[str, str], headers: Mapping[str, str],
-        progress: Progress, *, pause: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        progress: Progress, *, wanted: Sequence[Any] = (),
+        pause: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
+        self.wanted = wanted
         self._url = url.rstrip("/")
         self._kept = kept
         self._keys = keys
@@ -84,6 +99,9 @@ class Api:
         self._kept_bytes = 0
         self._counted = (0, 0)
         self._has_answered = False
+
+    def close(self) -> None:
+        self._session.close()
 
     def key(self, name: str) -> str:
         """The value of an environment variable of KEYS or OPTIONAL_KEYS; empty if it is not set."""
@@ -138,7 +156,7 @@ class Api:
                     return self._read(method, path, answer)
                 fault = self._refusal(method, path, answer)
                 may_pass = answer.status_code in _PASSING
-                asked = _retry_after(answer)
+                asked = _retry_after(answer) if may_pass else 0
                 if asked > PAUSE_SECONDS_MAX:
                     raise ApiError(
                         f"{fault} It asks to wait {asked:,.0f} seconds. Then run the same command "
@@ -219,19 +237,45 @@ class Api:
         return cut(" ".join(line.split()), _SAID_CHARS_MAX)
 
 
+def find_remote(module: ModuleType, source: str) -> Remote | None:
+    """What a source says to download; None if it is an export on this machine.
+
+    Raises OperatorError if nothing can be downloaded so.
+    """
+    is_url = "://" in source
+    if is_url and not hasattr(module, "download"):
+        raise OperatorError(
+            f"{module.TITLE} has no API to import from. Pass a file or folder that was exported."
+        )
+    if not hasattr(module, "read_wanted"):
+        return Remote(source) if is_url else None
+    if is_url:
+        raise OperatorError(
+            f"{module.TITLE} has no list of its prompts. Pass a file with their ids, one on each "
+            "line."
+        )
+    wanted = module.read_wanted(source)
+    if wanted is None:
+        return None
+    return Remote(None, wanted, module.estimate(wanted), module.calls_min(wanted))
+
+
 def download_to(
     module: ModuleType, url: str | None, folder: str, progress: Progress,
-    environ: Mapping[str, str] = os.environ, **clocks: Any,
+    environ: Mapping[str, str] = os.environ, **settings: Any,
 ) -> None:  # fmt: skip
     """Download what a vendor's API has into ``folder``. Without ``url``, it is the vendor's own.
 
-    ``clocks``: as in Api. Raises OperatorError, after which the same call goes on.
+    ``settings``: ``wanted``, ``pause`` and ``clock`` of Api. Raises OperatorError, after which the
+    same call goes on.
     """
     keys = _read_keys(module, environ)
-    url = _check_url(module, url)
+    url = _check_url(module, url or environ.get(getattr(module, "URL_VARIABLE", "")))
     vendor = module.__name__.rpartition(".")[2].replace("_", "-")
     with Kept(folder, vendor, url) as kept:
-        module.download(Api(url, kept, keys, module.headers(keys), progress, **clocks))
+        api = Api(url, kept, keys, module.headers(keys), progress, **settings)
+        with contextlib.closing(api):
+            module.download(api)
         kept.finish()
 
 
@@ -251,7 +295,7 @@ def _read_keys(module: ModuleType, environ: Mapping[str, str]) -> dict[str, str]
                 f"{name} has characters that no key has, such as a line break in its middle. "
                 "Copy it again."
             )
-    return {name: value for name, value in keys.items() if value}
+    return keys
 
 
 def _check_url(module: ModuleType, url: str | None) -> str:

@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from builder.model.errors import OperatorError, cut
+from builder.model.errors import OperatorError
+from builder.text.one_line import one_line
 from publisher.importers import tables
 from publisher.importers.files import is_about
 from publisher.importers.items import Document, History, Rejection
@@ -291,6 +292,5 @@ def _parse_table(where: str, kind: str, raw: bytes) -> Iterator[Document | Rejec
 
 
 def place_of(path: str) -> str:
-    """A path as messages show it: on one line, whatever its bytes are, and not too long."""
-    text = os.fsencode(path).decode("utf-8", "replace")
-    return cut("".join(char if char.isprintable() else "?" for char in text), PLACE_CHARS_MAX)
+    """A path as messages show it, whatever its bytes are."""
+    return one_line(os.fsencode(path).decode("utf-8", "replace"), PLACE_CHARS_MAX)

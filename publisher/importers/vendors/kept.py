@@ -1,15 +1,19 @@
 """A folder that keeps an API's answers, so that a download that was cut short can go on.
 
 Each answer is a JSON file, whole or not there. A journal beside them says in its first line where
-they come from, then names each file of this download, and ends with a line when it is finished.
+they come from, then names each file of a download, and has a line when that is finished; the files
+of the next one follow. What a finished download no longer has goes, since it is no longer there.
 Nothing is synced: a file that a power cut took is asked for again.
 """
 
+import contextlib
+import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
-from typing import Any, Self, TextIO
+from typing import Any, Self
 from urllib.parse import quote
 
 from builder.model.errors import OperatorError
@@ -51,7 +55,7 @@ class Kept:
         except OSError as error:
             raise self._unusable(error) from None
         try:
-            self._files = self._read_journal()
+            self._earlier, self._files = self._read_journal()
         except BaseException:
             self._journal.close()
             raise
@@ -76,7 +80,7 @@ class Kept:
         """Keep JSON as ``file``, whole or not at all; returns its bytes. Parts of ``file`` between
         slashes come from ``file_part``. Raises OperatorError.
         """
-        if any(part.startswith(".") or not part for part in file.split("/")):
+        if not _is_ours(file):
             raise ValueError(f"not the path of a file in a folder: {file!r}")
         text = json.dumps(value, indent=1) + "\n"
         try:
@@ -91,8 +95,17 @@ class Kept:
         return len(text)
 
     def finish(self) -> None:
-        """Nothing is missing; the next download asks for everything again."""
-        self._note(_FINISHED)
+        """Nothing is missing: remove what an earlier download had and this one has not. The next
+        download asks for everything again. Raises OperatorError.
+        """
+        try:
+            for file in filter(_is_ours, self._earlier - self._files):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(f"{self.folder}/{file}")
+            self._journal.truncate(0)
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._note(self._source, *sorted(self._files), _FINISHED)
 
     def _check_ours(self, found: list[str]) -> None:
         if found and JOURNAL not in found:
@@ -100,8 +113,8 @@ class Kept:
                 f"The folder {self.folder} has other files. Pass a new folder with --save DIR."
             )
 
-    def _read_journal(self) -> set[str]:
-        """The files of a download that is to go on; none where a new one begins."""
+    def _read_journal(self) -> tuple[set[str], set[str]]:
+        """The files of finished downloads, and those of one that is to go on."""
         try:
             fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -110,7 +123,7 @@ class Kept:
                 "folder with --save DIR."
             ) from None
         self._journal.seek(0)
-        text = self._journal.read()
+        text = self._journal.read().decode(errors="replace")
         notes = [_parse(line) for line in text.splitlines()]
         is_same = notes[:1] == [self._source]
         if len(notes) > 1 and not is_same:
@@ -118,18 +131,20 @@ class Kept:
                 f"The folder {self.folder} has a download from elsewhere. Pass another folder "
                 "with --save DIR."
             )
-        if not is_same or _FINISHED in notes:
+        if not is_same:
             self._journal.truncate(0)
             self._note(self._source)
-            return set()
+            return set(), set()
         if not text.endswith("\n"):
-            self._journal.write("\n")
-        return {note for note in notes if isinstance(note, str)}
+            self._journal.write(b"\n")
+        finished = len(notes) - notes[::-1].index(_FINISHED) if _FINISHED in notes else 0
+        return _files_in(notes[:finished]), _files_in(notes[finished:])
 
-    def _note(self, value: Any) -> None:
+    def _note(self, *values: Any) -> None:
+        lines = "".join(f"{json.dumps(value)}\n" for value in values).encode()
         try:
-            self._journal.write(json.dumps(value) + "\n")
-            self._journal.flush()
+            if self._journal.write(lines) < len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise self._unusable(error) from None
 
@@ -140,8 +155,17 @@ class Kept:
         )
 
 
-def _open_journal(folder: str) -> TextIO:
-    return open(f"{folder}/{JOURNAL}", "a+", encoding="utf-8", errors="replace")
+def _open_journal(folder: str) -> io.FileIO:
+    return open(f"{folder}/{JOURNAL}", "a+b", buffering=0)
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a path stays in the folder, and is not the journal."""
+    return not any(part.startswith(".") or not part for part in file.split("/"))
+
+
+def _files_in(notes: list[Any]) -> set[str]:
+    return {note for note in notes if isinstance(note, str)}
 
 
 def _parse(line: str) -> Any:

@@ -16,6 +16,7 @@ from builder.model.settings import Settings
 from builder.render import shell_client
 from builder.render.catalogue_search import for_client
 from builder.search.rules import search_rules
+from builder.text import formats
 from tests.support.catalogues import build_files
 from tests.support.servers import PROJECT, Server, clean_environment
 
@@ -30,7 +31,9 @@ def test_the_release_has_the_address_of_its_site_and_the_rules_of_its_search(
     assert site["cli/hub"] == site[RELEASE]
     assert site[RELEASE] == source.replace(
         b"http://127.0.0.1:8000", b"https://hub.example"
-    ).replace(b"# The build puts search.py here.\n", for_client(search_rules()))
+    ).replace(b"# The build puts search.py here.\n", for_client(search_rules())).replace(
+        b"# The build puts formats.py here.\n", Path(formats.__file__).read_bytes()
+    )
     assert search_rules().encode() in site[RELEASE]
     assert search_rules().encode() in site["assets/catalogue.js"]
     digest = hashlib.sha256(site[RELEASE]).hexdigest()

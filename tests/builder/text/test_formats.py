@@ -1,6 +1,11 @@
 """Prompts as files of other formats. The importers' tests bring these files back."""
 
-from builder.text.formats import write_as
+import itertools
+
+import pytest
+
+from builder.model.records import CONTENT_BYTES_MAX
+from builder.text.formats import SUFFIXES, write_as
 from tests.clients.exports import read_cases
 
 
@@ -10,3 +15,19 @@ def test_the_cases_that_all_implementations_pass():
     for case in cases:
         written = write_as(case["record"], case["format"])
         assert written == (case["text"], case["losses"]), case["name"]
+
+
+# Each would take minutes where a pattern tries all ways to read it.
+LONG_RUNS = [
+    "system{}x", "{}x", "user[{}", "tool {}[", "{{{{{}", "{}{{{{", "\\{}", "\\:{}", "${{{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", [" ", "\\", "{", "]", "[ ", "}"])
+def test_a_long_run_takes_no_longer_than_another_text(unit: str):
+    record = read_cases()[0]["record"] | {"messages": None}
+    run = unit * (CONTENT_BYTES_MAX // len(unit) - 10)
+    for around, format in itertools.product(LONG_RUNS, SUFFIXES):
+        record["body"] = around.format(run)
+        text, _ = write_as(record, format)
+        assert len(text) >= len(record["body"])

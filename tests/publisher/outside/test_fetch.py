@@ -5,13 +5,16 @@ import gzip
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 
-from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, fetch_json
+from publisher.outside.fetch import DOCUMENT_BYTES_MAX, FetchError, bounded, fetch_json
 from tests.hosts.redirects import make_certificate
+from tests.support.fake_api import Said, fake_api
 from tests.support.servers import DEADLINE_SECONDS
 
 DROP_SECONDS = 0.01
@@ -135,3 +138,20 @@ def test_a_redirect_to_no_url_is_an_error_of_ours() -> None:
         b"HTTP/1.1 302 Found\r\nLocation: http://[/\r\nContent-Length: 0\r\n\r\n"
     ) as url:
         assert "no connection" in reason(url)
+
+
+def test_each_request_of_a_connection_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later:
+        @staticmethod
+        def monotonic() -> float:
+            return time.monotonic() + 2 * DEADLINE_SECONDS
+
+    with (
+        fake_api(lambda _: Said(200, {"a": 1})) as api,
+        bounded(requests.Session(), DEADLINE_SECONDS) as session,
+    ):
+        assert session.get(api.url).json() == {"a": 1}
+        monkeypatch.setattr("publisher.outside.fetch.time", Later)
+        assert session.get(api.url).json() == {"a": 1}
+    first, second = api.asked
+    assert first.client == second.client

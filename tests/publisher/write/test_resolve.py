@@ -95,6 +95,14 @@ def test_declared_and_not_in_the_text_is_kept_and_told():
     assert warnings == ["Declared variables that are not in the text: b."]
 
 
+def test_what_is_no_variable_here_is_told_once():
+    _, warnings = resolved("---\ntitle: ${t} {{#no}}\n---\n{{#if x}}{{a.b}}{{/if}} ${Some name:x}")
+    assert warnings == [
+        "These stay text, because prompts have no logic: {{#if x}}, {{a.b}}, {{/if}}. Write "
+        "{{name}} for a variable. Write {{name}} if ${Some name:x} is to be filled in."
+    ]
+
+
 def test_inherited_and_not_in_the_text_is_dropped():
     previous = record_of("{{a}} {{b}}", variables=[{"name": "a", "type": "integer"}])
     metadata, warnings = resolved("{{c}} {{a}}", previous)

@@ -113,9 +113,22 @@ def test_a_download_goes_on_where_it_stopped_and_begins_again_when_finished(
             downloading(api, interrupted)
         downloading(api, lambda api: [api.keep(f"{one}.json", f"prompts/{one}") for one in "abc"])
         assert [asked.path[-1] for asked in api.asked] == list("abc")
+        with pytest.raises(KeyboardInterrupt):
+            downloading(api, interrupted)
+        assert len(api.asked) == 4
+        # Only a whole download says what is no longer there.
+        assert downloading.read("b.json")
+        outside = downloading.folder.parent / "outside.json"
+        outside.touch()
+        with open(downloading.folder / JOURNAL, "r+") as journal:
+            lines = journal.readlines()
+            journal.seek(0)
+            journal.writelines([lines[0], '"../outside.json"\n', *lines[1:]])
         downloading(api, lambda api: api.keep("a.json", "prompts/a"))
         assert len(api.asked) == 4
-    assert downloading.read("b.json")
+    assert downloading.read("a.json")
+    assert not (downloading.folder / "b.json").exists()
+    assert outside.exists()
 
 
 def test_what_a_crash_left_half_is_asked_for_again(downloading: Downloading) -> None:
@@ -160,6 +173,18 @@ def test_folders_that_are_not_of_this_download_are_refused(
     assert not fake.asked
 
 
+def test_an_answer_that_cannot_be_written_is_told(downloading: Downloading) -> None:
+    def twice(api: Api) -> None:
+        api.keep("a", "a")
+        api.keep("a/b.json", "b")
+
+    with fake_api(shop) as api:
+        for _ in range(2):
+            with pytest.raises(OperatorError, match=r"Cannot keep answers in .*Fix that and run"):
+                downloading(api, twice)
+    assert [asked.path for asked in api.asked] == ["/a", "/b", "/b"]
+
+
 HOUR = 3600
 
 
@@ -167,7 +192,7 @@ HOUR = 3600
     ("header", "low", "high"),
     [
         ("7", 7, 7), ("", 1, 1), ("soon", 1, 1), ("-3", 1, 1), ("0", 1, 1),
-        (email.utils.formatdate(time.time() - HOUR, usegmt=True), 1, 1),
+        ("Fri, 31 Dec 1999 23:59:59 GMT", 1, 1),
     ],
 )  # fmt: skip
 def test_it_waits_as_it_is_told(

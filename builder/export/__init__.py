@@ -1,0 +1,1 @@
+"""Ways out: the prompts of the content as files of other formats."""

@@ -1,0 +1,70 @@
+"""The list of the files that an export has written, in the folder where they are.
+
+It tells them from everything else there: an export replaces and removes only what it has written,
+and an import knows the files whose every byte is an export's.
+"""
+
+import hashlib
+import re
+
+import msgspec
+
+from builder.model import names
+from builder.model.errors import OperatorError
+from builder.model.records import Sha256
+from builder.store.plain_files import read_file
+from builder.text.formats import SUFFIXES
+
+LIST_FILE = ".hub-export.json"
+LIST_BYTES_MAX = 256 * 1024 * 1024
+
+_ENDINGS = "|".join(
+    re.escape(suffix if suffix.startswith(".") else f"/{suffix}") for suffix in SUFFIXES.values()
+)
+_path = re.compile(
+    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?:/{names.VERSION_PATTERN})?(?:{_ENDINGS})"
+)
+
+
+class Exported(msgspec.Struct, forbid_unknown_fields=True):
+    """``files``: the SHA-256 of each, by its path in the folder. ``has_versions``: each has one of
+    several versions of a prompt.
+    """
+
+    has_versions: bool
+    files: dict[str, Sha256]
+
+    def __post_init__(self) -> None:
+        # Paths are removed, so none may lead out of the folder.
+        if not all(map(_path.fullmatch, self.files)):
+            raise ValueError("has a path that no export writes")
+
+    def is_whole(self, path: str, raw: bytes) -> bool:
+        """Whether a file is, byte by byte, what was written."""
+        return self.files.get(path) == hashlib.sha256(raw).hexdigest()
+
+
+_decode = msgspec.json.Decoder(Exported).decode
+
+
+def read_list(folder: str) -> Exported | None:
+    """None where nothing was exported to. Raises OperatorError where the list is damaged."""
+    path = f"{folder}/{LIST_FILE}"
+    try:
+        return _decode(read_file(path, LIST_BYTES_MAX))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error)
+    raise OperatorError(
+        f"{path} is no list of exported files: {reason}. Restore it, or empty the folder."
+    )
+
+
+def path_of(format: str, owner: str, name: str, version: str = "") -> str:
+    """Where in its folder an export puts a prompt, or one of its versions."""
+    stem = "/".join(filter(None, (owner, name, version)))
+    suffix = SUFFIXES[format]
+    return stem + (suffix if suffix.startswith(".") else f"/{suffix}")

@@ -1,0 +1,216 @@
+"""Exports the content: each prompt, or each version, as a file of another format.
+
+Made for git: the same content gives the same bytes, and only what has changed is written. Files
+that no export wrote, and those that somebody has changed since, are left alone and named.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from builder.export.listing import LIST_BYTES_MAX, LIST_FILE, Exported, path_of, read_list
+from builder.model import names
+from builder.model.errors import ContentError, OperatorError
+from builder.model.names import Version
+from builder.store import content
+from builder.store.plain_files import read_file
+from builder.text.formats import write_as
+from builder.text.messages import parse_messages
+from builder.text.prompts import body_of
+
+_TEMPORARY = ".hub-export.tmp"
+
+
+class Report(NamedTuple):
+    """What an export did. ``losses``: how many files lack what their format cannot hold. ``kept``:
+    files that were not replaced, or not removed, since they are not as an export wrote them.
+    """
+
+    files: int
+    written: int
+    removed: int
+    losses: Counter[str]
+    kept: list[str]
+    faults: list[str]
+
+
+def export(
+    content_root: str, folder: str, format: str, *, owner: str | None = None,
+    has_versions: bool = False, progress: Callable[[str, int, int], None],
+) -> Report:  # fmt: skip
+    """Write the latest version of each prompt, or each version, to ``folder``.
+
+    ``owner``: only that owner's, and files of others stay. ``progress`` is called with what is
+    done, how many prompts, and of how many. Raises OperatorError.
+    """
+    owners = content.list_owners(content_root)
+    if owner is not None:
+        names.check_owner(owner)
+        if owner not in owners:
+            raise OperatorError(f"No owner {owner} in {content_root}. Its folders are the owners.")
+        owners = [owner]
+    _check_apart(content_root, folder)
+    repos = [(one, name) for one in owners for name in content.list_repos(content_root, one)]
+    with _lock(folder):
+        task = _Task(content_root, folder, format, has_versions)
+        try:
+            for done, (one, name) in enumerate(repos):
+                progress("Exporting", done, len(repos))
+                task.take(one, name)
+            task.remove_gone(owner)
+        finally:
+            task.write_list()
+    return task.report()
+
+
+def _check_apart(content_root: str, folder: str) -> None:
+    inside, outside = os.path.realpath(folder), os.path.realpath(content_root)
+    if inside == outside or inside.startswith(f"{outside}/"):
+        raise OperatorError(f"{folder} is in the content folder. Export to another one.")
+
+
+@contextlib.contextmanager
+def _lock(folder: str) -> Iterator[None]:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OperatorError(f"Cannot write to {folder}: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperatorError(
+                f"Another export writes to {folder}. Wait until it has ended, and try again."
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class _Task:
+    """One run: what was there, and what has come of it."""
+
+    def __init__(self, root: str, folder: str, format: str, has_versions: bool) -> None:
+        self._root = root
+        self._folder = folder
+        self._format = format
+        self._has_versions = has_versions
+        listed = read_list(folder)
+        self._before = listed.files if listed else {}
+        self._after: dict[str, str] = {}
+        self._is_complete = False
+        # Prompts whose files are left as they are, since the content has faults there.
+        self._faulty: set[tuple[str, str]] = set()
+        self._written = self._removed = 0
+        self._losses: Counter[str] = Counter()
+        self._kept: list[str] = []
+        self._faults: list[str] = []
+
+    def report(self) -> Report:
+        return Report(
+            len(self._after), self._written, self._removed, self._losses, self._kept, self._faults
+        )
+
+    def take(self, owner: str, name: str) -> None:
+        """Write the files of a repo."""
+        try:
+            versions = content.list_versions(self._root, owner, name).versions
+            for version in versions if self._has_versions else versions[-1:]:
+                self._take_version(owner, name, version)
+        except ContentError as error:
+            self._faulty.add((owner, name))
+            self._faults += map(str, error.faults)
+
+    def _take_version(self, owner: str, name: str, version: Version) -> None:
+        stored, text = content.read_version(self._root, owner, name, version)
+        body = body_of(text, stored.front_matter_bytes)
+        record = msgspec.to_builtins(
+            {
+                "owner": owner, "name": name, "version": str(version), "title": stored.title,
+                "description": stored.description, "tags": stored.tags, "license": stored.license,
+                "variables": stored.variables, "parameters": stored.parameters, "body": body,
+                "messages": parse_messages(body),
+            }
+        )  # fmt: skip
+        text, losses = write_as(record, self._format)
+        path = path_of(self._format, owner, name, str(version) if self._has_versions else "")
+        if self._write(path, text.encode()):
+            self._losses.update(losses)
+
+    def _write(self, path: str, data: bytes) -> bool:
+        """Whether the file is, or was already, as it is to be."""
+        wanted = hashlib.sha256(data).hexdigest()
+        there = self._hash(path)
+        if there not in (None, wanted, self._before.get(path)):
+            self._kept.append(path)
+            return False
+        if there != wanted:
+            self._put(path, data)
+            self._written += 1
+        self._after[path] = wanted
+        return True
+
+    def _hash(self, path: str) -> str | None:
+        """The SHA-256 of what is there; empty where that is no file that an export wrote."""
+        folder = os.path.dirname(path)
+        while folder:
+            if os.path.islink(f"{self._folder}/{folder}"):
+                return ""
+            folder = os.path.dirname(folder)
+        try:
+            return hashlib.sha256(read_file(f"{self._folder}/{path}", LIST_BYTES_MAX)).hexdigest()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return ""
+
+    def _put(self, path: str, data: bytes) -> None:
+        """Write a file whole or not at all."""
+        target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(data)
+            os.replace(temporary, target)
+        except OSError as error:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise OperatorError(f"Cannot write {target}: {error.strerror}.") from None
+
+    def remove_gone(self, owner: str | None) -> None:
+        """Remove what was written for prompts, versions and formats that are no more."""
+        for path, wanted in self._before.items():
+            if path in self._after:
+                continue
+            handle, rest = path.split("/", 1)
+            is_other = owner is not None and handle != owner
+            if is_other or (handle, rest.split("/")[0].split(".")[0]) in self._faulty:
+                self._after[path] = wanted
+                continue
+            there = self._hash(path)
+            if there == wanted:
+                self._remove(path)
+            elif there is not None and path not in self._kept:
+                self._kept.append(path)
+        self._is_complete = True
+
+    def _remove(self, path: str) -> None:
+        os.unlink(f"{self._folder}/{path}")
+        self._removed += 1
+        with contextlib.suppress(OSError):  # until a folder that has more in it
+            os.removedirs(os.path.dirname(f"{self._folder}/{path}"))
+
+    def write_list(self) -> None:
+        """Note what was written, also by a run that was interrupted."""
+        files = self._after if self._is_complete else {**self._before, **self._after}
+        listed = Exported(self._has_versions, dict(sorted(files.items())))
+        data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
+        if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():
+            self._put(LIST_FILE, data)

@@ -1,0 +1,499 @@
+// A version as a file of another format, made from its record. builder/text/formats.py does the same
+// in Python, and says why; clients/exports.json has the cases that both pass.
+//
+// Objects of JSON become Maps here, for JavaScript would sort keys such as "1"; a number keeps its
+// text, which tells 1 from 1.0 and has all digits of a large one.
+
+const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty", "prompt-yml": ".prompt.yml" };
+const SKILL_FILE = "SKILL.md";
+
+const FRONT_MATTER_BYTES_MAX = 16_000;
+const YAML_TOKENS_MAX = 1_900;
+const YAML_DEPTH_MAX = 45;
+const KEY_CHARS_MAX = 100;
+const SKILL_DESCRIPTION_CHARS_MAX = 1_024;
+
+const CAMEL = new Map(Object.entries({
+  max_tokens: "maxOutputTokens", top_p: "topP", top_k: "topK", stop: "stopSequences",
+  frequency_penalty: "frequencyPenalty", presence_penalty: "presencePenalty",
+}));
+const GITHUB = new Map([...CAMEL, ["max_tokens", "maxTokens"], ["stop", "stop"]]);
+const PROMPTY_OPTIONS = new Set([...CAMEL.values(), "seed", "temperature"]);
+const HANDLEBARS_WORDS = words(
+  "this else true false null undefined if unless each with lookup log helperMissing " +
+    "blockHelperMissing json role section media ifEquals unlessEquals",
+);
+const JINJA_WORDS = words("not true false none True False None self");
+const RESERVED = words("y n yes no on off true false null none");
+
+const TOKEN = /\\\{\{|\{\{[ \t]*([A-Za-z_][A-Za-z0-9_]{0,63})[ \t]*\}\}/g;
+const NOT_PLAIN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/;
+const PLAIN = /^[A-Za-z](?:[A-Za-z0-9_.,()/' -]*[A-Za-z0-9_.)])?$/;
+const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_]*$/;
+const ESCAPED = new RegExp(`${NOT_PLAIN.source}|-(?=--)|\\+(?=\\+\\+)`, "g");
+// What Python takes for white space.
+const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const BLANK = new RegExp(`^[${SPACE}]*$`);
+const SPACE_AT_END = new RegExp(`[${SPACE}]+$`);
+const REFERENCE = new RegExp(`^[${SPACE}]*\\$\\{[^]*\\}[${SPACE}]*$`);
+const LINE_BREAK = /([\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])/;
+const IN_LINE = "[ \\t\\x1f\\xa0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]*";
+const ROLE_LINE = new RegExp(
+  `^((?:${IN_LINE}#)?${IN_LINE}(?:[sſ]y[sſ]tem|developer|u[sſ]er|a[sſ][sſ][iıİ][sſ]tant|` +
+    `funct[iıİ]on|tool)(?:${IN_LINE}\\[.*\\])?${IN_LINE})(\\\\*)(:${IN_LINE})$`,
+  "i",
+);
+
+/** Has the browser save the version whose record `json` is, an answer of the API. Resolves to what
+ * to tell the reader. */
+export async function saveAs(format, json) {
+  const record = readJson(json).get("data");
+  const { text, losses } = writeAs(record, format);
+  const link = document.createElement("a");
+  link.download = format === "skill" ? SKILL_FILE : record.get("name") + SUFFIXES[format];
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/octet-stream" }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  const told = losses.length ? ` It cannot hold: ${losses.join("; ")}.` : "";
+  return `Downloaded ${link.download}.${told}`;
+}
+
+/** A text of JSON, with objects as Maps and numbers as `Num`. */
+export function readJson(json) {
+  // First a letter for what each string and number is, so that no key reads as a number.
+  const marked = json.replace(
+    /"([^"\\]*(?:\\[^][^"\\]*)*)"(\s*:)?|-?\d[\d.eE+-]*/g,
+    (found, text, colon) => (text === undefined ? `"n${found}"` : `"s${text}"${colon ?? ""}`),
+  );
+  return unmarked(JSON.parse(marked));
+}
+
+function unmarked(value) {
+  if (Array.isArray(value)) return value.map(unmarked);
+  if (typeof value === "string") return value[0] === "n" ? new Num(value.slice(1)) : value.slice(1);
+  if (value === null || typeof value !== "object") return value;
+  return new Map(Object.entries(value).map(([key, item]) => [key.slice(1), unmarked(item)]));
+}
+
+class Num {
+  constructor(source) {
+    this.source = source;
+    this.isInteger = !/[.eE]/.test(source);
+  }
+
+  /** As YAML 1.1 reads it. */
+  toString() {
+    if (this.isInteger) return this.source === "-0" ? "0" : this.source;
+    const value = Number(this.source);
+    if (Number.isInteger(value) && Math.abs(value) < 1e21) return String(BigInt(value));
+    const text = String(value);
+    return text.includes(".") ? text : text.replace("e", ".0e");
+  }
+}
+
+/** The text of the file, and what of the record it lacks. */
+export function writeAs(record, format) {
+  const losses = new Set();
+  const [front, text] = WRITERS[format](record, losses);
+  makeFit(front, losses);
+  const written = format === "prompt-yml"
+    ? mapping(front, true).map((line) => `${line}\n`).join("")
+    : ["---", ...mapping(front, false), "---", text].join("\n");
+  return { text: written, losses: [...losses] };
+}
+
+// Formats
+
+function asDotprompt(record, losses) {
+  const parameters = renamed(record.get("parameters"), CAMEL, losses);
+  const front = withoutEmpty(new Map([
+    ["name", record.get("name")],
+    ["version", versionOf(record)],
+    ["title", record.get("title")],
+    ["description", record.get("description")],
+    ["authors", [record.get("owner")]],
+    ["tags", record.get("tags")],
+    ["license", record.get("license")],
+    ["model", takeModel(parameters)],
+    ["config", parameters],
+    ["input", inputOf(record.get("variables"))],
+  ]));
+  const messages = record.get("messages");
+  if (messages === null) return [front, handlebars(record.get("body"), losses)];
+  const parts = messages.map((one) => {
+    const role = one.get("role") === "assistant" ? "model" : one.get("role");
+    return `{{role "${role}"}}\n${handlebars(one.get("content"), losses)}\n`;
+  });
+  return [front, parts.join("")];
+}
+
+function inputOf(variables) {
+  const required = variables.filter((one) => one.get("required")).map((one) => one.get("name"));
+  const given = variables.filter((one) => one.get("default") !== null);
+  const properties = new Map(variables.map((one) => [one.get("name"), withoutNull(new Map([
+    ["type", one.get("type")],
+    ["description", one.get("description") || null],
+    ["default", one.get("required") ? one.get("default") : null],
+    ["examples", one.get("example") === null ? null : [one.get("example")]],
+    ["enum", one.get("enum")],
+  ]))]));
+  if (!properties.size) return new Map();
+  const schema = new Map([["type", "object"], ["properties", properties]]);
+  if (required.length) schema.set("required", required);
+  const input = new Map([["schema", schema]]);
+  if (given.length) {
+    input.set("default", new Map(given.map((one) => [one.get("name"), one.get("default")])));
+  }
+  return input;
+}
+
+function asPrompty(record, losses) {
+  const parameters = renamed(record.get("parameters"), CAMEL, losses);
+  const model = new Map();
+  const id = takeModel(parameters);
+  if (id !== null) model.set("id", id);
+  const isOption = ([key]) => PROMPTY_OPTIONS.has(key);
+  const options = new Map([...parameters].filter(isOption));
+  const others = new Map([...parameters].filter((one) => !isOption(one)));
+  if (others.size) options.set("additionalProperties", others);
+  if (options.size) model.set("options", options);
+  const front = withoutReferences(withoutEmpty(new Map([
+    ["name", record.get("name")],
+    ["displayName", record.get("title")],
+    ["description", record.get("description")],
+    ["metadata", withoutEmpty(new Map([
+      ["authors", [record.get("owner")]],
+      ["tags", record.get("tags")],
+      ["license", record.get("license")],
+      ["version", versionOf(record)],
+    ]))],
+    ["model", model],
+    ["inputs", record.get("variables").map(propertyOf)],
+  ])), losses);
+  const messages = record.get("messages");
+  if (messages === null) return [front, guard(jinja(record.get("body"), losses), losses)];
+  const parts = messages.map((one) => {
+    const text = guard(jinja(one.get("content"), losses), losses);
+    return `${knownRole(one.get("role"), losses)}:\n${text}\n`;
+  });
+  return [front, parts.join("\n")];
+}
+
+function propertyOf(one) {
+  return withoutNull(new Map([
+    ["name", one.get("name")],
+    ["kind", one.get("type")],
+    ["description", one.get("description") || null],
+    ["required", one.get("required")],
+    ["default", one.get("default")],
+    ["example", one.get("example")],
+    ["enumValues", one.get("enum")],
+    ["items", one.get("type") === "array" ? new Map([["kind", "any"]]) : null],
+  ]));
+}
+
+function asPromptYml(record, losses) {
+  const parameters = renamed(record.get("parameters"), GITHUB, losses);
+  const model = takeModel(parameters);
+  for (const [key, isWhole] of [["maxTokens", true], ["temperature", false], ["topP", false]]) {
+    const value = parameters.get(key);
+    if (parameters.has(key) && !(value instanceof Num && (value.isInteger || !isWhole))) {
+      parameters.delete(key);
+      losses.add("parameters of another type than its own");
+    }
+  }
+  const format = responseFormat(parameters);
+  const messages = record.get("messages") ??
+    [new Map([["role", "user"], ["content", record.get("body")]])];
+  const front = withoutEmpty(new Map([
+    ["name", record.get("title")],
+    ["description", record.get("description")],
+    ["model", model],
+    ...format,
+    ["modelParameters", parameters],
+    ["messages", messages.map((one) => new Map([
+      ["role", knownRole(one.get("role"), losses)],
+      ["content", githubText(one.get("content"), losses)],
+    ]))],
+  ]));
+  losses.add("the owner");
+  for (const key of ["tags", "license"]) if (!isEmpty(record.get(key))) losses.add(`the ${key}`);
+  loseDetails(record.get("variables"), losses);
+  return [front, ""];
+}
+
+function responseFormat(parameters) {
+  const value = parameters.get("response_format");
+  if (!(value instanceof Map)) return [];
+  const type = value.get("type");
+  if (value.size === 1 && (type === "text" || type === "json_object")) {
+    parameters.delete("response_format");
+    return [["responseFormat", type]];
+  }
+  const schema = value.get("json_schema");
+  const isSchema = type === "json_schema" && value.size === 2 && schema instanceof Map;
+  if (!isSchema || !schema.has("name") || !schema.has("schema")) return [];
+  parameters.delete("response_format");
+  return [["responseFormat", type], ["jsonSchema", jsonOf(schema)]];
+}
+
+function asSkill(record, losses) {
+  let description = record.get("description");
+  if (BLANK.test(description)) {
+    losses.add("an empty description: the title takes its place");
+    description = record.get("title");
+  }
+  const characters = [...description];
+  if (characters.length > SKILL_DESCRIPTION_CHARS_MAX) {
+    losses.add("a description of more than 1,024 characters: it is cut");
+    const cut = characters.slice(0, SKILL_DESCRIPTION_CHARS_MAX - 1).join("");
+    description = `${cut.replace(SPACE_AT_END, "")}…`;
+  }
+  const front = withoutEmpty(new Map([
+    ["name", record.get("name")],
+    ["description", description],
+    ["license", record.get("license")],
+    ["metadata", withoutEmpty(new Map([
+      ["title", record.get("title")],
+      ["author", record.get("owner")],
+      ["version", versionOf(record)],
+      ["tags", record.get("tags").join(", ")],
+    ]))],
+  ]));
+  if (record.get("messages") !== null) {
+    losses.add("roles of messages: their markers stay in the text");
+  }
+  if (record.get("parameters").size) losses.add("the model and parameters");
+  loseDetails(record.get("variables"), losses);
+  return [front, record.get("body")];
+}
+
+const WRITERS = {
+  dotprompt: asDotprompt, prompty: asPrompty, "prompt-yml": asPromptYml, skill: asSkill,
+};
+
+function words(text) {
+  return new Set(text.split(" "));
+}
+
+function versionOf(record) {
+  return record.get("version") || record.get("latest_version") || null;
+}
+
+function renamed(parameters, names, losses) {
+  const found = new Map();
+  for (const [key, value] of parameters) found.set(names.get(key) ?? key, value);
+  for (const [key, value] of parameters) if (names.has(key)) found.set(names.get(key), value);
+  if (found.size < parameters.size) losses.add("a parameter under two names");
+  return withoutNull(found);
+}
+
+function takeModel(parameters) {
+  const model = parameters.get("model");
+  if (typeof model !== "string") return null;
+  parameters.delete("model");
+  return model;
+}
+
+function knownRole(role, losses) {
+  if (role !== "tool") return role;
+  losses.add("the role tool: it becomes user");
+  return "user";
+}
+
+function loseDetails(variables, losses) {
+  for (const [key, loss] of [
+    ["default", "defaults of variables"],
+    ["example", "examples of variables"],
+    ["enum", "allowed values of variables"],
+  ]) if (variables.some((one) => one.get(key) !== null)) losses.add(loss);
+  if (variables.some((one) => one.get("description"))) losses.add("descriptions of variables");
+  if (variables.some((one) => one.get("type") !== "string")) losses.add("types of variables");
+  if (!variables.every((one) => one.get("required"))) losses.add("which variables are optional");
+}
+
+function withoutReferences(front, losses) {
+  const kept = new Map();
+  for (const [key, value] of front) {
+    const found = withoutReference(value, losses);
+    if (found !== undefined) kept.set(key, found);
+  }
+  return kept;
+}
+
+function withoutReference(value, losses) {
+  if (value instanceof Map) return withoutReferences(value, losses);
+  if (Array.isArray(value)) {
+    return value.map((one) => withoutReference(one, losses)).filter((one) => one !== undefined);
+  }
+  if (typeof value !== "string" || !REFERENCE.test(value)) return value;
+  losses.add("values such as ${env:NAME}, which it would replace");
+  return undefined;
+}
+
+function withoutEmpty(values) {
+  return new Map([...values].filter(([key, value]) => key === "description" || !isEmpty(value)));
+}
+
+function isEmpty(value) {
+  if (value instanceof Map) return !value.size;
+  return value === null || value === "" || (Array.isArray(value) && !value.length);
+}
+
+function withoutNull(values) {
+  return new Map([...values].filter(([, value]) => value !== null));
+}
+
+// Templates
+
+/** A text's literal pieces, each with the name of the variable after it, empty at the end. */
+function partsOf(text) {
+  const parts = [];
+  let literal = "";
+  let end = 0;
+  for (const found of text.matchAll(TOKEN)) {
+    literal += text.slice(end, found.index);
+    end = found.index + found[0].length;
+    if (found[1]) {
+      parts.push([literal, found[1]]);
+      literal = "";
+    } else {
+      literal += "{{";
+    }
+  }
+  return [...parts, [literal + text.slice(end), ""]];
+}
+
+function handlebars(text, losses) {
+  if (text.includes("<<<dotprompt:")) {
+    losses.add("<<<dotprompt: in a text, which it reads as its own mark");
+  }
+  return partsOf(text).map(([literal, name], at) => {
+    let written = at && literal.startsWith("}") ? "{{!}}" : "";
+    written += literal.replace(/(\\*)\{\{|\\+/g, (found, backslashes) => {
+      if (backslashes === undefined) return found;
+      return backslashes ? `${backslashes}\\{{!}}\\{{` : "\\{{";
+    });
+    if (!name) return written;
+    if (literal.endsWith("{")) written += " {{~!}}";
+    if (name === "history") {
+      losses.add("{{history}} as a variable: it stands for the messages so far");
+    }
+    return written + (HANDLEBARS_WORDS.has(name) ? `{{this.[${name}]}}` : `{{${name}}}`);
+  }).join("");
+}
+
+function jinja(text, losses) {
+  return partsOf(text).map(([literal, name]) => {
+    const isWord = JINJA_WORDS.has(name);
+    if (isWord) losses.add("variables named not, true, false, none or self: they become text");
+    const escaped = (isWord ? `${literal}{{${name}}}` : literal)
+      .replace(/\{[{%#]/g, (found) => `{{ "${found}" }}`);
+    if (!name || isWord) return escaped;
+    return `${escaped.replace(/\{$/, '{{ "{" }}')}{{${name}}}`;
+  }).join("");
+}
+
+/** A text none of whose lines begins a message of prompty. */
+function guard(text, losses) {
+  return text.split(LINE_BREAK).map((line) => {
+    const found = ROLE_LINE.exec(line);
+    if (!found) return line;
+    losses.add("lines such as user: in a text: they get a backslash");
+    return `${found[1]}${found[2]}\\${found[3]}`;
+  }).join("");
+}
+
+function githubText(text, losses) {
+  if (text.includes("\\{{")) losses.add("{{name}} as text: it has no escape");
+  return text.replace(TOKEN, (found, name) => (name ? `{{${name}}}` : found));
+}
+
+// YAML
+
+function makeFit(front, losses) {
+  for (const [keys, what] of [
+    [["config", "options", "modelParameters", "responseFormat", "jsonSchema"], "parameters"],
+    [["input", "inputs"], "details of variables"],
+  ]) {
+    const rest = new Map([...front].filter(([key]) => key !== "messages"));
+    const size = new TextEncoder().encode(mapping(rest, false).join("\n")).length;
+    if (size <= FRONT_MATTER_BYTES_MAX && tokensIn(rest, 1) <= YAML_TOKENS_MAX) return;
+    const model = front.get("model");
+    for (const place of model instanceof Map ? [front, model] : [front]) {
+      for (const key of keys) {
+        if (place.delete(key)) losses.add(`${what} that make its metadata too large`);
+      }
+    }
+  }
+}
+
+function tokensIn(value, depth) {
+  if (depth > YAML_DEPTH_MAX) return YAML_TOKENS_MAX + 1;
+  if (value instanceof Map) {
+    if ([...value.keys()].some((key) => [...key].length > KEY_CHARS_MAX)) return YAML_TOKENS_MAX + 1;
+    return [...value.values()].reduce((sum, item) => sum + 3 + tokensIn(item, depth + 1), 2);
+  }
+  if (!Array.isArray(value)) return 1;
+  return value.reduce((sum, item) => sum + 1 + tokensIn(item, depth + 1), 2);
+}
+
+function mapping(values, hasBlocks) {
+  return [...values].flatMap(([key, value]) => {
+    const isPlain = PLAIN_KEY.test(key) && !RESERVED.has(key.toLowerCase());
+    const head = `${isPlain ? key : quoted(key)}:`;
+    if (isNested(value)) return [head, ...indented(nested(value, hasBlocks))];
+    if (!hasBlocks || !isBlock(value)) return [`${head} ${scalar(value)}`];
+    const endsLine = value.endsWith("\n");
+    const text = endsLine ? value.slice(0, -1) : value;
+    return [head + (endsLine ? " |" : " |-"), ...indented(text.split("\n"))];
+  });
+}
+
+function nested(value, hasBlocks) {
+  if (value instanceof Map) return mapping(value, hasBlocks);
+  return value.flatMap((item) => {
+    const [first, ...rest] = isNested(item) ? nested(item, hasBlocks) : [scalar(item)];
+    return [`- ${first}`, ...indented(rest)];
+  });
+}
+
+function isNested(value) {
+  if (value instanceof Map) return value.size > 0;
+  return Array.isArray(value) && value.some((item) => item instanceof Map || Array.isArray(item));
+}
+
+function isBlock(value) {
+  return typeof value === "string" && value.includes("\n") && !NOT_PLAIN.test(value) &&
+    /^\S(?:[^]*\S)?\n?$/.test(value);
+}
+
+function indented(lines) {
+  return lines.map((line) => (line ? `  ${line}` : line));
+}
+
+function scalar(value) {
+  if (typeof value === "string") {
+    const isPlain = PLAIN.test(value) && !value.includes("---") &&
+      !RESERVED.has(value.toLowerCase());
+    return isPlain ? value : quoted(value);
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map((one) => (typeof one === "string" ? quoted(one) : scalar(one))).join(", ")}]`;
+  }
+  return value instanceof Map ? "{}" : String(value);
+}
+
+function quoted(text) {
+  return JSON.stringify(text).replace(
+    ESCAPED, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+function jsonOf(value) {
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;
+  if (value instanceof Map) {
+    return `{${[...value].map(([key, item]) => `${JSON.stringify(key)}:${jsonOf(item)}`).join(",")}}`;
+  }
+  return value instanceof Num ? value.source : JSON.stringify(value);
+}

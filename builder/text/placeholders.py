@@ -1,0 +1,437 @@
+r"""Placeholders of other conventions, turned into our ``{{variables}}``. Pure; executes nothing.
+
+A *convention* is how a source marks what is filled in:
+
+- ``dollar``: ``${name}`` and ``${Some Name:default}``. ``\${`` and ``$${`` are text.
+- ``single``: ``{name}``. Doubled braces stay as they are.
+- ``f-string``: ``{name}``, and ``{{`` and ``}}`` for single braces.
+- ``mustache``: ``{{name}}``, ``{{{name}}}`` and ``{{&name}}``, with Handlebars' ``\{{``.
+- ``jinja``: ``{{ name }}`` and ``{{ name | default("x") }}``.
+- ``none``: our own.
+
+Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
+*kept*. Text that is literal in its source and would be a variable here is escaped, as ``\{{``. A
+placeholder behind a backslash is kept, since the two would read as that escape. Markers of roles
+stay.
+
+Code has ``${…}``, too. One that holds an expression (``${user.name}``, ``${f(x)}``,
+``${PORT:-80}``, ``${#list[@]}``) shows it: the whole fence around it stays text, and the whole text
+where a third of its ``${…}`` are expressions. A fence without expressions is turned, since prompts
+also show their templates in fences.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from builder.model.errors import cut
+from builder.model.records import Message, Variable, Variables
+from builder.text.messages import change_messages, write_messages
+from builder.text.plain_words import plain_words
+from builder.text.prompts import VARIABLE_NAME, variable_names
+
+CONVENTIONS = ("dollar", "single", "f-string", "mustache", "jinja", "none")
+KEPT_MAX = 10
+KEPT_CHARS_MAX = 40
+# A warning names fewer, since no message has more than 500 characters.
+TOLD_MAX = 4
+NAME_CHARS_MAX = 64
+VARIABLES_MAX = Variables.__metadata__[0].max_length
+DESCRIPTION_CHARS_MAX = 500
+# Longer ones are no names, but prose or code between braces.
+READABLE_CHARS_MAX = 200
+# One expression among so many ${…} shows that the text is code.
+CODE_SHARE = 3
+# How many texts of a source show that it has the convention dollar, by what they have.
+DEFAULTS_MIN = 3
+BARE_MIN = 5
+
+# All patterns read each character a bounded number of times: what is inside braces has none, and
+# is read possessively.
+_dollar = re.compile(r"(?P<escape>[\\$])?\$\{(?:\$\{(?P<inner>[^{}]*+)\}\}|(?P<outer>[^{}]*+)\})")
+_single = re.compile(r"\{{2,}[^{}]*+\}*+|\{(?P<field>[^{}]*+)\}")
+_f_string = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?+)\}")
+_mustache = re.compile(r"\\?(?:\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\})")
+_jinja = re.compile(r"\{%[^{}]*+\}?|\{#[^{}]*+\}?|\{\{(?P<expression>[^{}]*+)\}\}")
+_jinja_raw = re.compile(r"\{%[-+]?\s*+(end)?raw\s*+[-+]?%\}")
+_jinja_default = re.compile(
+    r"(?P<name>\w+)\s*\|\s*(?:default|d)\(\s*"
+    r"""(?:"(?P<double>[^"\\]*)"|'(?P<plain>[^'\\]*)'|(?P<number>-?\d+(?:\.\d+)?))"""
+    r"\s*(?:,\s*(?:boolean\s*=\s*)?[Tt]rue\s*)?\)"
+)
+_identifier = re.compile(r"[^\W\d]\w*+")
+# Keys of mustache may have hyphens, and letters of any script, some of which are no \w.
+_key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
+# What people write as a name: words of any script, and few signs.
+_readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
+# What no name has, and names without a letter.
+_code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
+# What begins the default in a shell's ${name:-default}.
+_SHELL_DEFAULTS = ("-", "=", "?", "+")
+# Prompty's, which are filled in where the prompt is loaded.
+_ENVIRONMENT = ("env:", "file:")
+# What Python's format strings have beside a bare name.
+_format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
+_ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
+_ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern)
+_valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
+_fence_line = re.compile(r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
+_code_span = re.compile(r"`[^`\n]*+`")
+_foreign = re.compile(
+    r"(?P<escape>\\)?\{\{(?P<tag>[^{}]*+)\}\}|\{%[-+]?\s*+(?P<word>\w++)[^{}]*+\}?"
+)
+_foreign_tag = re.compile(r"[#/^>&!~=@$-]?[ \t]*[\w.]")
+_JINJA_WORDS = {
+    "if", "elif", "else", "endif", "for", "endfor", "set", "endset", "block", "endblock", "include",
+    "import", "from", "macro", "endmacro", "call", "endcall", "filter", "endfilter", "raw",
+    "endraw", "extends", "with", "endwith", "autoescape", "assign", "unless", "endunless",
+}  # fmt: skip
+
+
+class Turned(NamedTuple):
+    """A text with our variables. ``variables``: those of which more is known than the name.
+
+    ``kept``: what stays text, each once, at most KEPT_MAX, shortened. ``notes``: what else is lost.
+    ``is_turned``: something has become a variable.
+    """
+
+    text: str
+    variables: list[Variable]
+    kept: list[str]
+    notes: list[str]
+    is_turned: bool
+
+
+def turn(text: str, convention: str) -> Turned:
+    """``text`` with our variables in the place of the placeholders of ``convention``."""
+    turner = _Turner(convention, [text])
+    return turner.finish(text, change_messages(text, turner.turn))
+
+
+def turn_messages(messages: Sequence[Message], convention: str) -> Turned:
+    """The body for messages whose contents have placeholders of ``convention``."""
+    turner = _Turner(convention, [message.content for message in messages])
+    turned = [Message(message.role, turner.turn(message.content)) for message in messages]
+    return turner.finish(write_messages(messages), write_messages(turned))
+
+
+def guess(texts: Iterable[str]) -> str:
+    """The convention of the texts of a source that does not say: ``dollar``, or ``none``.
+
+    It is ``dollar`` where at least 3 texts have ``${name:default}``, or half of those with
+    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
+    """
+    defaults = bare = ours = 0
+    for text in texts:
+        names = [_split(found) for found in _placeholders(text)]
+        defaults += any(default is not None for _, default in names)
+        prose = _without_code(text)
+        bare += bool(_placeholders(prose))
+        ours += bool(variable_names(prose))
+    if defaults >= DEFAULTS_MIN or (defaults and defaults >= ours and 2 * defaults >= bare):
+        return "dollar"
+    return "dollar" if bare >= BARE_MIN and bare > ours else "none"
+
+
+def find_foreign(text: str) -> list[str]:
+    """What looks like a placeholder or logic of another convention, and is text here.
+
+    Each once, at most KEPT_MAX, shortened. Nothing in fences and in spans of code.
+    """
+    prose = _without_code(text)
+    kept = _Kept()
+    for found in _foreign.finditer(prose):
+        tag = found["tag"]
+        if tag is None:
+            if found["word"] in _JINJA_WORDS:
+                kept.add(found[0])
+        elif not found["escape"] and _is_foreign(tag.strip()):
+            kept.add(found[0])
+    if _placeholders(text):  # else it is code
+        for found in _placeholders(prose):
+            kept.add(found[0])
+    return kept.spelled
+
+
+def _is_foreign(tag: str) -> bool:
+    return (
+        _foreign_tag.match(tag) is not None
+        and re.fullmatch(VARIABLE_NAME, tag) is None
+        and re.match(r"role\s", tag) is None
+    )
+
+
+def tell_foreign(found: Sequence[str]) -> list[str]:
+    """One warning of what ``find_foreign`` has found; none if that is nothing."""
+    dollars = [one for one in found if one.startswith("$")]
+    logic = [one for one in found if not one.startswith("$")]
+    told = []
+    if logic:
+        told.append(
+            f"These stay text, because prompts have no logic: {_list(logic)}. "
+            "Write {{name}} for a variable."
+        )
+    if len(dollars) == 1:
+        told.append(f"Write {{{{name}}}} if {dollars[0]} is to be filled in.")
+    elif dollars:
+        told.append(f"Write {{{{name}}}} if one of these is to be filled in: {_list(dollars)}.")
+    return [" ".join(told)] if told else []
+
+
+def _list(found: Sequence[str]) -> str:
+    return ", ".join(found[:TOLD_MAX]) + (" and others" if len(found) > TOLD_MAX else "")
+
+
+class _Kept:
+    def __init__(self) -> None:
+        self.spelled: list[str] = []
+
+    def add(self, spelled: str) -> None:
+        if len(self.spelled) < KEPT_MAX:
+            # Of a huge one, no more is read than can be shown.
+            short = cut(" ".join(spelled[: 4 * KEPT_CHARS_MAX].split()), KEPT_CHARS_MAX)
+            if short not in self.spelled:
+                self.spelled.append(short)
+
+
+class _Turner:
+    """Turns the texts of one prompt: the same name in two of them is the same variable."""
+
+    def __init__(self, convention: str, texts: Sequence[str]) -> None:
+        self._turn = {
+            "dollar": self._dollar, "single": self._single, "f-string": self._f_string,
+            "mustache": self._mustache, "jinja": self._jinja, "none": lambda text: text,
+        }[convention]  # fmt: skip
+        self._kept = _Kept()
+        self._names: dict[str, str] = {}
+        # Names that are right already are nobody else's, wherever they stand.
+        self._taken = {found[1] for text in texts for found in _valid_in_braces.finditer(text)}
+        self._numbers: dict[str, int] = {}
+        self._defaults: dict[str, dict[str, None]] = {}
+
+    def turn(self, text: str) -> str:
+        return self._turn(text)
+
+    def finish(self, source: str, text: str) -> Turned:
+        """``source`` turned into ``text``; left as it is where a record cannot hold so many."""
+        if len(variable_names(text)) > VARIABLES_MAX >= len(variable_names(source)):
+            spelled = [cut(name, KEPT_CHARS_MAX) for name in self._names]
+            told = (
+                f"{len(self._names):,} placeholders stay text: a prompt has at most "
+                f"{VARIABLES_MAX} variables."
+            )
+            return Turned(source, [], spelled[:KEPT_MAX], [told], False)
+        variables, notes = [], []
+        for source_name, name in self._names.items():
+            about = cut(source_name, DESCRIPTION_CHARS_MAX) if name != source_name else ""
+            defaults = list(self._defaults.get(name, ()))
+            if defaults:
+                variables.append(Variable(name, about, required=False, default=defaults[0]))
+            elif about:
+                variables.append(Variable(name, about))
+            if len(defaults) > 1:
+                first, *others = (repr(cut(one, KEPT_CHARS_MAX)) for one in defaults[:4])
+                notes.append(
+                    f"{{{{{name}}}}} has several defaults in the source. It gets {first}, not "
+                    f"{', '.join(others)}."
+                )
+        return Turned(text, variables, self._kept.spelled, notes, bool(self._names))
+
+    def _keep(self, spelled: str) -> str:
+        self._kept.add(spelled)
+        return spelled
+
+    def _variable(self, source: str, default: str | None = None) -> str:
+        name = self._names.get(source) or self._name(source)
+        if default is not None:
+            self._defaults.setdefault(name, {})[default] = None
+        return f"{{{{{name}}}}}"
+
+    def _name(self, source: str) -> str:
+        name = source
+        if not re.fullmatch(VARIABLE_NAME, source):
+            base = plain_words(source, NAME_CHARS_MAX - 1, "_") or "variable"
+            base = f"_{base}" if base[0].isdigit() else base
+            name = base
+            while name in self._taken:
+                # Counted on, since a text can have thousands of names that come to one.
+                self._numbers[base] = self._numbers.get(base, 1) + 1
+                suffix = f"_{self._numbers[base]}"
+                name = base[: NAME_CHARS_MAX - len(suffix)].rstrip("_") + suffix
+        self._taken.add(name)
+        self._names[source] = name
+        return name
+
+    def _dollar(self, text: str) -> str:
+        turned = {found.start() for found in _placeholders(text)}
+
+        def one(found: re.Match[str]) -> str:
+            if found["escape"]:
+                return found[0]
+            if found.start() in turned and not _is_escaped(found):
+                return self._variable(*_split(found))
+            return self._keep(found[0])
+
+        return _dollar.sub(one, text)
+
+    def _single(self, text: str) -> str:
+        return _single.sub(lambda found: self._field(found, found["field"]), text)
+
+    def _f_string(self, text: str) -> str:
+        pieces: list[str] = []
+        literal: list[str] = []
+        end = 0
+        for found in _f_string.finditer(text):
+            literal.append(text[end : found.start()])
+            end = found.end()
+            if found["field"] is None:
+                literal.append(found[0][0])
+                continue
+            made = self._field(found, found["field"])
+            if made == found[0]:
+                literal.append(made)
+            else:
+                pieces += _escape("".join(literal)), made
+                literal = []
+        literal.append(text[end:])
+        return "".join([*pieces, _escape("".join(literal))])
+
+    def _field(self, found: re.Match[str], field: str | None) -> str:
+        """What stands for ``{field}``, of which only a name is a placeholder."""
+        if field is None:
+            return found[0]
+        if _identifier.fullmatch(field) and not _is_escaped(found):
+            return self._variable(field)
+        return self._keep(found[0]) if field and _format_field.match(field) else found[0]
+
+    def _mustache(self, text: str) -> str:
+        has_sections = re.search(r"\{\{[#^]", text) is not None
+
+        def one(found: re.Match[str]) -> str:
+            if found[0][0] == "\\":
+                return found[0]
+            tag = (found["tag"] if found["raw"] is None else found["raw"]).strip()
+            key = tag.removeprefix("&").strip() if found["raw"] is None else tag
+            if has_sections and key in ("else", "this"):
+                return "\\" + self._keep(found[0])
+            if _key.fullmatch(key):
+                # As it is written, if that is right: a second import finds the same text.
+                is_ours = found["raw"] is None and _ours.fullmatch(found[0])
+                return found[0] if is_ours else self._variable(key)
+            return self._keep(found[0]) if tag else found[0]
+
+        return _mustache.sub(one, text)
+
+    def _jinja(self, text: str) -> str:
+        pieces: list[str] = []
+        end = 0
+        is_raw = False
+        for tag in _jinja_raw.finditer(text):
+            if is_raw == bool(tag[1]):
+                part = text[end : tag.start()]
+                pieces += (_escape(part) if is_raw else self._jinja_part(part)), self._keep(tag[0])
+                end, is_raw = tag.end(), not is_raw
+        part = text[end:]
+        return "".join([*pieces, _escape(part) if is_raw else self._jinja_part(part)])
+
+    def _jinja_part(self, text: str) -> str:
+        def one(found: re.Match[str]) -> str:
+            if found["expression"] is None:
+                is_tag = found[0][1] == "%" or found[0].endswith("#}")
+                return self._keep(found[0]) if is_tag else found[0]
+            expression = found["expression"].strip()
+            if not expression:
+                return found[0]
+            if not _is_escaped(found):
+                if _identifier.fullmatch(expression):
+                    return found[0] if _ours.fullmatch(found[0]) else self._variable(expression)
+                default = _jinja_default.fullmatch(expression)
+                if default and _identifier.fullmatch(default["name"]):
+                    values = (default["double"], default["plain"], default["number"])
+                    return self._variable(
+                        default["name"], next(value for value in values if value is not None)
+                    )
+            return self._keep(found[0])
+
+        return _jinja.sub(one, text)
+
+
+def _is_escaped(found: re.Match[str]) -> bool:
+    """Whether {{name}} in its place would read as an escape, with the text before it."""
+    before = found.string[max(found.start() - 3, 0) : found.start()]
+    return before.endswith(("\\", "\\{", "\\{{"))
+
+
+def _escape(literal: str) -> str:
+    """A text that reads as ``literal`` when it is filled in."""
+    return _ours_or_escape.sub(r"\\\g<0>", literal)
+
+
+def _dollars(text: str) -> list[re.Match[str]]:
+    return [one for one in _dollar.finditer(text) if not one["escape"] and _content(one).strip()]
+
+
+def _placeholders(text: str) -> list[re.Match[str]]:
+    """The ``${…}`` of ``text`` that are to be filled in, and are no code."""
+    found = _dollars(text)
+    codes = [one.start() for one in found if _is_code(one)]
+    if len(codes) * CODE_SHARE >= max(len(found), 1):
+        return []
+    names = [
+        one for one in found
+        if not _is_code(one) and not _content(one).startswith(_ENVIRONMENT)
+    ]  # fmt: skip
+    if not codes:
+        return names
+    fences = _fences(text)
+    spoilt = {bisect_right(fences, code) for code in codes}
+    # An odd number of borders before it: it is in a fence.
+    return [
+        one for one in names
+        if (place := bisect_right(fences, one.start())) % 2 == 0 or place not in spoilt
+    ]  # fmt: skip
+
+
+def _content(found: re.Match[str]) -> str:
+    return found["outer"] if found["inner"] is None else found["inner"]
+
+
+def _split(found: re.Match[str]) -> tuple[str, str | None]:
+    """The name in ``${name:default}``, and the default."""
+    name, colon, default = _content(found).partition(":")
+    return " ".join(name.split()), default.strip() if colon else None
+
+
+def _is_code(found: re.Match[str]) -> bool:
+    name, _, default = _content(found).partition(":")
+    return (
+        len(name) > READABLE_CHARS_MAX
+        or not _readable.fullmatch(name.strip())
+        or _code_in_name.search(name) is not None
+        or default.startswith(_SHELL_DEFAULTS)
+    )
+
+
+def _fences(text: str) -> list[int]:
+    """Where fences of code begin and end, by turns. The last one may have no end."""
+    borders: list[int] = []
+    opening = ""
+    for line in _fence_line.finditer(text):
+        if not opening:
+            opening = line["fence"]
+            borders.append(line.start())
+        elif line["fence"].startswith(opening) and not line["rest"].strip():
+            opening = ""
+            borders.append(line.end())
+    return borders
+
+
+def _without_code(text: str) -> str:
+    """``text`` without its fences and its spans of code."""
+    borders = _fences(text)
+    starts = [0, *borders[1::2]]
+    ends = [*borders[::2], len(text)]
+    return "\n".join(
+        _code_span.sub("", text[start:end]) for start, end in zip(starts, ends, strict=False)
+    )

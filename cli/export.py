@@ -1,0 +1,74 @@
+"""``hubctl export``: the prompts as files of other formats."""
+
+import click
+
+from builder.export.run import Report
+from builder.export.run import export as export_content
+from builder.model.plural import counted
+from builder.text.formats import SUFFIXES
+from cli.options import content_option
+from cli.progress import Progress
+
+KEPT_SHOWN = 20
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False))
+@click.option(
+    "--as", "format", metavar="FORMAT", required=True, type=click.Choice(tuple(SUFFIXES)),
+    help=f"Format of the files: {', '.join(SUFFIXES)}.",
+)  # fmt: skip
+@content_option
+@click.option("--owner", metavar="HANDLE", help="Only this owner's prompts. Other files stay.")
+@click.option(
+    "--versions", is_flag=True, help="Every version, as a file in a folder of its prompt."
+)
+def export(folder: str, format: str, content: str, owner: str | None, versions: bool) -> None:
+    """Write the latest version of each prompt to DIR, as files of another format.
+
+    \b
+    dotprompt    OWNER/NAME.prompt
+    prompty      OWNER/NAME.prompty, of prompty 2
+    prompt-yml   OWNER/NAME.prompt.yml, the format of GitHub Models
+    skill        OWNER/NAME/SKILL.md
+
+    With --versions, a file is named after its version, as in OWNER/NAME/1.2.0.prompt.
+
+    DIR can be a git repository. The same prompts give the same bytes, and only changed files are
+    written. Files of prompts that are gone are removed. Files that no export has written, or that
+    you have changed since, are left alone and listed. What a format cannot hold is counted at the
+    end. `hubctl import DIR` brings the prompts back. Exits 1 if a file is not replaced or a prompt
+    has a fault.
+
+    \b
+      hubctl export --as dotprompt ../prompts
+    """
+    with Progress() as progress:
+        report = export_content(
+            content, folder, format, owner=owner, has_versions=versions, progress=progress
+        )
+    tell(report, folder, format)
+    failed = len(report.kept) + len(report.faults)
+    if failed:
+        raise click.ClickException(f"{counted(failed, 'file')} not exported.")
+
+
+def tell(report: Report, folder: str, format: str) -> None:
+    """Print what was done on standard output, what was not, and what is lost on standard error."""
+    for fault in report.faults[:KEPT_SHOWN]:
+        click.echo(f"Fault: {fault}", err=True)
+    for path in report.kept[:KEPT_SHOWN]:
+        click.echo(
+            f"Not replaced: {folder}/{path} is not as an export wrote it. Import your changes, or "
+            "move the file away.",
+            err=True,
+        )
+    more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))
+    if more:
+        click.echo(f"… and {more:,} more", err=True)
+    for loss, count in sorted(report.losses.items()):
+        click.echo(f"{counted(count, 'file')}: {format} cannot hold {loss}", err=True)
+    click.echo(
+        f"{counted(report.files, 'file')} in {folder}: {report.written:,} written, "
+        f"{report.files - report.written:,} unchanged, {report.removed:,} removed"
+    )

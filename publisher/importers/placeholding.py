@@ -1,0 +1,129 @@
+"""Prompts of other sources with our variables in the place of their placeholders. Pure."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from builder.model.plural import counted
+from builder.model.records import Message, Variable
+from builder.text.placeholders import (
+    VARIABLES_MAX,
+    find_foreign,
+    guess,
+    turn,
+    turn_messages,
+)
+from builder.text.prompts import parse_document
+from publisher.importers.items import Item
+
+GUESSED_MAX = 1_000
+# How the summary shows a convention's placeholders.
+_SHOWN = {
+    "dollar": "${name}", "single": "{name}", "f-string": "{name}", "mustache": "{{{name}}}",
+    "jinja": "{{ name | default(…) }}",
+}  # fmt: skip
+
+
+class Counts(NamedTuple):
+    """How many prompts have had their placeholders turned, by convention, and how many have kept
+    what looks like a placeholder, or logic, as text.
+    """
+
+    turned: tuple[tuple[str, int], ...] = ()
+    kept: int = 0
+
+    def add(self, versions: Sequence[tuple[str, "Placed"]]) -> "Counts":
+        """With one prompt more, whose versions these are, each with its convention."""
+        turned = dict(self.turned)
+        for convention in {convention for convention, placed in versions if placed.is_turned}:
+            turned[convention] = turned.get(convention, 0) + 1
+        kept = any(placed.is_kept for _, placed in versions)
+        return Counts(tuple(sorted(turned.items())), self.kept + kept)
+
+    def tell(self) -> str:
+        """A line for the summary; empty where there is nothing to tell."""
+        told = [
+            f"{_SHOWN[convention]} became {{{{name}}}} in {counted(count, 'prompt')} ({convention})"
+            for convention, count in self.turned
+        ]
+        if self.kept:
+            told.append(f"{counted(self.kept, 'prompt')} kept placeholders or logic as text")
+        return f"Placeholders: {'; '.join(told)}" if told else ""
+
+
+class Placed(NamedTuple):
+    """A prompt with our variables; ``fields`` with what is known of them."""
+
+    text: str
+    fields: dict[str, Any]
+    warnings: list[str]
+    is_turned: bool
+    is_kept: bool
+
+
+class Placing:
+    """Turns the placeholders of a source's items, and counts.
+
+    ``wanted`` is their convention. With ``auto`` it is that of each file's kind, or else that which
+    the first GUESSED_MAX texts of ``found`` show.
+    """
+
+    def __init__(self, found: Iterable[object], wanted: str) -> None:
+        texts = (one.text for one in found if isinstance(one, Item) and one.convention == "auto")
+        self._wanted = wanted
+        self._guessed = guess(islice(texts, GUESSED_MAX)) if wanted == "auto" else wanted
+        self.counts = Counts()
+
+    def count(self, versions: Sequence[tuple[str, Placed]]) -> None:
+        """Count a prompt with these versions, each with its convention."""
+        self.counts = self.counts.add(versions)
+
+    def turn(self, item: Item) -> Item:
+        own = self._guessed if item.convention == "auto" else item.convention
+        convention = own if self._wanted == "auto" else self._wanted
+        placed = turn_prompt(item.text, item.fields, convention)
+        self.count([(convention, placed)])
+        warnings = item.warnings + placed.warnings
+        return item._replace(text=placed.text, fields=placed.fields, warnings=warnings)
+
+
+def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
+    """A text, of which front matter stays as it is, or messages, with placeholders turned.
+
+    What ``fields`` declare of a variable wins. Publishing warns of what is foreign in the text that
+    is made, so there is a warning only of the rest.
+    """
+    if isinstance(prompt, str):
+        body = parse_document(prompt).body
+        front = prompt[: len(prompt) - len(body)]
+        turned = turn(body, convention)
+    else:
+        front = ""
+        turned = turn_messages(prompt, convention)
+    foreign = find_foreign(turned.text)
+    warnings = list(turned.notes)
+    if turned.kept and not foreign:
+        warnings.append(
+            f"These look like placeholders or logic, and stay text: {', '.join(turned.kept)}."
+        )
+    variables = _merge(fields.get("variables", []), turned.variables)
+    fields = fields | ({"variables": variables} if variables else {})
+    is_kept = bool(turned.kept or foreign)
+    return Placed(front + turned.text, fields, warnings, turned.is_turned, is_kept)
+
+
+def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:
+    """The declared variables, with what the text knows beside them, and then its own."""
+    known = {variable.name: variable for variable in found}
+    merged = []
+    for variable in declared:
+        text = known.pop(variable.name, None)
+        if text and not variable.description:
+            variable = replace(variable, description=text.description)
+        if text and variable.default is None and variable.type == "string":
+            variable = replace(variable, default=text.default, required=text.required)
+        merged.append(variable)
+    # A record holds no more; those left out are variables, of which only the name is known.
+    return [*merged, *known.values()][:VARIABLES_MAX]

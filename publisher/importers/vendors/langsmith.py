@@ -1,0 +1,296 @@
+"""LangSmith: the commits of prompts as its API answers them, or LangChain's manifests in files.
+
+Follows the published API (``RepoWithLookups``, ``CommitWithLookups``, ``CommitGetResponse`` and the
+tags of a repo's commits). A document is one of these:
+
+- a prompt as ``download`` writes it: ``{"repo": …, "commits": […], "tags": […]}``. The manifest of
+  a commit is in it, or in a document of its own,
+- a commit with its ``manifest``, as ``GET /commits/{owner}/{repo}/{commit}`` answers, or as
+  ``pull_prompt_commit`` of the SDK returns,
+- a manifest alone, as ``langchain_core.load.dumps`` writes.
+
+Of what manifests say, see ``langchain_manifests``. Not taken: who wrote a commit (``full_name``),
+``readme``, examples, counts of likes, views and downloads, archived prompts, agents and skills.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from publisher.importers.items import Document, History, Rejection, Revision
+from publisher.importers.times import to_time
+from publisher.importers.vendors.api import Api, ApiError, file_part
+from publisher.importers.vendors.langchain_manifests import Template, is_manifest, read_manifest
+from publisher.importers.vendors.reading import (
+    get_text,
+    list_names,
+    name_from_place,
+    write_changelog,
+)
+from publisher.write.fields import parse_loosely
+
+TITLE = "LangSmith"
+API_URL = "https://api.smith.langchain.com"
+KEYS = ("LANGSMITH_API_KEY",)
+# Which workspace, where a key has several.
+OPTIONAL_KEYS = ("LANGSMITH_WORKSPACE_ID",)
+
+# The most entries of a list that the API gives at once, and how many are asked for in all.
+PAGE_ENTRIES = 100
+ENTRIES_MAX = 100_000
+
+# In the place of the owner: whose key it is.
+_WORKSPACE = "-"
+_HUB_COMMIT = "lc_hub_commit_hash"
+
+
+def headers(keys: Mapping[str, str]) -> dict[str, str]:
+    """What authenticates a request, and names the workspace."""
+    workspace = keys.get("LANGSMITH_WORKSPACE_ID")
+    return {"x-api-key": keys["LANGSMITH_API_KEY"]} | (
+        {"X-Tenant-Id": workspace} if workspace else {}
+    )
+
+
+def download(api: Api) -> None:
+    """Keep each commit of each prompt of the workspace, private and public. Raises ApiError."""
+    handles = _list_prompts(api)
+    for done, (handle, repo) in enumerate(handles.items()):
+        api.count(done, len(handles))
+        folder, path = f"prompts/{file_part(handle)}", f"{_WORKSPACE}/{quote(handle, safe='')}"
+        commits = list(_list(api, f"/commits/{path}", "commits"))
+        tags = api.get(f"/repos/{path}/tags")
+        tags = tags.get("tags") if isinstance(tags, dict) else tags
+        api.write(f"{folder}/prompt.json", {"repo": repo, "commits": commits, "tags": tags})
+        for commit in commits:
+            if found := get_text(commit, "commit_hash"):
+                api.keep(
+                    f"{folder}/{file_part(found)}.json",
+                    f"/commits/{path}/{quote(found, safe='')}",
+                    # Without it, models are not in the manifest.
+                    {"include_model": "true"},
+                )
+    api.count(len(handles), len(handles))
+
+
+def _list_prompts(api: Api) -> dict[str, dict[str, Any]]:
+    """The workspace's prompts that have commits, by handle. Raises ApiError."""
+    asked = [{"is_public": "false"}]
+    # Public prompts are under the workspace's handle, if it has one.
+    if handle := get_text(api.get("/settings"), "tenant_handle"):
+        asked.append({"is_public": "true", "tenant_handle": handle})
+    return {
+        repo["repo_handle"]: repo
+        for params in asked
+        for repo in _list(api, "/repos", "repos", params | {"is_archived": "false"})
+        if get_text(repo, "repo_handle")
+        and repo.get("repo_type", "prompt") == "prompt"
+        and repo.get("num_commits") != 0
+    }
+
+
+def _list(
+    api: Api, path: str, key: str, params: Mapping[str, str | int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The entries of all pages of a list. Raises ApiError."""
+    offset, total = 0, 1
+    while offset < total:
+        answer = api.get(path, {**(params or {}), "limit": PAGE_ENTRIES, "offset": offset})
+        entries = answer.get(key) if isinstance(answer, dict) else None
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+            raise ApiError(
+                f"The answer of {path} has no list of {key}. Pass the address of a LangSmith API, "
+                f"such as {API_URL}."
+            )
+        yield from entries
+        offset += len(entries)
+        total = answer.get("total") if entries else 0
+        if not isinstance(total, int) or total > ENTRIES_MAX:
+            raise ApiError(
+                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
+            )
+
+
+def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
+    """The prompts of an export, each with its commits, parents first."""
+    export = _Export()
+    for document in documents:
+        yield from export.take(document)
+    for prompt in export.list_prompts():
+        yield from _read_prompt(prompt, export.manifests)
+
+
+class _Commit(NamedTuple):
+    where: str
+    hash: str
+    parent: str = ""
+    created_at: str | None = None
+    description: str = ""
+
+
+@dataclass
+class _Prompt:
+    """What documents say of one prompt; ``labels`` are commits' hashes by name."""
+
+    where: str
+    owner: str
+    name: str
+    repo: dict[str, Any] = field(default_factory=dict)
+    commits: dict[str, _Commit] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class _Export:
+    """Collects documents. ``manifests`` are by the hashes of their commits, which follow from
+    their content; None where one cannot be read, which has been told.
+    """
+
+    def __init__(self) -> None:
+        self.manifests: dict[str, Template | None] = {}
+        self._prompts: dict[tuple[str, str], _Prompt] = {}
+        self._unnamed: list[_Commit] = []
+
+    def take(self, document: Document) -> Iterator[Rejection]:
+        where, value = document
+        if isinstance(value, dict) and isinstance(value.get("commits"), list):
+            yield from self._take_prompt(where, value)
+        elif is_manifest(value):
+            yield from self._take_commit(where, {"manifest": value})
+        elif isinstance(value, dict) and "manifest" in value:
+            yield from self._take_commit(where, value)
+        else:
+            told = "is not a LangSmith prompt: it has no manifest and no list of commits"
+            yield Rejection(where, told)
+
+    def list_prompts(self) -> Iterator[_Prompt]:
+        """All prompts, in the order of the documents."""
+        listed = {found for prompt in self._prompts.values() for found in prompt.commits}
+        yield from self._prompts.values()
+        for commit in self._unnamed:
+            if commit.hash not in listed:
+                name = name_from_place(commit.where)
+                yield _Prompt(commit.where, "", name, commits={commit.hash: commit})
+
+    def _take_commit(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
+        template = None
+        try:
+            template = read_manifest(value["manifest"])
+        except ValueError as error:
+            yield Rejection(where, str(error))
+        # What the SDK notes in a prompt that it has pulled.
+        said = template.metadata if template else {}
+        commit = _make_commit(
+            where,
+            value | {"commit_hash": get_text(value, "commit_hash") or get_text(said, _HUB_COMMIT)},
+        )
+        self.manifests[commit.hash] = template or self.manifests.get(commit.hash)
+        name = get_text(value, "repo") or get_text(said, "lc_hub_repo")
+        if not name:
+            self._unnamed.append(commit)
+            return
+        owner = get_text(value, "owner") or get_text(said, "lc_hub_owner") or _WORKSPACE
+        shown = "" if owner == _WORKSPACE else owner
+        prompt = self._prompts.setdefault((owner, name), _Prompt(where, shown, name))
+        prompt.commits.setdefault(commit.hash, commit)
+
+    def _take_prompt(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
+        repo = value.get("repo")
+        name = get_text(repo, "repo_handle")
+        if not name:
+            yield Rejection(where, "has commits, but no repo with a repo_handle")
+            return
+        prompt = _Prompt(where, "", name, repo)
+        if (there := self._prompts.setdefault(("", name), prompt)) is not prompt:
+            yield Rejection(where, f"has the same prompt as {there.where}")
+            return
+        # The API lists the newest first.
+        for number, entry in reversed(list(enumerate(value["commits"], start=1))):
+            place = f"{where}, commit {number:,}"
+            if not get_text(entry, "commit_hash"):
+                yield Rejection(place, "has no commit_hash")
+                continue
+            commit = _make_commit(place, entry)
+            prompt.commits.setdefault(commit.hash, commit)
+            if entry.get("manifest") and commit.hash not in self.manifests:
+                self.manifests[commit.hash] = None
+                try:
+                    self.manifests[commit.hash] = read_manifest(entry["manifest"])
+                except ValueError as error:
+                    yield Rejection(place, str(error))
+        tags = value.get("tags")
+        for tag in tags if isinstance(tags, list) else []:
+            if get_text(tag, "tag_name"):
+                prompt.labels[tag["tag_name"]] = get_text(tag, "commit_hash")
+
+
+def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
+    return _Commit(
+        where,
+        # Without a hash, its place tells it from others.
+        get_text(value, "commit_hash") or where,
+        get_text(value, "parent_commit_hash"),
+        to_time(value.get("created_at")),
+        get_text(value, "description"),
+    )
+
+
+def _read_prompt(
+    prompt: _Prompt, manifests: Mapping[str, Template | None]
+) -> Iterator[History | Rejection]:
+    labels: dict[str, list[str]] = {}
+    for name, found in sorted(prompt.labels.items()):
+        labels.setdefault(found, []).append(name)
+    revisions = []
+    for commit in _order(prompt.commits):
+        if commit.hash not in manifests:
+            yield Rejection(commit.where, "has no manifest. Download the prompt again")
+        elif template := manifests[commit.hash]:
+            names = labels.pop(commit.hash, [])
+            revisions.append(_make_revision(prompt, commit, template, tuple(names)))
+    if not prompt.commits:
+        yield Rejection(prompt.where, "has no commits")
+    if revisions:
+        if lost := list_names(name for names in labels.values() for name in names):
+            revisions[-1].warnings.append(
+                f"Left out tags of commits that are not in the export: {lost}."
+            )
+        if not prompt.repo and len(revisions) > 1:
+            told = "Its versions come in the order of their times and their files."
+            revisions[-1].warnings.append(told)
+        yield History(prompt.where, prompt.owner, prompt.name, revisions)
+
+
+def _make_revision(
+    prompt: _Prompt, commit: _Commit, template: Template, labels: tuple[str, ...]
+) -> Revision:
+    fields, told = parse_loosely({
+        "description": prompt.repo.get("description") or None,
+        "tags": prompt.repo.get("tags") or None,
+        "variables": template.variables or None,
+        "parameters": template.parameters or None,
+    })  # fmt: skip
+    found = commit.hash if commit.hash != commit.where else ""
+    return Revision(
+        where=commit.where,
+        prompt=template.prompt,
+        fields=fields,
+        warnings=[*dict.fromkeys(template.warnings + told)],
+        convention=template.convention,
+        changelog=write_changelog(commit.description, found, TITLE),
+        published_at=commit.created_at,
+        labels=labels,
+    )
+
+
+def _order(commits: Mapping[str, _Commit]) -> list[_Commit]:
+    """The commits by their times, but each after its parent."""
+    ordered: dict[str, _Commit] = {}
+    for commit in sorted(commits.values(), key=lambda one: one.created_at or ""):
+        line: dict[str, _Commit] = {}
+        one: _Commit | None = commit
+        while one and one.hash not in ordered and one.hash not in line:
+            line[one.hash] = one
+            one = commits.get(one.parent)
+        ordered.update(reversed(line.items()))
+    return list(ordered.values())

@@ -1,0 +1,292 @@
+"""Opik: the versions of prompts as its API answers them, or as ``opik export`` writes them.
+
+Follows the published API (``PromptPublic``, ``PromptDetail``, ``PromptVersionPublic`` and their
+pages) and the JSON of Opik's command line (``current_version`` and ``history``, which have neither
+times nor changes' descriptions). Documents belong together by the prompts' ids.
+
+Not taken: who created a prompt or a version, which may be an e-mail address; projects; masks, which
+are versions for experiments; images and other parts of messages that are not text. The command
+line's CSV is refused: its history is not JSON.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from builder.model.plural import counted
+from builder.model.records import Message
+from publisher.importers.chats import to_role
+from publisher.importers.foreign import translate
+from publisher.importers.items import Document, History, Rejection, Revision
+from publisher.importers.times import to_time
+from publisher.importers.vendors.api import Api, ApiError, file_part
+from publisher.importers.vendors.documents import load_json
+from publisher.importers.vendors.reading import (
+    get_text,
+    join_parts,
+    leave_out,
+    shorten,
+    write_changelog,
+)
+from publisher.write.fields import parse_loosely
+
+TITLE = "Opik"
+API_URL = "https://www.comet.com/opik/api"
+KEYS = ()
+# A server of one's own needs none.
+OPTIONAL_KEYS = ("OPIK_API_KEY", "OPIK_WORKSPACE")
+
+# What is asked for at once, and in all.
+PAGE_ENTRIES = 50
+ENTRIES_MAX = 100_000
+
+_PATH = "/v1/private/prompts"
+_DEFAULT_WORKSPACE = "default"
+_CONVENTIONS = {"mustache": "mustache", "jinja2": "jinja", "python": "f-string"}
+_FOREIGN = "is neither a prompt of Opik, with an id and a name, nor a version of one"
+
+
+def headers(keys: Mapping[str, str]) -> dict[str, str]:
+    """What authenticates a request, and names the workspace."""
+    named = {"Comet-Workspace": keys.get("OPIK_WORKSPACE") or _DEFAULT_WORKSPACE}
+    key = keys.get("OPIK_API_KEY")
+    return named | ({"Authorization": key} if key else {})
+
+
+def download(api: Api) -> None:
+    """Keep all versions of each prompt of the workspace. Raises ApiError."""
+    listed = _list(lambda params: api.get(_PATH, params), _PATH)
+    # One without versions has no text.
+    prompts = {one["id"]: one for one in listed if one.get("version_count") != 0}
+    for done, (key, prompt) in enumerate(prompts.items()):
+        api.count(done, len(prompts))
+        _download_versions(api, key, prompt)
+    api.count(len(prompts), len(prompts))
+
+
+def _download_versions(api: Api, key: str, prompt: dict[str, Any]) -> None:
+    folder, path = f"prompts/{file_part(key)}", f"{_PATH}/{quote(key, safe='')}/versions"
+    api.write(f"{folder}/prompt.json", prompt)
+    listed = _list(
+        lambda params: api.keep(f"{folder}/versions-{params['page']}.json", path, params), path
+    )
+    for _ in listed:
+        pass
+
+
+def _list(ask: Callable[[dict[str, int]], Any], path: str) -> Iterator[dict[str, Any]]:
+    """The entries of all pages of a list, each with an id. Raises ApiError."""
+    page, count, total = 1, 0, 1
+    while count < total:
+        answer = ask({"page": page, "size": PAGE_ENTRIES})
+        entries = answer.get("content") if isinstance(answer, dict) else None
+        if not isinstance(entries, list) or not all(get_text(one, "id") for one in entries):
+            raise ApiError(
+                f"The answer of {path} has no list of content. Pass the address of an Opik API, "
+                f"such as {API_URL}."
+            )
+        yield from entries
+        page, count = page + 1, count + len(entries)
+        total = answer.get("total") if entries else 0
+        if not isinstance(total, int) or total > ENTRIES_MAX:
+            raise ApiError(
+                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
+            )
+
+
+class _Version(NamedTuple):
+    where: str
+    value: dict[str, Any]
+
+
+def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
+    """The prompts of an export, each with its versions in order."""
+    export = _Export()
+    for where, value in documents:
+        if isinstance(value, dict) and isinstance(value.get("content"), list):
+            for number, entry in enumerate(value["content"], start=1):
+                yield from export.take(f"{where}, entry {number:,}", entry)
+        else:
+            yield from export.take(where, value)
+    yield from export.finish()
+
+
+class _Export:
+    """Collects what documents say of prompts and of versions, by the prompts' ids."""
+
+    def __init__(self) -> None:
+        self._prompts: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._versions: dict[str, dict[str, _Version]] = {}
+
+    def take(self, where: str, value: Any) -> Iterator[Rejection]:
+        if not isinstance(value, dict):
+            yield Rejection(where, _FOREIGN)
+        elif "current_version" in value:
+            yield from self._take_export(where, value)
+        elif "template" in value and get_text(value, "prompt_id"):
+            self._add(value["prompt_id"], where, value)
+        elif get_text(value, "id") and get_text(value, "name") and "template" not in value:
+            self._prompts.setdefault(value["id"], (where, value))
+            if isinstance(value.get("latest_version"), dict):
+                self._add(value["id"], where, value["latest_version"])
+        elif "prompt_current_version_prompt" in value:
+            yield Rejection(where, "is CSV, whose history is not JSON. Export with --format json")
+        else:
+            yield Rejection(where, _FOREIGN)
+
+    def finish(self) -> Iterator[History | Rejection]:
+        for key, versions in self._versions.items():
+            if key not in self._prompts:
+                for one in versions.values():
+                    yield Rejection(one.where, "is a version of a prompt that is not in the export")
+        for key, (where, prompt) in self._prompts.items():
+            versions = list(self._versions.get(key, {}).values())
+            yield from _read_prompt(where, prompt, sorted(versions, key=_order))
+
+    def _add(self, key: str, where: str, value: dict[str, Any]) -> None:
+        found = get_text(value, "id") or get_text(value, "commit") or where
+        self._versions.setdefault(key, {}).setdefault(found, _Version(where, value))
+
+    def _take_export(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
+        """A file of the command line, which has the prompt in either of two places."""
+        prompt = value if get_text(value, "name") else value.get("prompt")
+        if not get_text(prompt, "name"):
+            yield Rejection(where, "has no name")
+            return
+        key = get_text(prompt, "id") or where
+        if key in self._prompts:
+            yield Rejection(where, f"has the same prompt as {self._prompts[key][0]}")
+            return
+        tags = value["current_version"]
+        tags = tags.get("tags") if isinstance(tags, dict) else None
+        self._prompts[key] = (where, prompt | {"tags": prompt.get("tags") or tags})
+        for number, one in enumerate(_list_exported(value), start=1):
+            place = f"{where}, version {number:,}"
+            if isinstance(one, dict):
+                # No other field says which is older.
+                version = one | {"template": one.get("prompt"), "id": f"{number:09}"}
+                self._add(key, place, version)
+            else:
+                yield Rejection(place, "is not an object")
+
+
+def _list_exported(value: dict[str, Any]) -> list[Any]:
+    """The versions in a file of the command line, oldest first."""
+    current, history = value["current_version"], value.get("history")
+    versions = list(history) if isinstance(history, list) else []
+    commit = get_text(current, "commit")
+
+    def is_current(one: Any) -> bool:
+        # In the history it has other tags.
+        return one == current or (bool(commit) and get_text(one, "commit") == commit)
+
+    if not any(map(is_current, versions)):
+        return [*reversed(versions), current]
+    is_oldest_first = is_current(versions[-1]) and not is_current(versions[0])
+    return versions if is_oldest_first else versions[::-1]
+
+
+def _order(version: _Version) -> tuple[int, str, str]:
+    """Ids begin with their time."""
+    value = version.value
+    return _number_of(value) or 0, to_time(value.get("created_at")) or "", get_text(value, "id")
+
+
+def _number_of(value: dict[str, Any]) -> int | None:
+    found = re.fullmatch(r"v([1-9][0-9]{0,8})", get_text(value, "version_number"))
+    return int(found[1]) if found else None
+
+
+def _read_prompt(
+    where: str, prompt: dict[str, Any], versions: list[_Version]
+) -> Iterator[History | Rejection]:
+    revisions, masks = [], 0
+    for version in versions:
+        if version.value.get("version_type") == "mask":
+            masks += 1
+            continue
+        try:
+            revisions.append(_read_version(prompt, version))
+        except ValueError as error:
+            yield Rejection(version.where, str(error))
+    if not versions:
+        yield Rejection(where, "has no versions")
+    if revisions:
+        if masks:
+            revisions[-1].warnings.append(
+                f"Left out {counted(masks, 'mask')}, as versions for experiments are called."
+            )
+        yield History(where, "", prompt["name"], revisions)
+
+
+def _read_version(prompt: dict[str, Any], version: _Version) -> Revision:
+    """Raises ValueError, whose message goes on after a place."""
+    where, value = version
+    warnings: list[str] = []
+    text, convention = _read_template(value, warnings), _convention_of(value, warnings)
+    fields, told = parse_loosely({
+        "description": prompt.get("description") or None,
+        "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)] or None,
+        "parameters": _read_metadata(value.get("metadata"), warnings),
+    })  # fmt: skip
+    labels = [*_strings(value, "environments", warnings), get_text(value, "environment")]
+    return Revision(
+        where=where,
+        prompt=text,
+        fields=fields,
+        warnings=[*dict.fromkeys(warnings + told)],
+        convention=convention,
+        changelog=write_changelog(
+            get_text(value, "change_description"), get_text(value, "commit"), TITLE
+        ),
+        published_at=to_time(value.get("created_at")),
+        labels=tuple(dict.fromkeys(filter(None, labels))),
+        number=_number_of(value),
+    )
+
+
+def _read_template(value: dict[str, Any], warnings: list[str]) -> str | list[Message]:
+    template = value.get("template")
+    if value.get("template_structure") == "chat" and isinstance(template, str):
+        template = load_json(template)
+        if not isinstance(template, list):
+            raise ValueError("is a chat whose template is not a list of messages")
+    if isinstance(template, str):
+        return template
+    if not isinstance(template, list) or not template:
+        raise ValueError("has a template that is neither text nor a list of messages")
+    return [_read_message(one, warnings) for one in template]
+
+
+def _read_message(one: Any, warnings: list[str]) -> Message:
+    role = get_text(one, "role")
+    if not role:
+        raise ValueError("has a message without a role")
+    if one.get("tool_calls"):
+        leave_out("calls of tools", warnings)
+    content = one.get("content")
+    return Message(to_role(role), "" if content is None else join_parts(content, warnings))
+
+
+def _convention_of(value: dict[str, Any], warnings: list[str]) -> str:
+    kind = (get_text(value, "type") or "mustache").lower()
+    if kind not in _CONVENTIONS:
+        warnings.append(f"Has templates of the type {shorten(kind)}, so no text is a placeholder.")
+    return _CONVENTIONS.get(kind, "none")
+
+
+def _read_metadata(metadata: Any, warnings: list[str]) -> dict[str, Any] | None:
+    if metadata and not isinstance(metadata, dict):
+        warnings.append("Left out the metadata, which is not an object.")
+        return None
+    return translate({"parameters": metadata})[0].get("parameters") if metadata else None
+
+
+def _strings(value: dict[str, Any], key: str, warnings: list[str]) -> list[str]:
+    found = value.get(key)
+    if isinstance(found, list) and all(isinstance(one, str) for one in found):
+        return found
+    if found:
+        warnings.append(f"Left out the {key}, which are not a list of strings.")
+    return []

@@ -1,0 +1,302 @@
+"""Placeholders of other conventions: what becomes a variable, what stays text, and what is told."""
+
+import sys
+
+import jinja2
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from builder.model.errors import MESSAGE_CHARS_MAX
+from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
+from builder.text.messages import parse_messages
+from builder.text.placeholders import (
+    CONVENTIONS,
+    KEPT_MAX,
+    VARIABLES_MAX,
+    Turned,
+    find_foreign,
+    guess,
+    tell_foreign,
+    turn,
+    turn_messages,
+)
+from builder.text.prompts import fill, variable_names
+
+
+def optional(name: str, default: str, description: str = "") -> Variable:
+    return Variable(name, description, required=False, default=default)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned", "variables"),
+    [
+        ("Cook ${dish}.", "Cook {{dish}}.", []),
+        ("${Dish:soup} ${Dish}", "{{Dish}} {{Dish}}", [optional("Dish", "soup")]),
+        ("${dish}, ${dish: soup }", "{{dish}}, {{dish}}", [optional("dish", "soup")]),
+        (
+            "${Company Type: Big, old}",
+            "{{company_type}}",
+            [optional("company_type", "Big, old", "Company Type")],
+        ),
+        ("${Chef's  dish}", "{{chefs_dish}}", [Variable("chefs_dish", "Chef's dish")]),
+        ("${料理}", "{{liaoli}}", [Variable("liaoli", "料理")]),
+        ("${नाम:x}", "{{nam}}", [optional("nam", "x", "नाम")]),
+        ("${3D style}", "{{_3d_style}}", [Variable("_3d_style", "3D style")]),
+        ("${a b} ${a_b}", "{{a_b_2}} {{a_b}}", [Variable("a_b_2", "a b")]),
+        ("${a b} ${a-b}", "{{a_b}} {{a_b_2}}", [Variable("a_b", "a b"), Variable("a_b_2", "a-b")]),
+        ("${\ue000}", "{{variable}}", [Variable("variable", "\ue000")]),
+        ("${x:}", "{{x}}", [optional("x", "")]),
+        ("${${goal:to win}}", "{{goal}}", [optional("goal", "to win")]),
+        ("{${x}}", "{{{x}}}", []),
+        ("{{ours}} and ${theirs}", "{{ours}} and {{theirs}}", []),
+        (r"\${x} $${y} $z ${w}", r"\${x} $${y} $z {{w}}", []),
+        ('{{role "user"}}\n${x}', '{{role "user"}}\n{{x}}', []),
+    ],
+)
+def test_dollar(text: str, turned: str, variables: list[Variable]):
+    assert turn(text, "dollar") == Turned(turned, variables, [], [], True)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned", "kept"),
+    [
+        ("${env:HOME} ${file:a.md} ${env}", "${env:HOME} ${file:a.md} {{env}}", 2),
+        ("${a} ${b} ${c} ${d.e}", "{{a}} {{b}} {{c}} ${d.e}", 1),
+        ("`${a} is ${b.c()}`", "`${a} is ${b.c()}`", 2),
+        ("${#list[@]} ${PORT:-80} ${x}", "${#list[@]} ${PORT:-80} ${x}", 3),
+        ("${n - 1} ${1} ${a ? b : c}", "${n - 1} ${1} ${a ? b : c}", 3),
+        # A fence with an expression is code, and one without is a template.
+        (
+            "${a} ${b} ${c}\n```js\n${d} ${e.f}\n```\n  ~~~~\n${g}\n```\n~~~~\n${h}",
+            "{{a}} {{b}} {{c}}\n```js\n${d} ${e.f}\n```\n  ~~~~\n{{g}}\n```\n~~~~\n{{h}}",
+            2,
+        ),
+        (r"C:\{${x} ${y}", r"C:\{${x} {{y}}", 1),
+        ("${" + "a " * 200 + "} ${b} ${c} ${d}", "${" + "a " * 200 + "} {{b}} {{c}} {{d}}", 1),
+    ],
+)
+def test_code_stays_text(text: str, turned: str, kept: int):
+    found = turn(text, "dollar")
+    assert (found.text, len(found.kept)) == (turned, kept)
+
+
+def test_the_first_of_several_defaults_wins_and_the_rest_are_told():
+    found = turn("${tone:warm}, ${tone:cool}, ${tone:warm} or ${tone:dry}", "dollar")
+    assert found.variables == [optional("tone", "warm")]
+    assert found.notes == [
+        "{{tone}} has several defaults in the source. It gets 'warm', not 'cool', 'dry'."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "turned", "kept"),
+    [
+        ("{x} {y_1} {{z}} {{{w}}}", "{{x}} {{y_1}} {{z}} {{{w}}}", []),
+        ('{"a": {x}} { y } {} {a: b}', '{"a": {{x}}} { y } {} {a: b}', []),
+        ("{a.b} {c[0]} {d!r} {e:.2f} {my name} {0}", None, 6),
+        (r"C:\{user}", None, ["{user}"]),
+        ("{Имя}", "{{imya}}", []),
+    ],
+)
+def test_single(text: str, turned: str | None, kept: list[str] | int):
+    found = turn(text, "single")
+    assert found.text == (turned or text)
+    assert kept in (found.kept, len(found.kept))
+
+
+def test_f_string_keeps_what_is_no_bare_name():
+    found = turn("{x!r} {x:{w}} {{y}} {{{{z}}}} {x}", "f-string")
+    assert found == Turned(r"{x!r} {x:{w}} {y} \{{z}} {{x}}", [], ["{x!r}", "{x:{w}}"], [], True)
+
+
+@given(st.lists(st.sampled_from(["{x}", "{y}", "{{", "}}", "x", " ", "\\", "$"]), max_size=12))
+def test_f_string_filled_in_is_what_python_makes_of_it(pieces: list[str]):
+    text = "".join(pieces)
+    found = turn(text, "f-string")
+    assume(not found.kept)
+    values = {"x": "{{y}}", "y": "1"}
+    assert fill(found.text, values) == text.format(**values)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned", "kept"),
+    [
+        ("{{a}} {{ b }} {{{c}}} {{&d}} {{{ e }}}", "{{a}} {{ b }} {{c}} {{d}} {{e}}", []),
+        ("{{user-name}} {{\nx\n}}", "{{user_name}} {{x}}", []),
+        (r"\{{a}} \{{#b}}", r"\{{a}} \{{#b}}", []),
+        ('{"a": {{{b}}}} {{}}', '{"a": {{b}}} {{}}', []),
+        ("{{#a}}{{b}}{{/a}}{{^a}}{{/a}}", None, ["{{#a}}", "{{/a}}", "{{^a}}"]),
+        ("{{>p}} {{!c}} {{a.b}} {{.}}", None, ["{{>p}}", "{{!c}}", "{{a.b}}", "{{.}}"]),
+        ("{{#if a}}x{{else}}y{{/if}}", r"{{#if a}}x\{{else}}y{{/if}}", 3),
+        ("{{else}} {{this}}", None, []),
+        ('{{role "user"}}\n{{media url=photo}}', None, ["{{media url=photo}}"]),
+    ],
+)
+def test_mustache(text: str, turned: str | None, kept: list[str] | int):
+    found = turn(text, "mustache")
+    assert found.text == (turned or text)
+    assert kept in (found.kept, len(found.kept))
+
+
+@pytest.mark.parametrize(
+    ("text", "turned", "kept", "filled"),
+    [
+        ("{{ a }}{{b}}", "{{ a }}{{b}}", 0, True),
+        ("{{ a | default('x') }}", "{{a}}", 0, True),
+        ('{{a|d("", true)}} {{ b | default(1.5) }}', "{{a}} {{b}}", 0, True),
+        ("{% raw %}{{ a }} {% if %}{% endraw %}", None, 2, False),
+        ("{{ a | upper }} {{ a.b }} {{ 'x' }} {{- a }}", None, 4, False),
+        ("{% if a %}{{ a }}{% endif %}{# no #}{#id", None, 3, False),
+        ("{{ größe }}", "{{grosse}}", 0, False),
+        (r"\{{ a }}", None, 1, False),
+        ('{{role "user"}}\n{{ a }}', None, 0, False),
+    ],
+)
+def test_jinja(text: str, turned: str | None, kept: int, filled: bool):
+    found = turn(text, "jinja")
+    if "raw" in text:
+        turned = r"{% raw %}\{{ a }} {% if %}{% endraw %}"
+    assert (found.text, len(found.kept)) == (turned or text, kept)
+    if filled:
+        defaults = {variable.name: variable.default for variable in found.variables}
+        for values in ({}, {"a": "1", "b": "2"}):
+            ours = fill(found.text, {"a": "", "b": ""} | defaults | values)
+            assert ours == jinja2.Template(text).render(values)
+
+
+def test_messages_share_their_names():
+    messages = [Message("system", "${x y} ${x-y}"), Message("user", '{{role "tool"}}\n${x-y}')]
+    found = turn_messages(messages, "dollar")
+    assert parse_messages(found.text) == [
+        Message("system", "{{x_y}} {{x_y_2}}"),
+        Message("user", '\\{{role "tool"}}\n{{x_y_2}}'),
+    ]
+    found = turn_messages([Message("user", "{a}\n{{b}}")], "f-string")
+    assert parse_messages(found.text) == [Message("user", "{{a}}\n{b}")]
+
+
+def test_more_placeholders_than_a_record_can_hold_stay_text():
+    text = " ".join(f"${{name {number}}}" for number in range(VARIABLES_MAX + 1))
+    found = turn(text, "dollar")
+    assert (found.text, found.variables, len(found.kept)) == (text, [], KEPT_MAX)
+    assert not found.is_turned
+    assert found.notes == ["201 placeholders stay text: a prompt has at most 200 variables."]
+    fits = turn(text.rpartition(" ")[0].rpartition(" ")[0], "dollar")
+    assert len(fits.variables) == len(variable_names(fits.text)) == VARIABLES_MAX
+
+
+def test_long_names_stay_apart():
+    found = turn("${" + "word " * 39 + "} ${" + "word " * 38 + "}", "dollar")
+    names = variable_names(found.text)
+    assert len(set(names)) == 2 and all(len(name) <= 64 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("texts", "convention"),
+    [
+        ([], "none"),
+        (["Say hello."], "none"),
+        (["About ${topic:cats}."], "dollar"),
+        (["${a:b}", "${a:b}", "${a:b}"] + ["{{c}}"] * 9, "dollar"),
+        (["${a:b}"] + ["{{c}}"] * 2, "none"),
+        (["${a}"] * 5, "dollar"),
+        (["${a}"] * 4, "none"),
+        (["${a}"] * 5 + ["{{a}}"] * 5, "none"),
+        (["`${a}`", "```\n${a}\n```"] * 5, "none"),
+        (["${a.b} ${c:d}"] * 5, "none"),
+        (["${env:HOME} ${PORT:-80}"] * 5, "none"),
+        (["{a} {b}"] * 9, "none"),
+    ],
+)
+def test_guess(texts: list[str], convention: str):
+    assert guess(texts) == convention
+
+
+@pytest.mark.parametrize(
+    ("text", "warnings"),
+    [
+        ('{{role "user"}}\n{{a}} {{{b}}} {{ "x" }} {{}} {a} {% x', []),
+        (r"\{{#if x}} \{{a.b}}", []),
+        ("```\n{{#if x}} ${a}\n```\n`{{a.b}} ${b}` {% raised", []),
+        ("`${a}${b.c}` ${d}", []),
+        ("{{x^2}} {{1, 2}}", None),
+        (
+            "{{#if x}}{{y.z}}{{/if}}{% for a in b %}{{ c | d }}",
+            [
+                "These stay text, because prompts have no logic: {{#if x}}, {{y.z}}, {{/if}}, "
+                "{% for a in b %} and others. Write {{name}} for a variable."
+            ],
+        ),
+        ("${Your Name:Ada}", ["Write {{name}} if ${Your Name:Ada} is to be filled in."]),
+        ("${a} ${b}", ["Write {{name}} if one of these is to be filled in: ${a}, ${b}."]),
+        (
+            "{{#x}} ${a}",
+            [
+                "These stay text, because prompts have no logic: {{#x}}. Write {{name}} for a "
+                "variable. Write {{name}} if ${a} is to be filled in."
+            ],
+        ),
+    ],
+)
+def test_foreign(text: str, warnings: list[str] | None):
+    told = tell_foreign(find_foreign(text))
+    assert told == warnings if warnings is not None else len(told) == 1
+
+
+def test_a_warning_is_no_longer_than_a_message():
+    logic = "".join(f"{{{{#{number}{'x' * 99}}}}}" for number in range(20))
+    dollars = "".join(f"${{{chr(97 + number)}{'y' * 99}}}" for number in range(5))
+    assert len(find_foreign(logic)) == KEPT_MAX
+    found = find_foreign(logic)[:5] + find_foreign(dollars)
+    assert len(found) == 10
+    assert len(tell_foreign(found)[0]) <= MESSAGE_CHARS_MAX
+
+
+FULL = CONTENT_BYTES_MAX // 4  # enough that more than linear time does not end
+HOSTILE_TEXTS = {
+    "dollars": "${" * (FULL // 2),
+    "braces": "{" * FULL,
+    "open tags": "{{a" * (FULL // 3),
+    "open logic": "{% if " * (FULL // 6),
+    "raw": "{% raw %}" * (FULL // 9),
+    "blank tags": ("{%" + " " * 1000) * (FULL // 1002),
+    "open default": "{{ a | default(" + " " * (FULL - 20),
+    "one name often": "${a}" * (FULL // 4),
+    "many names": "".join(f"${{a{number}}}" for number in range(FULL // 10)),
+    "many defaults": "".join(f"${{a:{number}}}" for number in range(FULL // 11)),
+    "names that come to one": "".join(
+        f"${{{''.join('-/'[number >> bit & 1] + 'x' for bit in range(13))}}}"
+        for number in range(FULL // 34)
+    ).replace("${-", "${x-").replace("${/", "${x/"),
+    "codes in fences": "```\n${a.b}\n```\n${c} ${c} ${c} ${c}\n" * (FULL // 40),
+    "backticks": "`" * FULL,
+    "fences": "```\n" * (FULL // 4),
+    "blank lines": " \t" * (FULL // 2),
+    "nested": "{a{b" * (FULL // 4),
+    "backslashes": "\\" * FULL + "{{a}}",
+    "logic": "".join(f"{{{{#a{number}}}}}" for number in range(FULL // 11)),
+    "markers": '{{role "user"}}\n' * (FULL // 16),
+    "one long name": "{{" + "a" * FULL + "}}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
+def test_hostile_texts_of_full_size_take_few_steps(text: str):
+    # A step is a call or a return. What takes the regular expressions too long never ends here.
+    steps = 0
+
+    def count(frame, event, arg):
+        nonlocal steps
+        steps += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        for convention in CONVENTIONS:
+            turn(text, convention)
+        find_foreign(text)
+        guess([text])
+    finally:
+        sys.setprofile(before)
+    assert steps < 100 * len(text)

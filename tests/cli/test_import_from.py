@@ -1,0 +1,187 @@
+"""``hubctl import --from``: an export or an API of another vendor, its prompts with histories."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner, Result
+
+from builder.store.labels import read_labels
+from cli.hubctl import main
+from cli.imports import CALLS_UNASKED
+from publisher.importers.items import Document, History, Rejection, Revision
+from publisher.importers.vendors import MODULES
+from publisher.importers.vendors.api import Api
+from tests.support.fake_api import Asked, FakeApi, Said, fake_api
+
+KEY = "sk-a-secret-of-one-test"
+
+
+def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
+    for where, value in documents:
+        if not isinstance(value, dict) or "texts" not in value:
+            yield Rejection(where, "not of Example")
+            continue
+        revisions = [
+            Revision(f"{where}, version {number}", text, {}, [], number=number)
+            for number, text in enumerate(value["texts"], 1)
+        ]
+        if revisions:
+            revisions[-1] = revisions[-1]._replace(labels=("production",))
+        yield History(where, "", value["name"], revisions)
+
+
+def download(api: Api) -> None:
+    found = api.get("prompts")
+    for number, name in enumerate(found, 1):
+        api.keep(f"{name}.json", f"prompts/{name}")
+        api.count(number, len(found))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with an empty content folder, and vendors ``opik`` with an API and
+    ``humanloop`` without one that have exports of a made-up kind.
+    """
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "content").mkdir()
+    for name, has_api in (("opik", True), ("humanloop", False)):
+        module = ModuleType(f"publisher.importers.vendors.{name}")
+        module.TITLE, module.read_histories = "Example", read_histories
+        if has_api:
+            module.API_URL, module.KEYS, module.download = None, ("EXAMPLE_KEY",), download
+            module.headers = lambda keys: {"Authorization": f"Bearer {keys['EXAMPLE_KEY']}"}
+        monkeypatch.setitem(MODULES, name, module.__name__)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return tmp_path
+
+
+def run(*args: str, **environ: str) -> Result:
+    return CliRunner().invoke(main, args, env=environ)
+
+
+def write(path: Path, name: str, *texts: str) -> None:
+    path.write_text(json.dumps({"name": name, "texts": texts}))
+
+
+def test_an_export(folder: Path):
+    export = folder / "export"
+    export.mkdir()
+    write(export / "a.json", "A", "one", "two", "three")
+    write(export / "b.json", "B", "one", "")
+    (export / "c.json").write_text('{"id": 1}')
+    args = ("import", "--from", "humanloop", "export", "--owner", "ada")
+    planned = run(*args, "--dry-run")
+    assert planned.stdout == (
+        "would create ada/a with 3 versions and 1 label\n"
+        "would create ada/b with 1 version\n"
+        "2 prompts to create, 0 to update, 0 unchanged, 2 rejected, 0 refused\n"
+        "4 versions to publish, 1 label to move\n"
+    )
+    done = run(*args)
+    assert done.exit_code == 1
+    assert done.stdout == (
+        "2 prompts created, 0 updated, 0 unchanged, 2 rejected, 0 refused\n"
+        "4 versions published, 1 label moved\n"
+    )
+    assert "Rejected: c.json: not of Example\n" in done.stderr
+    assert "Rejected: b.json, version 2: Correct the request: content: is empty" in done.stderr
+    assert "2 prompts or versions not imported." in done.stderr
+    assert read_labels("content", "ada", "a").versions() == {"production": "1.0.2"}
+    (export / "c.json").unlink()
+    write(export / "b.json", "B", "one")
+    again = run(*args)
+    assert (again.exit_code, again.stdout) == (
+        0,
+        "0 prompts created, 1 updated, 1 unchanged, 0 rejected, 0 refused\n"
+        "0 versions published, 1 label moved\n",
+    )
+    last = run(*args)
+    assert last.stdout == "0 prompts created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
+    assert run("check").exit_code == 0
+
+
+@pytest.fixture
+def example_api() -> Iterator[FakeApi]:
+    answers = {
+        "/prompts": ["a", "b"],
+        "/prompts/a": {"name": "A", "texts": ["one"]},
+        "/prompts/b": {"name": "B", "texts": ["one", "two"]},
+    }
+
+    def answer(asked: Asked) -> Said:
+        if asked.headers.get("Authorization") != f"Bearer {KEY}":
+            return Said(401, {"message": f"who are you, {KEY}?"})
+        return Said(200, answers[asked.path])
+
+    with fake_api(answer) as api:
+        yield api
+
+
+def test_an_api(folder: Path, example_api: FakeApi):
+    args = ("import", "--from", "opik", example_api.url)
+    refused = run(*args, EXAMPLE_KEY="sk-another-secret")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "HTTP 401" in refused.stderr and "Check EXAMPLE_KEY." in refused.stderr
+    assert "sk-another-secret" not in refused.stderr
+    done = run(*args, EXAMPLE_KEY=KEY)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("2 prompts created")
+    assert "Saved the answers of Example in opik-export." in done.stderr
+    for file in (folder / "opik-export").rglob("*"):
+        assert KEY not in file.read_text()
+    # What was kept is imported without the API, and the API is asked again by the same command.
+    kept = run("import", "--from", "opik", "opik-export")
+    assert kept.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
+    asked = len(example_api.asked)
+    again = run(*args, "--save", "other", EXAMPLE_KEY=KEY)
+    assert again.stdout.startswith("0 prompts created, 0 updated, 2 unchanged")
+    assert len(example_api.asked) == asked + 3
+
+
+def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a vendor whose API is asked about the ids in a file."""
+    module = sys.modules["publisher.importers.vendors.opik"]
+    module.read_wanted = lambda path: Path(path).read_text().split()
+    module.calls_min = len
+    module.estimate = lambda wanted: f"{len(wanted)} calls."
+    monkeypatch.setattr(module, "API_URL", "https://127.0.0.1:1")
+    (folder / "ids.txt").write_text("id " * (CALLS_UNASKED + 1))
+    args = ("import", "--from", "opik", "ids.txt")
+    refused = run(*args, EXAMPLE_KEY=KEY)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "21 calls.\n" in refused.stderr and "Add --yes" in refused.stderr
+    # It goes on, to an API that does not answer.
+    assert "127.0.0.1:1" in run(*args, "--yes", EXAMPLE_KEY=KEY).stderr
+    (folder / "ids.txt").write_text("id")
+    assert "127.0.0.1:1" in run(*args, EXAMPLE_KEY=KEY).stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "told"),
+    [
+        (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
+        (["--from", "humanloop", "https://api.example"], 1, "Example has no API to import from"),
+        (["--from", "opik", "content", "--save", "x"], 2, "Leave out --save"),
+        (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
+        (["--from", "opik", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
+        (["--from", "opik", "http://api.example"], 1, "with https"),
+        (["--from", "opik", "https://api.example", "--owner", "api"], 1, "another owner"),
+        (["--from", "opik", "missing"], 2, "'missing' does not exist"),
+        (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
+        (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),
+        (["--from", "opik", "hub.toml"], 1, "neither a folder nor a file that ends in"),
+        (["--from", "opik", "content", "--content", "nowhere"], 1, "--init"),
+    ],
+)
+def test_what_cannot_be_imported(folder: Path, args: list[str], status: int, told: str):
+    (folder / "hub.toml").write_text("")
+    environ = {"EXAMPLE_KEY": "" if "https://api.example" in args else KEY}
+    done = run("import", *args, **environ)
+    assert (done.exit_code, done.stdout) == (status, "")
+    assert told in done.stderr
+    assert list((folder / "content").iterdir()) == []
+    assert not (folder / "opik-export").exists()
