@@ -72,8 +72,10 @@ def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection]:
     """The histories of a vendor's export, then what of it cannot be read. Raises OperatorError."""
     rejected: list[Rejection] = []
 
+    read_source = getattr(module, "read_source", read_documents)
+
     def read() -> Iterator[Document]:
-        for one in read_documents(path):
+        for one in read_source(path):
             if isinstance(one, Rejection):
                 rejected.append(one)
             else:

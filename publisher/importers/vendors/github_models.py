@@ -10,15 +10,13 @@ have any more.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.text.one_line import one_line
-from builder.text.prompts import load_yaml
 from publisher.git.program import GitError
-from publisher.importers.chats import from_parts
-from publisher.importers.files import MESSAGE_FILE_TOKENS_MAX, MESSAGE_SUFFIXES, TRIALS
+from publisher.importers.chats import as_prompt
+from publisher.importers.files import MESSAGE_SUFFIXES, TRIALS, read_message_file
 from publisher.importers.foreign import translate
 from publisher.importers.git_history import Repository, State, find_repository
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
@@ -132,12 +130,11 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
     tried: dict[str, None] = {}
     for document in documents:
         try:
-            file, front = _open_front(document)
-            revision = _read_revision(document, front)
+            file, revision, has_trials = _read_state(document)
         except ValueError as error:
             yield Rejection(document.where, str(error))
             continue
-        if any(front.get(key) for key in TRIALS):
+        if has_trials:
             tried[file] = None
         revisions = found.setdefault(file, [])
         last = revisions[-1] if revisions else None
@@ -152,36 +149,30 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
         yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
 
 
-def _open_front(document: Document) -> tuple[str, dict[str, Any]]:
-    """The file that a document is of, and what is in it. Raises ValueError."""
-    value = document.value
-    if isinstance(value, str):
-        value = {"file": document.where, "text": value}
-    file, text = (value.get("file"), value.get("text")) if isinstance(value, dict) else ("", "")
-    if not (isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)):
+def _read_state(document: Document) -> tuple[str, Revision, bool]:
+    """The file that a document is of, the version in it, and whether it has data to try the prompt
+    with. Raises ValueError.
+    """
+    state = document.value
+    if isinstance(state, str):
+        state = {"file": document.where, "text": state}
+    file, text = (state.get("file"), state.get("text")) if isinstance(state, dict) else (None, None)
+    is_one = isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)
+    if not is_one or not isinstance(text, str):
         raise ValueError("is no .prompt.yml file")
-    front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX) if isinstance(text, str) else None
-    if not isinstance(front, dict):
-        raise ValueError("has no list of messages")
-    return file, front
-
-
-def _read_revision(document: Document, front: dict[str, Any]) -> Revision:
-    """Raises ValueError."""
-    messages, told = from_parts(front.get("messages"))
-    front = {key: value for key, value in front.items() if key not in (*TRIALS, "messages")}
+    messages, front, told = read_message_file(text)
+    trials = [front.pop(key, None) for key in TRIALS]
     ours, _ = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
     fields, warnings = parse_loosely(ours)
-    is_text = [one.role for one in messages] == ["user"]
-    state = document.value if isinstance(document.value, dict) else {}
-    return Revision(
+    revision = Revision(
         where=document.where,
-        prompt=messages[0].content if is_text else messages,
+        prompt=as_prompt(messages),
         fields=fields,
         warnings=told + warnings,
         convention="mustache",
         changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
         published_at=to_time(state.get("at")),
     )
+    return file, revision, any(trials)

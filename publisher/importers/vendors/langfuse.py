@@ -24,7 +24,7 @@ from builder.model.langfuse import DEFAULT_LABEL
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
-from publisher.importers.chats import to_role
+from publisher.importers.chats import tell_placeholder, to_role
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
@@ -211,10 +211,7 @@ def _read_message(one: Any, number: int, warnings: list[str]) -> Message:
         name = one.get("name")
         if not isinstance(name, str) or not re.fullmatch(VARIABLE_NAME, name):
             raise ValueError(f"has a placeholder, message {number}, without a name of letters")
-        warnings.append(
-            f"The placeholder {name} became a message of the user with the variable {name}, which "
-            "takes text, not messages."
-        )
+        warnings.append(tell_placeholder(name))
         return Message("user", f"{{{{{name}}}}}")
     role, content = one.get("role"), one.get("content")
     if not isinstance(role, str) or not isinstance(content, str):

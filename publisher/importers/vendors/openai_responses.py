@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from builder.model.errors import cut
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
-from publisher.importers.chats import to_role
+from publisher.importers.chats import left_out, text_of_parts, to_role
 from publisher.importers.items import Revision
 from publisher.importers.times import to_time
 from publisher.write.fields import parse_loosely
@@ -105,7 +105,7 @@ def read_response(where: str, value: Any) -> Saved:
     return Saved(
         where, prompt["id"], read_number(prompt.get("version")),
         created if isinstance(created, int | float) else math.inf,
-        texts, _read_parameters(value, warnings), back, left, warnings,
+        texts, _read_parameters(value, warnings), back, left, [*dict.fromkeys(warnings)],
     )  # fmt: skip
 
 
@@ -119,37 +119,17 @@ def read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     for item in value:
         kind = item.get("type") or "message" if isinstance(item, dict) else None
         if kind == "message":
-            text = _text_of(item.get("content"), warnings)
+            text, told = text_of_parts(item.get("content"))
+            warnings += told
             if text.strip():
                 messages.append(Message(to_role(str(item.get("role"))), text))
         elif isinstance(kind, str):
-            _leave_out(kind, warnings)
+            warnings.append(left_out(kind))
         else:
             raise ValueError("has an entry in its instructions that is no message")
     if not messages:
         raise ValueError("has no message with a text")
     return messages
-
-
-def _text_of(content: Any, warnings: list[str]) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError("has a message whose content is not text")
-    texts = []
-    for part in content:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind in _TEXT_PARTS and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        else:
-            _leave_out(str(kind), warnings)
-    return "\n\n".join(texts)
-
-
-def _leave_out(kind: str, warnings: list[str]) -> None:
-    told = f"Left out parts of messages that are no text: {cut(kind, 40)!r}."
-    if told not in warnings:
-        warnings.append(told)
 
 
 def read_number(version: Any) -> int | None:

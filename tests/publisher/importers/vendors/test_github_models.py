@@ -150,6 +150,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "list": ("- a\n", "has no list of messages"),
     "type": ("messages: text\n", "has no list of messages"),
     "message": ("messages: [text]\n", "has a message 1 without a role"),
+    "no content": ("messages: [{role: user}]\n", "has a message 1 without content"),
     "content": ("messages: [{role: user, content: 5}]\n", "has a content that is neither"),
     "part": ("messages: [{role: user, content: [{type: text}]}]\n", "whose text is not text"),
     "role": ("messages: [{role: wizard, content: x}]\n", "the unknown role 'wizard'"),
