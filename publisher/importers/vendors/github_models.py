@@ -10,6 +10,7 @@ have any more.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
@@ -38,7 +39,8 @@ def read_source(path: str) -> Iterator[Document | Rejection]:
     """The states of each file in order: those that git has, then the file as it is.
 
     The value of a state of git's is a dict: ``file`` (its place in the source), ``text``, ``at``
-    (seconds since 1970) and ``subject``. Raises OperatorError where nothing can be read.
+    (seconds since 1970) and ``subject``; instead of ``text``, it may have a ``fault``. Raises
+    OperatorError where nothing can be read.
     """
     if not (Path(path).is_dir() or path.lower().endswith((ZIP_SUFFIX, *MESSAGE_SUFFIXES))):
         raise OperatorError(
@@ -65,14 +67,13 @@ def _kind_of(path: str) -> str:
     return ".yml" if path.lower().endswith(MESSAGE_SUFFIXES) else ""
 
 
-def _is_same(state: Document | Rejection, file: Document) -> bool:
+def _is_same(state: Document, file: Document) -> bool:
     """Whether a file is as a commit left it, apart from the ends of lines, which git may change."""
-    return isinstance(state, Document) and (
-        state.value["text"].replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
-    )
+    text = state.value.get("text")
+    return text is not None and text.replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
 
 
-_Pasts = dict[str, list[Document | Rejection]]
+_Pasts = dict[str, list[Document]]
 
 
 def _try_pasts(path: str) -> tuple[_Pasts, str]:
@@ -110,29 +111,37 @@ def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str
     return pasts, f"older versions are missing: {past.missing}" if is_told else ""
 
 
-def _open_state(file: str, state: State, raw: bytes | None) -> Document | Rejection:
+def _open_state(file: str, state: State, raw: bytes | None) -> Document:
     """``file`` is its place in the source."""
-    where = f"{file}, commit {state.commit[:10]}"
-    if raw is None:
-        return Rejection(where, f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone")
+    value = {"file": file, "at": state.at}
+    value["subject"] = state.subject.encode(errors="surrogateescape").decode(errors="replace")
     try:
-        text = raw.decode("utf-8-sig")
+        if raw is None:
+            value["fault"] = f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone"
+        else:
+            value["text"] = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return Rejection(where, f"not UTF-8 at byte {error.start:,}")
-    subject = state.subject.encode(errors="surrogateescape").decode(errors="replace")
-    value = {"file": file, "text": text, "at": state.at, "subject": subject}
-    return Document(where, value)
+        value["fault"] = f"not UTF-8 at byte {error.start:,}"
+    return Document(f"{file}, commit {state.commit[:10]}", value)
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
-    """The files as prompts. A state that says what the one before it says is no version."""
+    """The files as prompts. A state that says what the one before it says is no version, and one
+    that cannot be read is only told with the next, since nobody can correct it.
+    """
     found: dict[str, list[Revision]] = {}
+    broken: dict[str, list[Rejection]] = {}
     tried: dict[str, None] = {}
-    for document in documents:
+    for where, value in documents:
+        state = value if isinstance(value, dict) else {"file": where, "text": value}
+        file = state.get("file")
+        if not isinstance(file, str) or not file.lower().endswith(MESSAGE_SUFFIXES):
+            yield Rejection(where, "is no .prompt.yml file")
+            continue
         try:
-            file, revision, has_trials = _read_state(document)
+            revision, has_trials = _read_state(where, state)
         except ValueError as error:
-            yield Rejection(document.where, str(error))
+            broken.setdefault(file, []).append(Rejection(where, str(error)))
             continue
         if has_trials:
             tried[file] = None
@@ -140,34 +149,31 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
         last = revisions[-1] if revisions else None
         if not last or (last.prompt, last.fields) != (revision.prompt, revision.fields):
             revisions.append(revision)
+        passed = [f"Passed over {one.where}: {one.reason}." for one in broken.pop(file, ())]
+        revisions[-1].warnings.extend(passed)
+    for rejections in broken.values():
+        yield from rejections
     if tried:  # told once, since nearly every file has them
         told = f"Left out {' and '.join(TRIALS)}: prompts have none here "
-        told += f"({counted(len(tried), 'file')})."
-        found[next(iter(tried))][-1].warnings.append(told)
+        found[next(iter(tried))][-1].warnings.append(f"{told}({counted(len(tried), 'file')}).")
     for file, revisions in found.items():
         name = file.rpartition("/")[2]
         yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
 
 
-def _read_state(document: Document) -> tuple[str, Revision, bool]:
-    """The file that a document is of, the version in it, and whether it has data to try the prompt
-    with. Raises ValueError.
-    """
-    state = document.value
-    if isinstance(state, str):
-        state = {"file": document.where, "text": state}
-    file, text = (state.get("file"), state.get("text")) if isinstance(state, dict) else (None, None)
-    is_one = isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)
-    if not is_one or not isinstance(text, str):
-        raise ValueError("is no .prompt.yml file")
-    messages, front, told = read_message_file(text)
+def _read_state(where: str, state: dict[str, Any]) -> tuple[Revision, bool]:
+    """The version in a file, and whether it has data to try the prompt with. Raises ValueError."""
+    if "fault" in state:
+        raise ValueError(str(state["fault"]))
+    text = state.get("text")
+    messages, front, told = read_message_file(text if isinstance(text, str) else "")
     trials = [front.pop(key, None) for key in TRIALS]
     ours, _ = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
     fields, warnings = parse_loosely(ours)
     revision = Revision(
-        where=document.where,
+        where=where,
         prompt=as_prompt(messages),
         fields=fields,
         warnings=told + warnings,
@@ -175,4 +181,4 @@ def _read_state(document: Document) -> tuple[str, Revision, bool]:
         changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
         published_at=to_time(state.get("at")),
     )
-    return file, revision, any(trials)
+    return revision, any(trials)

@@ -171,11 +171,16 @@ def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: boo
     histories, rejected = read(work.folder)
     assert histories.keys() == ({"good", "mended"} if is_committed else {"good"})
     reasons = {one.where.partition(".")[0]: one.reason for one in rejected}
-    assert reasons.keys() == {*BROKEN, "mended"}
+    assert reasons.keys() == BROKEN.keys() | (set() if is_committed else {"mended"})
     for name, (_, reason) in BROKEN.items():
         assert reason in reasons[name]
     if is_committed:
-        assert [one.changelog for one in histories["mended"].revisions] == ["two"]
+        [mended] = histories["mended"].revisions
+        assert mended.changelog == "two"
+        first = work.git("rev-parse", "HEAD~1")[:10]
+        assert mended.warnings == [
+            f"Passed over mended.prompt.yml, commit {first}: has no list of messages."
+        ]
         assert {one.where for one in rejected} >= {
             f"{name}.prompt.yml, commit {work.git('rev-parse', 'HEAD')[:10]}" for name in BROKEN
         }
@@ -183,14 +188,12 @@ def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: boo
 
 def test_a_huge_state_is_told(work: Work):
     work.commit("one", **{"a.prompt.yml": f"{SUMMARIZER}# {'x' * TEXT_BYTES_MAX}"})
-    commit = work.commit("two", **{"a.prompt.yml": SUMMARIZER})
+    work.commit("two", **{"a.prompt.yml": SUMMARIZER})
     work.write(**{"b.prompt.yml": "x" * (TEXT_BYTES_MAX + 1)})
     histories, rejected = read(work.folder)
     assert [one.changelog for one in histories["a"].revisions] == ["two"]
-    assert sorted(one.reason for one in rejected) == [
-        "larger than 1,048,576 bytes", "larger than 1,048,576 bytes, or not in the clone",
-    ]  # fmt: skip
-    assert histories["a"].revisions[0].where == f"a.prompt.yml, commit {commit[:10]}"
+    assert "larger than 1,048,576 bytes, or not in" in histories["a"].revisions[0].warnings[0]
+    assert rejected == [Rejection("b.prompt.yml", "larger than 1,048,576 bytes")]
 
 
 @pytest.mark.parametrize(
