@@ -109,13 +109,17 @@ def test_a_file_or_an_archive_without_a_past(tmp_path: Path):
     (tmp_path / "other.yml").write_text("a: b")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.writestr("in/one.prompt.yml", SUMMARIZER)
+        archive.writestr(".github/prompts/two.prompt.yml", SUMMARIZER)
+        archive.writestr(".hidden/three.prompt.yml", SUMMARIZER)
         archive.writestr("in/other.json", "{}")
-    for source, where in (
-        (tmp_path, "one.Prompt.YML"),
-        (tmp_path / "all.zip", "in/one.prompt.yml"),
-    ):
-        histories, rejected = read(source)
+    (tmp_path / ".github/prompts").mkdir(parents=True)
+    (tmp_path / ".github/prompts/two.prompt.yml").write_text(SUMMARIZER)
+    (tmp_path / ".github/workflow.yml").write_text("a: b")
+    places = {"": "one.Prompt.YML", "all.zip": "in/one.prompt.yml"}
+    for source, where in places.items():
+        histories, rejected = read(tmp_path / source)
         assert not rejected
+        assert sorted(histories) == ["one", "two"]
         assert histories["one"].where == where
         assert [one.changelog for one in histories["one"].revisions] == [""]
     with pytest.raises(OperatorError, match=r"ends in \.prompt\.yml"):
