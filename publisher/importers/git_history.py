@@ -153,8 +153,8 @@ class Repository:
     def _read_log(self, suffixes: tuple[str, ...]) -> Iterator[tuple[State, list[_Change]]]:
         """The commits that touch such files, oldest first, and what they change."""
         tokens = self._tokens(
-            "-c", "log.showSignature=false", "-c", "log.follow=false", "log", "--reverse",
-            "--topo-order", f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
+            "log", "--no-show-signature", "--no-follow", "--reverse", "--topo-order",
+            f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
             "--format=%x00%x00%H%x00%ct%x00%s", "--raw", "--root", "--no-abbrev",
             "--diff-merges=first-parent", "-M", f"-l{RENAMES_MAX}", "--no-ext-diff",
             "--no-textconv", self._head, "--",

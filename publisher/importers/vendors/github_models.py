@@ -85,7 +85,7 @@ def _try_pasts(path: str) -> tuple[_Pasts, str]:
         return _read_pasts(Path(path).resolve(), *found) if found else ({}, "")
     except (GitError, OSError) as error:
         told = f"its commits cannot be read, so each file is one version: {error}"
-        return {}, told.removesuffix(".")
+        return {}, f"{told.removesuffix('.')}. Try a new clone, with all commits and files"
 
 
 def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str]:
