@@ -32,9 +32,6 @@ def site() -> Site:
 
 def complete(record: dict[str, Any]) -> dict[str, Any]:
     """The record with all that the API has in it."""
-    messages = [
-        {"role": one.role, "content": one.content} for one in parse_messages(record["body"])
-    ]
     return record | {
         "title": "Review", "description": "Reviews: all", "tags": ["code"], "license": None,
         "parameters": {"model": "gpt-4o", "top_p": 0.5},

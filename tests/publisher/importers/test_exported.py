@@ -1,0 +1,150 @@
+"""What an export writes, an import brings back: each format, as far as it can hold it."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from builder.export.listing import LIST_FILE, Exported, path_of
+from builder.model.records import Variable
+from builder.text.formats import SUFFIXES, write_as
+from builder.text.messages import parse_messages
+from builder.text.prompts import mark_variables, parse_document
+from publisher.importers.files import read_files
+from publisher.importers.items import Item, clean_title
+
+# What a text may have that some format takes for its own.
+PIECES = [
+    "{", "}", "{{", "}}", "{{{", "\\", "\\{{", "{%", "%}", "{#", "{{x}}", "{{ y }}", "{{role}}",
+    "{{!}}", "{{~!}}", "{{this.[x]}}", '{{ "{{" }}', "user", ":", "user:", "\nsystem:\n",
+    "  # Tool :", "u\u017fer:", '{{role "user"}}', '\n{{role "user"}}\n',
+    '\n{{role "assistant"}}\n', '\n{{role "system"}}\n', '\n{{role "model"}}\n', "\n", "\n\n",
+    "\r\n", " ", "\t", "\u2028", "\ufeff", "---\n", "---", "+++", "a", "é", "\U0001f600", "${x}",
+    "#", "'", '"', "\x85", "x",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=12).map("".join)
+STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["yes", "1e3", "2026-01-31", "null", "a: b", "- a", "--- a", "# a", "a\nb\n", "\u2029", "<<"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False,
+    allow_infinity=False) | STRINGS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(STRINGS, inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+VALUES = JSON.filter(lambda value: value is not None)
+TITLES = STRINGS.map(clean_title).filter(bool)
+VARIABLES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["x", "y", "role", "other"]), "description": STRINGS,
+            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object"]),
+            "required": st.booleans(), "default": JSON, "example": JSON,
+            "enum": st.none() | st.lists(JSON, max_size=2),
+        }
+    ),
+    max_size=3, unique_by=lambda one: one["name"],
+)  # fmt: skip
+SETTINGS = st.fixed_dictionaries(
+    {
+        "model": STRINGS.filter(bool), "max_tokens": st.integers(1, 9), "top_p": st.just(0.5),
+        "response_format": st.sampled_from(
+            [
+                {"type": "json_object"},
+                {"type": "json_schema", "json_schema": {"name": "a", "schema": {}}},
+            ]
+        ),
+    }
+)  # fmt: skip
+KEYS = st.sampled_from(["seed", "top_p", "stop", "tools", "response_format"]) | STRINGS.filter(
+    lambda key: key != "model"
+)
+PARAMETERS = st.dictionaries(KEYS, VALUES, max_size=3) | SETTINGS
+RECORDS = st.fixed_dictionaries(
+    {
+        "owner": st.just("ada"), "name": st.just("readme"), "version": st.just("1.2.0"),
+        "title": TITLES, "description": STRINGS.map(str.strip),
+        "tags": st.lists(st.sampled_from(["a", "yes", "1", "1e3"]), unique=True, max_size=2),
+        "license": st.none() | STRINGS.map(lambda text: " ".join(text.split())).filter(bool),
+        "variables": VARIABLES, "parameters": PARAMETERS,
+        "body": TEXTS.filter(str.strip),
+    }
+)  # fmt: skip
+
+# What is compared, and what may be lost beside it.
+HELD = {
+    "dotprompt": {"title", "description", "tags", "license", "variables", "parameters"},
+    "prompty": {"title", "description", "tags", "license", "variables", "parameters"},
+    "prompt-yml": {"title", "description", "parameters"},
+    "skill": {"title", "description", "tags", "license"},
+}
+COMPARED_ANYWAY = {"lines such as user: in a text: they get a backslash"}
+LOST_ANYWAY = {
+    "dotprompt": set(), "prompty": set(),
+    "prompt-yml": {"the owner", "the tags", "the license", "{{name}} as text: it has no escape"},
+    "skill": {"the model and parameters", "roles of messages: their markers stay in the text"},
+}  # fmt: skip
+
+
+def bring(folder: Path, record: dict[str, Any], format: str, is_listed: bool) -> Item:
+    """A record that was written as a file, and read again; losses that show are assumed away."""
+    text, losses = write_as(record, format)
+    lost = {loss for loss in losses if not loss.endswith(("of variables", "are optional"))}
+    assume(lost <= COMPARED_ANYWAY | LOST_ANYWAY[format])
+    path = path_of(format, record["owner"], record["name"])
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(text.encode())
+    listed = Exported(False, {path: hashlib.sha256(text.encode()).hexdigest()})
+    (folder / LIST_FILE).write_bytes(msgspec.json.encode(listed))
+    if is_listed:
+        (item,) = read_files(str(folder))
+    else:
+        (item,) = read_files(str(target))
+    assert isinstance(item, Item), item
+    return item
+
+
+def spoken(text: str) -> Any:
+    """The messages of a body, with variables marked; a text is one message of the user."""
+    body = text.removeprefix("\ufeff")
+    messages = parse_messages(body)
+    found = [("user", text)] if messages is None else [(one.role, one.content) for one in messages]
+    return [(role, mark_variables(one, lambda name, _: f"\0{name}\0")) for role, one in found]
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize("format", SUFFIXES)
+@settings(
+    max_examples=60,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.filter_too_much,
+        HealthCheck.too_slow,
+    ],
+    deadline=None,
+)
+@given(record=RECORDS)
+def test_what_is_brought_back(
+    tmp_path: Path, format: str, is_listed: bool, record: dict[str, Any]
+) -> None:
+    messages = parse_messages(record["body"])
+    record |= {"messages": msgspec.to_builtins(messages)}
+    assume(messages is None or messages)
+    if format == "skill":
+        assume(record["description"])
+    item = bring(tmp_path, record, format, is_listed)
+    body = item.text if is_listed else parse_document(item.text).body
+    assert spoken(body) == spoken(record["body"])
+    if format == "skill" or (is_listed and messages is None and "{{" not in body):
+        assert body == record["body"]
+    held = {**record, "variables": msgspec.convert(record["variables"], list[Variable])}
+    for field in HELD[format]:
+        assert item.fields.get(field, type(held[field])()) == held[field], field
+    assert item.owner == "ada" or (format, is_listed) == ("prompt-yml", False)
+    assert item.name == "readme"
+    assert not item.warnings
