@@ -12,6 +12,7 @@ import click
 
 from builder.model.errors import RequestError
 from builder.model.plural import counted
+from builder.text.placeholders import CONVENTIONS
 from cli.import_summary import tell
 from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
@@ -28,7 +29,6 @@ from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
 
 CALLS_UNASKED = 20
-CONVENTIONS = ("auto", "dollar", "single", "f-string", "mustache", "jinja", "none")
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -73,7 +73,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     help=f"Do not ask before more than {CALLS_UNASKED} calls that the vendor bills.",
 )
 @click.option(
-    "--placeholders", type=click.Choice(CONVENTIONS), default="auto", show_default=True,
+    "--placeholders", type=click.Choice(["auto", *CONVENTIONS]), default="auto", show_default=True,
     help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
     "{{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
 )  # fmt: skip

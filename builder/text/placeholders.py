@@ -6,7 +6,7 @@ A *convention* is how a source marks what is filled in:
 - ``single``: ``{name}``. Doubled braces stay as they are.
 - ``f-string``: ``{name}``, and ``{{`` and ``}}`` for single braces.
 - ``mustache``: ``{{name}}``, ``{{{name}}}`` and ``{{&name}}``, with Handlebars' ``\{{``.
-- ``jinja``: ``{{ name }}`` and ``{{ name | default("x") }}``.
+- ``jinja``: ``{{ name }}`` and ``{{ name | default("x") }}``, and ``{{ "{{" }}`` for braces.
 - ``none``: our own.
 
 Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
@@ -22,7 +22,7 @@ also show their templates in fences.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from builder.model.errors import cut
@@ -52,8 +52,15 @@ BARE_MIN = 5
 _dollar = re.compile(r"(?P<escape>[\\$])?\$\{(?:\$\{(?P<inner>[^{}]*+)\}\}|(?P<outer>[^{}]*+)\})")
 _single = re.compile(r"\{{2,}[^{}]*+\}*+|\{(?P<field>[^{}]*+)\}")
 _f_string = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?+)\}")
-_mustache = re.compile(r"\\?(?:\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\})")
-_jinja = re.compile(r"\{%[^{}]*+\}?|\{#[^{}]*+\}?|\{\{(?P<expression>[^{}]*+)\}\}")
+# Empty comments only part what would be read together: a backslash, or braces.
+_mustache = re.compile(
+    r"(?P<parting>\\\\\{\{!\}\}|\{\{!\}\}| \{\{~!\}\})|"
+    r"\\?(?:\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\})"
+)
+_jinja = re.compile(
+    r"""\{\{\s*+(?P<quote>["'])(?P<braces>[{}%#]{1,2})(?P=quote)\s*+\}\}|"""
+    r"\{%[^{}]*+\}?|\{#[^{}]*+\}?|\{\{(?P<expression>[^{}]*+)\}\}"
+)
 _jinja_raw = re.compile(r"\{%[-+]?\s*+(end)?raw\s*+[-+]?%\}")
 _jinja_default = re.compile(
     r"(?P<name>\w+)\s*\|\s*(?:default|d)\(\s*"
@@ -62,6 +69,7 @@ _jinja_default = re.compile(
 )
 _identifier = re.compile(r"[^\W\d]\w*+")
 # Keys of mustache may have hyphens, and letters of any script, some of which are no \w.
+_key_of_this = re.compile(r"this\.\[(" + VARIABLE_NAME + r")\]")
 _key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
 # What people write as a name: words of any script, and few signs.
 _readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
@@ -279,23 +287,13 @@ class _Turner:
         return _single.sub(lambda found: self._field(found, found["field"]), text)
 
     def _f_string(self, text: str) -> str:
-        pieces: list[str] = []
-        literal: list[str] = []
-        end = 0
-        for found in _f_string.finditer(text):
-            literal.append(text[end : found.start()])
-            end = found.end()
+        def one(found: re.Match[str]) -> tuple[str, bool]:
             if found["field"] is None:
-                literal.append(found[0][0])
-                continue
+                return found[0][0], False
             made = self._field(found, found["field"])
-            if made == found[0]:
-                literal.append(made)
-            else:
-                pieces += _escape("".join(literal)), made
-                literal = []
-        literal.append(text[end:])
-        return "".join([*pieces, _escape("".join(literal))])
+            return made, made != found[0]
+
+        return _rebuild(_f_string, text, one)
 
     def _field(self, found: re.Match[str], field: str | None) -> str:
         """What stands for ``{field}``, of which only a name is a placeholder."""
@@ -309,12 +307,16 @@ class _Turner:
         has_sections = re.search(r"\{\{[#^]", text) is not None
 
         def one(found: re.Match[str]) -> str:
+            if found["parting"]:
+                return "\\" if found[0][0] == "\\" else ""
             if found[0][0] == "\\":
                 return found[0]
             tag = (found["tag"] if found["raw"] is None else found["raw"]).strip()
             key = tag.removeprefix("&").strip() if found["raw"] is None else tag
             if has_sections and key in ("else", "this"):
                 return "\\" + self._keep(found[0])
+            if of_this := _key_of_this.fullmatch(key):
+                return self._variable(of_this[1])
             if _key.fullmatch(key):
                 # As it is written, if that is right: a second import finds the same text.
                 is_ours = found["raw"] is None and _ours.fullmatch(found[0])
@@ -336,25 +338,51 @@ class _Turner:
         return "".join([*pieces, _escape(part) if is_raw else self._jinja_part(part)])
 
     def _jinja_part(self, text: str) -> str:
-        def one(found: re.Match[str]) -> str:
+        def one(found: re.Match[str]) -> tuple[str, bool]:
+            if found["braces"]:
+                return found["braces"], False
             if found["expression"] is None:
                 is_tag = found[0][1] == "%" or found[0].endswith("#}")
-                return self._keep(found[0]) if is_tag else found[0]
+                return self._keep(found[0]) if is_tag else found[0], False
             expression = found["expression"].strip()
             if not expression:
-                return found[0]
-            if not _is_escaped(found):
-                if _identifier.fullmatch(expression):
-                    return found[0] if _ours.fullmatch(found[0]) else self._variable(expression)
-                default = _jinja_default.fullmatch(expression)
-                if default and _identifier.fullmatch(default["name"]):
-                    values = (default["double"], default["plain"], default["number"])
-                    return self._variable(
-                        default["name"], next(value for value in values if value is not None)
-                    )
-            return self._keep(found[0])
+                return found[0], False
+            made = "" if _is_escaped(found) else self._expression(found[0], expression)
+            return made or self._keep(found[0]), True
 
-        return _jinja.sub(one, text)
+        return _rebuild(_jinja, text, one)
+
+    def _expression(self, spelled: str, expression: str) -> str:
+        """What stands for ``{{ expression }}`` of Jinja; empty if it is no variable."""
+        if _identifier.fullmatch(expression):
+            return spelled if _ours.fullmatch(spelled) else self._variable(expression)
+        default = _jinja_default.fullmatch(expression)
+        if not default or not _identifier.fullmatch(default["name"]):
+            return ""
+        values = (default["double"], default["plain"], default["number"])
+        return self._variable(default["name"], next(one for one in values if one is not None))
+
+
+def _rebuild(
+    pattern: re.Pattern[str], text: str, one: Callable[[re.Match[str]], tuple[str, bool]]
+) -> str:
+    """``text`` with what ``one`` makes of each match. It says whether that stays as it is; the rest
+    is literal, and escaped where it would read as a variable.
+    """
+    pieces: list[str] = []
+    literal: list[str] = []
+    end = 0
+    for found in pattern.finditer(text):
+        literal.append(text[end : found.start()])
+        end = found.end()
+        made, stays = one(found)
+        if stays:
+            pieces += _escape("".join(literal)), made
+            literal = []
+        else:
+            literal.append(made)
+    literal.append(text[end:])
+    return "".join([*pieces, _escape("".join(literal))])
 
 
 def _is_escaped(found: re.Match[str]) -> bool:

@@ -103,7 +103,8 @@ def text_of_parts(content: Any) -> tuple[str, list[str]]:
 
 def left_out(kind: str) -> str:
     """A warning that something in a message is no text, by what its source calls it."""
-    return f"Left out {kind[:40].replace('_', ' ')}: messages are text here."
+    shown = "".join(char if char.isprintable() else "?" for char in kind[:40].replace("_", " "))
+    return f"Left out {shown}: messages are text here."
 
 
 def from_prompty(body: str, is_ours: bool = False) -> str:

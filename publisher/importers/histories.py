@@ -1,7 +1,8 @@
 """Publishes a prompt with the history that it has elsewhere, and moves its labels.
 
-Safe to repeat. Which versions are here already is told by their texts and parameters, so what was
-published here meanwhile is left alone, and only what is new elsewhere is added behind it.
+Safe to repeat. Which versions are here already is told by their texts and parameters, or by their
+numbers and times, since another release may turn placeholders in another way. So what was published
+here meanwhile is left alone, and only what is new elsewhere is added behind it.
 """
 
 import hashlib
@@ -18,13 +19,14 @@ from builder.model import names
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import Draft, LabelDraft, LabelMove, Message
+from builder.model.records import Draft, LabelDraft, LabelMove, Message, Remains, VersionFile
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
-from builder.text.messages import escape_markers, write_messages
+from builder.text.messages import escape_markers
 from builder.text.prompts import parse_document
 from publisher.importers.items import History, Rejection, Revision, clean_title
+from publisher.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.drafts import CHANGELOG_BYTES_MAX
 from publisher.write.labels import change_label
@@ -34,19 +36,6 @@ from publisher.write.resolve import resolve
 # A larger number would leave none for what is published here later.
 NUMBER_MAX = 1_000_000
 _LABEL_TEXT_CHARS_MAX = 200
-
-
-class Placed(NamedTuple):
-    text: str
-    fields: dict[str, Any]
-    warnings: list[str]
-    is_turned: bool
-    is_kept: bool
-
-
-def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
-    text = prompt if isinstance(prompt, str) else write_messages(prompt)
-    return Placed(text, fields, [], False, False)
 
 
 class Target(NamedTuple):
@@ -106,12 +95,13 @@ class _Ready(NamedTuple):
 
 class _Here(NamedTuple):
     """A version that is here. ``parameters`` is a hash; None: the version was withdrawn, and of it
-    only its text's hash is known.
+    only its text's hash is known. ``published`` is its ordinal, and when.
     """
 
     version: Version
     sha256: str
     parameters: bytes | None
+    published: tuple[int, str]
 
     @property
     def is_withdrawn(self) -> bool:
@@ -305,10 +295,15 @@ def _read_here(target: Target) -> list[_Here]:
     here = []
     for version in listing.versions:
         record = content.read_record(root, owner, name, version)
-        here.append(_Here(version, record.sha256, _hash_parameters(record.parameters)))
+        parameters = _hash_parameters(record.parameters)
+        here.append(_Here(version, record.sha256, parameters, _published(record)))
     for one in read_parts(root, target.repo, listing.withdrawn).versions:
-        here.append(_Here(one.version, one.remains.sha256, None))
-    return sorted(here)
+        here.append(_Here(one.version, one.remains.sha256, None, _published(one.remains)))
+    return sorted(here, key=lambda one: one.version)
+
+
+def _published(record: VersionFile | Remains) -> tuple[int, str]:
+    return record.ordinal or 0, record.published_at
 
 
 def _match(ready: dict[int, _Ready], here: list[_Here]) -> dict[int, Version]:
@@ -324,6 +319,12 @@ def _match(ready: dict[int, _Ready], here: list[_Here]) -> dict[int, Version]:
         oldest = min(filter(None, queues), key=lambda queue: queue[0], default=None)
         if oldest:
             found[index] = oldest.popleft()
+    taken = {*found.values()}
+    left = {one.published: one.version for one in here if one.version not in taken}
+    for index, one in ready.items():
+        published = one.revision.number or 0, one.revision.published_at
+        if index not in found and published in left and published[0]:
+            found[index] = left.pop(published)
     return found
 
 

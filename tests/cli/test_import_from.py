@@ -26,7 +26,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
             yield Rejection(where, "not of Example")
             continue
         revisions = [
-            Revision(f"{where}, version {number}", text, {}, [], number=number)
+            Revision(f"{where}, version {number}", text, {}, [], "f-string", number=number)
             for number, text in enumerate(value["texts"], 1)
         ]
         if revisions:
@@ -70,7 +70,7 @@ def write(path: Path, name: str, *texts: str) -> None:
 def test_an_export(folder: Path):
     export = folder / "export"
     export.mkdir()
-    write(export / "a.json", "A", "one", "two", "three")
+    write(export / "a.json", "A", "one", "two {name}", "three")
     write(export / "b.json", "B", "one", "")
     (export / "c.json").write_text('{"id": 1}')
     args = ("import", "--from", "humanloop", "export", "--owner", "ada")
@@ -88,6 +88,7 @@ def test_an_export(folder: Path):
         "4 versions published, 1 label moved\n"
     )
     assert "Rejected: c.json: not of Example\n" in done.stderr
+    assert "\nPlaceholders: {name} became {{name}} in 1 prompt (f-string)\n" in done.stderr
     assert "Rejected: b.json, version 2: Correct the request: content: is empty" in done.stderr
     assert "2 prompts or versions not imported." in done.stderr
     assert read_labels("content", "ada", "a").versions() == {"production": "1.0.2"}

@@ -53,6 +53,8 @@ def fake_api(answer: Callable[[Asked], Said]) -> Iterator[FakeApi]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Headers and body in one write: two would wait for the client's delayed acknowledgement.
+    wbufsize = -1
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

@@ -15,11 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
-from publisher.importers.chats import to_role
+from publisher.importers.chats import left_out, text_of_parts, to_role
 from publisher.importers.vendors.reading import (
     is_text,
-    join_parts,
-    leave_out,
     list_names,
     shorten,
 )
@@ -172,7 +170,7 @@ class _Reader:
                 f"read as those of {convention}."
             )
         messages = [
-            Message(to_role(role), "\n\n".join(_write(piece, convention) for piece in pieces))
+            Message(to_role(role), "\n".join(_write(piece, convention) for piece in pieces))
             for role, pieces in self._messages
         ]
         messages = [one for one in messages if one.content.strip()]
@@ -206,18 +204,25 @@ class _Reader:
         kind = part.name.removesuffix("PromptTemplate").removesuffix("Chunk")
         role = part.kwargs.get("role") if kind == "ChatMessage" else _ROLES.get(kind)
         if part.is_cut or (role is None and kind != "ChatMessage"):
-            self._warnings.append(f"Left out messages that are not text: {shorten(part.name)}.")
+            self._warnings.append(left_out(part.name))
             return
         if not isinstance(role, str):
             raise ValueError(f"has a message {number} without a role")
         if part.name.endswith("PromptTemplate"):
             pieces = self._read_pieces(part.kwargs.get("prompt"))
         else:
-            text = join_parts(part.kwargs.get("content"), self._warnings)
-            pieces = [_Piece("literal", text)]
-            if part.kwargs.get("tool_calls"):
-                leave_out("calls of tools", self._warnings)
+            pieces = [_Piece("literal", self._read_content(part.kwargs))]
         self._messages.append((role, pieces))
+
+    def _read_content(self, kwargs: dict[str, Any]) -> str:
+        content = kwargs.get("content")
+        if isinstance(content, list):
+            content = [{"text": one} if isinstance(one, str) else one for one in content]
+        text, told = text_of_parts(content)
+        self._warnings += told
+        if kwargs.get("tool_calls"):
+            self._warnings.append(left_out("tool_calls"))
+        return text
 
     def _read_pieces(self, prompt: Any) -> list[_Piece]:
         pieces = []
@@ -228,7 +233,7 @@ class _Reader:
             if part.name == "PromptTemplate" and not part.is_cut:
                 pieces.append(self._read_template(part))
             else:
-                leave_out(part.name, self._warnings)
+                self._warnings.append(left_out(part.name))
         return pieces
 
     def _read_template(self, part: _Part) -> _Piece:

@@ -29,6 +29,7 @@ from publisher.importers.items import Document, History, Rejection, Revision, cl
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import FILES_MAX, load_json
+from publisher.importers.vendors.reading import join_parts, list_names
 from publisher.write.fields import parse_loosely
 
 TITLE = "Langfuse"
@@ -39,9 +40,10 @@ KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 PAGE_PROMPTS = 100
 
 _PATH = "/api/public/v2/prompts"
+# A field of what is kept of a version that was listed, and then was not found.
+_MISSING = "missing"
 _TYPES = {"text": str, "chat": list}
-_reference = re.compile(r"@@@langfusePrompt:[^\n@]{1,400}@@@")
-_SHOWN_REFERENCES = 3
+_reference = re.compile(r"@@@langfusePrompt:name=([^|\n]{1,255})\|")
 
 
 class _Listed(msgspec.Struct):
@@ -67,18 +69,22 @@ def headers(keys: Mapping[str, str]) -> dict[str, str]:
 def download(api: Api) -> None:
     """Keep each version of each prompt that the list names. Raises ApiError.
 
-    References stay as they were written (``resolve=false``; servers before 2026 fill them in).
+    Labels move without a new version, so each download asks for all versions. References stay as
+    they were written (``resolve=false``; servers before March 2026 fill them in).
     """
     prompts = _list_prompts(api)
     for done, (name, versions) in enumerate(prompts.items()):
         api.count(done, len(prompts))
         for version in sorted(versions):
-            api.keep(
-                f"prompts/{file_part(name)}/{version}.json",
-                # Folders are in the name.
-                f"{_PATH}/{quote(name, safe='')}",
-                {"version": version, "resolve": "false"},
-            )
+            file = f"prompts/{file_part(name)}/{version}.json"
+            # Folders are in the name.
+            path = f"{_PATH}/{quote(name, safe='', errors='surrogatepass')}"
+            try:
+                api.keep(file, path, {"version": version, "resolve": "false"})
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                api.write(file, {"name": name, "version": version, _MISSING: True})
     api.count(len(prompts), len(prompts))
 
 
@@ -136,6 +142,8 @@ def _open(document: Document) -> Iterator[tuple[str, Any]]:
 
 def _key_of(value: Any) -> tuple[str, str]:
     """The project and the name, which together are one prompt. Raises ValueError."""
+    if isinstance(value, dict) and value.get(_MISSING) is True:
+        raise ValueError("was not there any more when it was downloaded. Run the import again")
     if not isinstance(value, dict) or not {"name", "version", "prompt"} <= value.keys():
         raise ValueError(
             "is no version of a prompt of Langfuse, which has name, version and prompt"
@@ -216,26 +224,21 @@ def _read_message(one: Any, number: int, warnings: list[str]) -> Message:
             "takes text, not messages."
         )
         return Message("user", f"{{{{{name}}}}}")
-    role, content = one.get("role"), one.get("content")
-    if not isinstance(role, str) or not isinstance(content, str):
-        raise ValueError(f"has a message {number} whose role or content is not text")
+    role = one.get("role")
+    if not isinstance(role, str):
+        raise ValueError(f"has a message {number} without a role")
     ours = to_role(role)
     if ours != role:
         warnings.append(f"The role {role} became {ours}.")
-    return Message(ours, content)
+    return Message(ours, join_parts(one.get("content"), warnings))
 
 
 def _warn_of_references(
     prompt: str | list[Message], value: dict[str, Any], warnings: list[str]
 ) -> None:
     text = prompt if isinstance(prompt, str) else "\n".join(one.content for one in prompt)
-    found = list(dict.fromkeys(_reference.findall(text)))
-    if found:
-        more = f" and {len(found) - _SHOWN_REFERENCES:,} more" if found[_SHOWN_REFERENCES:] else ""
-        warnings.append(
-            f"Prompts here do not include others: {', '.join(found[:_SHOWN_REFERENCES])}{more} "
-            "stays text."
-        )
+    if found := _reference.findall(text):
+        warnings.append(f"References to other prompts stay text: {list_names(found)}.")
     elif value.get("resolutionGraph"):
         warnings.append(
             "The server has put the texts of other prompts in the place of references to them."

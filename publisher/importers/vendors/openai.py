@@ -31,6 +31,7 @@ from publisher.importers.vendors.openai_responses import (
     read_number,
     read_response,
 )
+from publisher.importers.vendors.reading import name_from_place
 
 TITLE = "OpenAI"
 API_URL = "https://api.openai.com/v1"
@@ -365,9 +366,10 @@ def _read_items(where: str, items: list[Any]) -> History:
     messages = read_instructions(items, warnings)
     if messages[0].role != "system" and messages[-1].role == "system":
         messages = messages[::-1]  # as the API lists them where it is not told
-    name = os.path.splitext(os.path.basename(where))[0]
-    fields = {"title": clean_title(name)}
-    return History(where, "", name, [Revision(where, messages, fields, warnings, "mustache")])
+    name = name_from_place(where)
+    told = list(dict.fromkeys(warnings))
+    revision = Revision(where, messages, {"title": clean_title(name)}, told, "mustache")
+    return History(where, "", name, [revision])
 
 
 def _add(versions: dict[int | str, Saved], saved: Saved) -> Iterator[Rejection]:

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from builder.model.errors import cut
 from builder.model.names import ORDINAL_MAX
-from builder.model.records import Message
+from builder.model.records import CONTENT_BYTES_MAX, Message
 from publisher.importers.chats import to_role
 from publisher.importers.items import Revision
 from publisher.importers.times import to_time
+from publisher.importers.vendors.reading import get_text, join_parts, leave_out, list_names
 from publisher.write.fields import parse_loosely
 
 # The least that the API takes; what it answers beyond the prompt is of no use.
@@ -26,8 +26,6 @@ ASKED = {"max_output_tokens": OUTPUT_TOKENS_MIN, "tool_choice": "none"}
 # Shorter values stand in many a text by chance.
 _VALUE_CHARS_MIN = 8
 _VALUES_MAX = 200
-_SHOWN_MAX = 5
-_TEXT_PARTS = ("input_text", "output_text", "text")
 # As every response has them of which nothing else was asked.
 _USUAL = {
     "temperature": (1,), "top_p": (1,), "tool_choice": ("auto",), "tools": ([],),
@@ -70,7 +68,7 @@ class Saved(NamedTuple):
             where=self.where,
             prompt=self.prompt,
             fields=fields,
-            warnings=[*self.warnings, *self._told(), *warnings],
+            warnings=list(dict.fromkeys([*self.warnings, *self._told(), *warnings])),
             convention="mustache",
             published_at=to_time(self.created),
             labels=labels,
@@ -80,14 +78,19 @@ class Saved(NamedTuple):
     def _told(self) -> Iterator[str]:
         if self.back:
             yield (
-                f"Filled in when it was saved. {_names(self.back)} stands again where its value "
-                "was. Compare the text with the prompt at OpenAI."
+                "Its variables were filled in when it was saved. Put back where their values "
+                f"stood: {_list_variables(self.back)}. Compare the text with the prompt at OpenAI."
             )
         if self.left:
             yield (
-                f"Filled in when it was saved. The value of {_names(self.left)} is part of the "
-                "text. Check it, and put the variable there."
+                "Its variables were filled in when it was saved. Not put back: "
+                f"{_list_variables(self.left)}. Look for their values in the text, and replace "
+                "them."
             )
+
+
+def _list_variables(names: list[str]) -> str:
+    return list_names(f"{{{{{name}}}}}" for name in names)
 
 
 def read_response(where: str, value: Any) -> Saved:
@@ -119,37 +122,16 @@ def read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     for item in value:
         kind = item.get("type") or "message" if isinstance(item, dict) else None
         if kind == "message":
-            text = _text_of(item.get("content"), warnings)
+            text = join_parts(item.get("content"), warnings)
             if text.strip():
                 messages.append(Message(to_role(str(item.get("role"))), text))
         elif isinstance(kind, str):
-            _leave_out(kind, warnings)
+            leave_out(kind, warnings)
         else:
             raise ValueError("has an entry in its instructions that is no message")
     if not messages:
         raise ValueError("has no message with a text")
     return messages
-
-
-def _text_of(content: Any, warnings: list[str]) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError("has a message whose content is not text")
-    texts = []
-    for part in content:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind in _TEXT_PARTS and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        else:
-            _leave_out(str(kind), warnings)
-    return "\n\n".join(texts)
-
-
-def _leave_out(kind: str, warnings: list[str]) -> None:
-    told = f"Left out parts of messages that are no text: {cut(kind, 40)!r}."
-    if told not in warnings:
-        warnings.append(told)
 
 
 def read_number(version: Any) -> int | None:
@@ -167,16 +149,17 @@ def _put_back(
     """``prompt`` with placeholders again where values can only have come from variables; the
     variables of which that is so, and the others that were filled in.
     """
-    plain = {
-        name: one["text"] if isinstance(one, dict) and one.get("type") in _TEXT_PARTS else one
-        for name, one in values.items()
-    }
+    plain = {name: get_text(one, "text") or one for name, one in values.items()}
     filled = {name: one for name, one in plain.items() if not _is_itself(name, one)}
     texts = [prompt] if isinstance(prompt, str) else [one.content for one in prompt]
+    chars = sum(map(len, texts))
     sure = {
         one: name for name, one in filled.items()
-        if len(filled) <= _VALUES_MAX and _is_sure(one, filled.values(), texts)
+        if len(filled) <= _VALUES_MAX and chars <= CONTENT_BYTES_MAX
+        and _is_sure(one, filled.values(), texts)
     }  # fmt: skip
+    # Values that do not overlap are no longer than the texts that they stand in.
+    sure = sure if sum(map(len, sure)) <= chars else {}
     if sure:
         pattern = re.compile("|".join(re.escape(one) for one in sure))
         texts = [pattern.sub(lambda found: f"{{{{{sure[found[0]]}}}}}", one) for one in texts]
@@ -233,13 +216,5 @@ def _without_nulls(value: Any) -> Any:
 def _without_secrets(tool: Any, warnings: list[str]) -> Any:
     if not isinstance(tool, dict) or not any(key in tool for key in _SECRETS):
         return tool
-    told = f"Left out {' and '.join(_SECRETS)} of tools, which can have keys."
-    if told not in warnings:
-        warnings.append(told)
+    warnings.append(f"Left out {' and '.join(_SECRETS)} of tools, which can have keys.")
     return {key: one for key, one in tool.items() if key not in _SECRETS}
-
-
-def _names(names: list[str]) -> str:
-    more = len(names) - _SHOWN_MAX
-    told = ", ".join(f"{{{{{cut(name, 40)}}}}}" for name in names[:_SHOWN_MAX])
-    return told + (f" and {more:,} more" if more > 0 else "")

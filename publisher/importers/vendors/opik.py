@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from builder.model.plural import counted
 from builder.model.records import Message
-from publisher.importers.chats import to_role
+from publisher.importers.chats import from_parts
 from publisher.importers.foreign import translate
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
@@ -24,8 +24,6 @@ from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import load_json
 from publisher.importers.vendors.reading import (
     get_text,
-    join_parts,
-    leave_out,
     shorten,
     write_changelog,
 )
@@ -250,23 +248,11 @@ def _read_template(value: dict[str, Any], warnings: list[str]) -> str | list[Mes
     template = value.get("template")
     if value.get("template_structure") == "chat" and isinstance(template, str):
         template = load_json(template)
-        if not isinstance(template, list):
-            raise ValueError("is a chat whose template is not a list of messages")
     if isinstance(template, str):
         return template
-    if not isinstance(template, list) or not template:
-        raise ValueError("has a template that is neither text nor a list of messages")
-    return [_read_message(one, warnings) for one in template]
-
-
-def _read_message(one: Any, warnings: list[str]) -> Message:
-    role = get_text(one, "role")
-    if not role:
-        raise ValueError("has a message without a role")
-    if one.get("tool_calls"):
-        leave_out("calls of tools", warnings)
-    content = one.get("content")
-    return Message(to_role(role), "" if content is None else join_parts(content, warnings))
+    messages, told = from_parts(template)
+    warnings += told
+    return messages
 
 
 def _convention_of(value: dict[str, Any], warnings: list[str]) -> str:

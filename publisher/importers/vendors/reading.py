@@ -24,32 +24,6 @@ def get_text(value: Any, key: str) -> str:
     return found if is_text(found) else ""
 
 
-def join_parts(content: Any, warnings: list[str]) -> str:
-    """The text of a message: ``content`` as it is, or its parts of type ``text``, with an empty
-    line between two. Parts of other types are left out, with a warning for each.
-
-    Raises ValueError if it is neither text nor a list.
-    """
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError("has a message whose content is not text")
-    texts = []
-    for part in content:
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(text, str):
-            texts.append(text)
-        else:
-            kind = part.get("type") if isinstance(part, dict) else None
-            leave_out(kind if is_text(kind) else "of an unknown type", warnings)
-    return "\n\n".join(texts)
-
-
-def leave_out(kind: str, warnings: list[str]) -> None:
-    """Warn that parts of messages of this kind are left out."""
-    warnings.append(f"Left out parts of messages that are not text: {shorten(kind)}.")
-
-
 def shorten(name: str) -> str:
     """A name that a stranger has chosen, as a message shows it."""
     return cut("".join(char if char.isprintable() else "?" for char in name), _NAME_CHARS_MAX)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import MESSAGE_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
+from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.placeholders import (
     CONVENTIONS,
@@ -21,7 +22,7 @@ from builder.text.placeholders import (
     turn,
     turn_messages,
 )
-from builder.text.prompts import fill, variable_names
+from builder.text.prompts import fill, parse_document, variable_names
 
 
 def optional(name: str, default: str, description: str = "") -> Variable:
@@ -131,6 +132,7 @@ def test_f_string_filled_in_is_what_python_makes_of_it(pieces: list[str]):
         ("{{#if a}}x{{else}}y{{/if}}", r"{{#if a}}x\{{else}}y{{/if}}", 3),
         ("{{else}} {{this}}", None, []),
         ('{{role "user"}}\n{{media url=photo}}', None, ["{{media url=photo}}"]),
+        (r"{ {{~!}}{{a}}{{!}}} {{this.[if]}} \\{{!}}\{{b}}", r"{{{a}}} {{if}} \\{{b}}", []),
     ],
 )
 def test_mustache(text: str, turned: str | None, kept: list[str] | int):
@@ -148,6 +150,8 @@ def test_mustache(text: str, turned: str | None, kept: list[str] | int):
         ("{% raw %}{{ a }} {% if %}{% endraw %}", None, 2, False),
         ("{{ a | upper }} {{ a.b }} {{ 'x' }} {{- a }}", None, 4, False),
         ("{% if a %}{{ a }}{% endif %}{# no #}{#id", None, 3, False),
+        ("""{{ "{{" }}a}} {{'{%'}} b %} {{ "{" }}{{ a }}}""", r"\{{a}} {% b %} {{{ a }}}", 0, True),
+        (r"""\{{ "{{" }}a{{ '}}' }}""", r"\\{{a}}", 0, True),
         ("{{ größe }}", "{{grosse}}", 0, False),
         (r"\{{ a }}", None, 1, False),
         ('{{role "user"}}\n{{ a }}', None, 0, False),
@@ -163,6 +167,24 @@ def test_jinja(text: str, turned: str | None, kept: int, filled: bool):
         for values in ({}, {"a": "1", "b": "2"}):
             ours = fill(found.text, {"a": "", "b": ""} | defaults | values)
             assert ours == jinja2.Template(text).render(values)
+
+
+PIECES = [
+    "{{a}}", "{{ else }}", "\\{{", "{", "}", "{{", "{%", "\\", "a", " ", "\n",
+    "{{#if a}}", "{{a.b}}",
+]  # fmt: skip
+EXPORTS = {"dotprompt": "mustache", "prompty": "jinja"}
+
+
+@pytest.mark.parametrize(("format", "convention"), EXPORTS.items())
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=7))
+def test_what_the_hub_has_exported_comes_back(format: str, convention: str, pieces: list[str]):
+    body = "".join(pieces)
+    about = {"owner": "ann", "title": "A", "description": "", "tags": [], "license": None}
+    record = about | {"variables": [], "parameters": {}, "body": body, "messages": None}
+    exported = parse_document(write_as(record, format)[0]).body
+    values = {"a": "<A>", "else": "<E>"}
+    assert fill(turn(exported, convention).text, values) == fill(body, values)
 
 
 def test_messages_share_their_names():

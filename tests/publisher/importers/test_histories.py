@@ -27,6 +27,7 @@ from builder.store.check import check
 from builder.store.labels import read_labels
 from publisher.importers import histories
 from publisher.importers.items import History, Rejection, Revision
+from publisher.importers.placeholding import Counts
 from publisher.importers.run import Options, Outcome, import_found
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
@@ -160,6 +161,49 @@ def test_text_is_not_read_as_front_matter_or_as_messages(root: str):
     assert bring(root, history(revision(front), revision(role), revision(front))) == UNCHANGED
 
 
+def test_placeholders_are_turned(root: str):
+    declared = {"variables": [Variable("name", description="Whom to greet")]}
+    found = history(
+        revision("Hi {{{name}}} {x} {{#if y}}", convention="mustache", fields=declared),
+        revision([Message("user", "Hi {name}, {{x}}")], convention="f-string"),
+        revision("Hi {name}", convention="none"),
+    )
+    outcome = bring(root, found, texts("Hi {name}", name="other"))
+    assert read_texts(root) == [
+        "Hi {{name}} {x} {{#if y}}", '{{role "user"}}\nHi {{name}}, {x}\n', "Hi {name}"
+    ]  # fmt: skip
+    assert versions(root)[0][0].variables == declared["variables"]
+    assert outcome.placeholders == Counts((("f-string", 1), ("mustache", 1)), kept=1)
+    assert sum("{{#if y}}" in warning for warning in outcome.warnings) == 1
+
+
+def test_placeholders_of_a_convention_that_was_asked_for(root: str):
+    found = history(
+        revision("Hi ${Your name:Ada}, {x}", convention="f-string"),
+        revision("Bye ${who}", convention="mustache"),
+    )
+    outcome = bring(root, found, placeholders="dollar")
+    (one, text), (_, last) = versions(root)
+    assert (text, last) == ("Hi {{your_name}}, {x}", "Bye {{who}}")
+    assert [(variable.name, variable.default) for variable in one.variables] == [
+        ("your_name", "Ada")
+    ]
+    assert outcome.placeholders == Counts((("dollar", 1),))
+
+
+def test_placeholders_of_jinja(root: str):
+    text = '{{ name | default("Ada") }} {% if x %}{{ y }}{% endif %}'
+    outcome = bring(root, history(revision(text, convention="jinja")))
+    ((record, turned),) = versions(root)
+    assert turned == "{{name}} {% if x %}{{ y }}{% endif %}"
+    assert [(variable.name, variable.default) for variable in record.variables] == [
+        ("name", "Ada"), ("y", None)
+    ]  # fmt: skip
+    assert outcome.placeholders == Counts((("jinja", 1),), kept=1)
+    (warning,) = outcome.warnings
+    assert "{% if x %}" in warning
+
+
 def test_a_changelog_that_is_too_long_is_shortened(root: str):
     outcome = bring(root, history(revision("a", changelog="é" * 5000)))
     ((record, _),) = versions(root)
@@ -196,6 +240,22 @@ def test_other_parameters_are_another_version(root: str):
     bring(root, with_model(1))
     assert bring(root, with_model(1, 1.0, True)).versions == 2
     assert bring(root, with_model(1, 1.0, True)) == UNCHANGED
+
+
+def test_versions_are_known_by_number_and_time_too(root: str):
+    """Another release, or another --placeholders, may make another text of them."""
+
+    def dated(*found: str) -> History:
+        day = "2024-01-0{}T00:00:00Z".format
+        numbered = enumerate(found, 1)
+        return history(*(revision(text, number=n, published_at=day(n)) for n, text in numbered))
+
+    bring(root, dated("Hi ${name}", "Bye ${name}"))
+    withdraw_here(root, "1.0.1")
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}")) == UNCHANGED
+    assert bring(root, dated("Hi {{name}}", "Bye {{name}}", "New")).versions == 1
+    # A number without a time is not enough.
+    assert bring(root, texts("Other")).versions == 1
 
 
 def test_what_was_published_here_meanwhile_is_left_alone(root: str):

@@ -34,8 +34,8 @@ _reference = re.compile(r"@@@langfusePrompt:name=(.*?)\|(label|version)=(.*?)@@@
 
 
 class LangfuseServer:
-    """A live server, and all that it was ``asked``. No version with the number ``broken_version``
-    is answered.
+    """A live server, and all that it was ``asked``. Versions with the number ``broken_version``
+    are not answered, and the prompt that is ``gone`` is only listed.
     """
 
     url: str
@@ -43,6 +43,7 @@ class LangfuseServer:
 
     def __init__(self) -> None:
         self.broken_version = 0
+        self.gone = ""
         self.prompts: dict[str, list[dict[str, Any]]] = {}
 
     def create(
@@ -128,7 +129,7 @@ class LangfuseServer:
         )
         if key == "version" and int(value) == self.broken_version:
             return _error(400, "InvalidRequestError", "out of order")
-        found = self._find(name, key, value)
+        found = None if name == self.gone else self._find(name, key, value)
         if found is None:
             told = f"Prompt not found: '{name}' with {key} '{value}'"
             return _error(404, "LangfuseNotFoundError", told)

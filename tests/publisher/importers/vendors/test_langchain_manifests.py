@@ -59,7 +59,7 @@ def test_a_chat_with_a_placeholder_and_an_image():
     assert read.prompt == [
         Message("system", "Be {{tone}}."),
         Message("user", "{{history}}"),
-        Message("user", "What is {{question}}?\n\nLook:"),
+        Message("user", "What is {{question}}?\nLook:"),
     ]
     assert read.convention == "mustache"
     assert read.variables == [
@@ -68,7 +68,7 @@ def test_a_chat_with_a_placeholder_and_an_image():
     assert read.warnings == [
         "The placeholder history became a message of the user with the variable history, which "
         "takes text, not messages.",
-        "Left out parts of messages that are not text: ImagePromptTemplate.",
+        "Left out ImagePromptTemplate: messages are text here.",
     ]
 
 
@@ -77,8 +77,8 @@ def test_a_literal_message_keeps_its_braces():
     read = read_manifest(MANIFESTS["few_shots"])
     assert read.prompt[0] == Message("system", 'Answer as {{"a": 1}}.')
     assert [one.role for one in read.prompt[1:]] == ["user", "tool", "assistant", "user", "user"]
-    assert "Left out parts of messages that are not text: image_url." in read.warnings
-    assert "Left out parts of messages that are not text: calls of tools." in read.warnings
+    assert "Left out image url: messages are text here." in read.warnings
+    assert "Left out tool calls: messages are text here." in read.warnings
 
 
 @pytest.mark.parametrize("template_format", ["mustache", "jinja2"])

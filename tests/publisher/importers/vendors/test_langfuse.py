@@ -13,7 +13,7 @@ from publisher.importers.items import Document, History, Rejection
 from publisher.importers.run import Options, import_found
 from publisher.importers.vendors import langfuse
 from publisher.importers.vendors.api import ApiError, download_to
-from publisher.importers.vendors.documents import read_documents
+from publisher.importers.vendors.documents import read_export
 from publisher.importers.vendors.langfuse import read_histories
 from tests.publisher.importers.vendors.langfuse_server import (
     AUTHOR,
@@ -45,7 +45,7 @@ def download(server: LangfuseServer, folder: Path, **keys: str) -> None:
 
 
 def read_folder(folder: Path) -> dict[str, History]:
-    found = list(read_histories(read_documents(str(folder))))
+    found = list(read_export(langfuse, str(folder)))
     assert not [one for one in found if isinstance(one, Rejection)]
     return {one.name: one for one in found}
 
@@ -98,7 +98,7 @@ def test_a_hub_has_what_langfuse_has(server: LangfuseServer, tmp_path: Path):
 
     def move() -> dict[str, bytes]:
         download(server, tmp_path / "export")
-        found = read_histories(read_documents(str(tmp_path / "export")))
+        found = read_export(langfuse, str(tmp_path / "export"))
         options = Options(owner="mover")
         outcome = import_found(found, "export", settings.content, options, lambda *_: None)
         assert (outcome.rejected, outcome.refused) == ([], [])
@@ -144,10 +144,7 @@ def test_all_pages_are_asked_for_and_each_version_unresolved(
     assert all(one.params["resolve"] == "false" for one in server.asked[2:])
     (revision,) = found["folder/a"].revisions
     assert revision.prompt.startswith("@@@langfusePrompt:name=prompt 1|label=latest@@@")
-    assert revision.warnings == [
-        "Prompts here do not include others: @@@langfusePrompt:name=prompt 1|label=latest@@@ "
-        "stays text."
-    ]
+    assert revision.warnings == ["References to other prompts stay text: prompt 1."]
 
 
 def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
@@ -175,6 +172,17 @@ def test_a_download_goes_on_and_the_next_one_sees_moved_labels(
     server.delete("a", 2)
     download(server, folder)
     assert [one.number for one in read_folder(folder)["a"].revisions] == [1, 3]
+
+
+@pytest.mark.parametrize("name", ["deleted", "..", "\ud800"])
+def test_a_listed_version_that_is_not_found(name: str, server: LangfuseServer, tmp_path: Path):
+    server.create("a", "One")
+    server.create(name, "Never answered")
+    server.gone = name
+    download(server, tmp_path / "export")
+    found = list(read_export(langfuse, str(tmp_path / "export")))
+    assert [one.name for one in found if isinstance(one, History)] == ["a"]
+    assert len(found) == 2
 
 
 def test_wrong_keys_are_told(server: LangfuseServer, tmp_path: Path):
@@ -236,7 +244,7 @@ c4,2024-05-01 10:20:30,p2,API,"""Of another project.""",hi,1,text,,{},{},{},
 
 
 def check_table(path: Path) -> None:
-    hi, talk, other = read_histories(read_documents(str(path)))
+    hi, talk, other = read_export(langfuse, str(path))
     first, second = hi.revisions
     assert first.prompt == 'Say "hi" to {{name}}.\nBye.'
     assert first.published_at == "2024-05-01T10:20:30Z"
@@ -329,8 +337,9 @@ def test_what_is_not_ours_is_told():
         (VERSION | {"type": "chat"}, "has the type chat, but its prompt is not a list of"),
         (VERSION | {"prompt": None}, "has the type text, but its prompt is not text"),
         (VERSION | {"type": "chat", "prompt": ["Hi"]}, "has a message 1 that is no object"),
-        (VERSION | {"type": "chat", "prompt": [{"role": "user", "content": [{}]}]},
-         "has a message 1 whose role or content is not text"),
+        (VERSION | {"type": "chat", "prompt": [{"content": "Hi"}]}, "has a message 1 without a"),
+        (VERSION | {"type": "chat", "prompt": [{"role": "user", "content": {}}]},
+         "has a message whose content is not text"),
         (VERSION | {"type": "chat", "prompt": [{"role": "narrator", "content": "Hi"}]},
          "has a message of the unknown role 'narrator'"),
         (VERSION | {"type": "chat", "prompt": [{"type": "placeholder", "name": "a}} b"}]},

@@ -13,6 +13,8 @@ from publisher.importers.vendors import openai
 from publisher.importers.vendors.api import ApiError, download_to, find_remote
 from publisher.importers.vendors.documents import read_documents
 from publisher.importers.vendors.openai import GAP_MAX, Wanted, read_histories, read_wanted
+from tests.publisher.importers.vendors.importing import Importing
+from tests.publisher.importers.vendors.mutations import mutate
 from tests.publisher.importers.vendors.openai_server import (
     CREATED,
     KEY,
@@ -272,6 +274,26 @@ def test_a_high_number_does_not_make_a_long_search(tmp_path: Path) -> None:
     assert len(read(tmp_path / "x")[0][0].revisions) == 1
 
 
+def test_importing_again_changes_nothing(tmp_path: Path) -> None:
+    wanted = [Wanted(SUPPORT, "all", "Support greeting"), Wanted(LETTER)]
+    with openai_server() as api:
+        importing = Importing(
+            openai, f"{api.url}/v1", tmp_path, {"OPENAI_API_KEY": KEY}, wanted
+        )  # fmt: skip
+        first, second = importing(), importing()
+    assert first.created == [
+        "ada/support-greeting with 3 versions and 1 label",
+        "ada/pmpt-690069ca73ac8190 with 1 version and 1 label",
+    ]
+    assert second.unchanged == ["ada/support-greeting", "ada/pmpt-690069ca73ac8190"]
+    assert importing.read("support-greeting")[1] == (
+        '{{role "system"}}\nYou answer {{customer_name}} kindly.\n\n'
+        '{{role "user"}}\nI am {{customer_name}}. My {{product}} is broken.\n\n'
+        '{{role "assistant"}}\nI am sorry.\n'
+    )
+    assert importing.read_labels("support-greeting") == {"current": "1.0.1"}
+
+
 # Saved responses
 
 
@@ -293,10 +315,10 @@ def test_values_that_can_only_be_a_variables_become_placeholders_again() -> None
                 "be kind.")
     ]  # fmt: skip
     assert revision.warnings[1:] == [
-        "Filled in when it was saved. {{customer_name}}, {{product}} stands again where its value "
-        "was. Compare the text with the prompt at OpenAI.",
-        "Filled in when it was saved. The value of {{part}}, {{photo}}, {{tone}}, {{unused}} is "
-        "part of the text. Check it, and put the variable there.",
+        "Its variables were filled in when it was saved. Put back where their values stood: "
+        "{{customer_name}}, {{product}}. Compare the text with the prompt at OpenAI.",
+        "Its variables were filled in when it was saved. Not put back: {{part}}, {{photo}}, "
+        "{{tone}}, {{unused}}. Look for their values in the text, and replace them.",
     ]
 
 
@@ -306,6 +328,22 @@ def test_values_that_are_parts_of_one_another_stay() -> None:
         make_response(SUPPORT, "3", [("user", "New York City, York City, same value")], values)
     )
     assert history.revisions[0].prompt == [Message("user", "{{a}}, York City, same value")]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("name of ours " * 30_000, {"a": "name of ours"}),
+        ("".join(map(str, range(9999))), {str(n): "".join(map(str, range(n, 5000 + n)))
+                                          for n in range(0, 200, 2)}),
+        (" ".join(f"a value {n}." for n in range(201)), {f"v{n}": f"a value {n}."
+                                                         for n in range(201)}),
+    ],
+)  # fmt: skip
+def test_too_much_to_put_back_stays(text: str, values: dict[str, str]) -> None:
+    [history], _ = saved(make_response(SUPPORT, "3", [("user", text)], values))
+    assert history.revisions[0].prompt == [Message("user", text)]
+    assert "Not put back" in history.revisions[0].warnings[-1]
 
 
 def test_of_several_responses_of_a_version_the_one_with_most_of_the_prompt_counts() -> None:
@@ -399,8 +437,8 @@ def test_a_list_of_input_items_is_a_prompt_by_the_name_of_its_file() -> None:
     assert revision.prompt == [Message("system", "Be kind."), Message("user", "Hi.")]
     assert "names no prompt" in revision.warnings[0]
     assert revision.warnings[1:] == [
-        "Left out parts of messages that are no text: 'reasoning'.",
-        "Left out parts of messages that are no text: 'input_image'.",
+        "Left out parts of messages that are not text: reasoning.",
+        "Left out parts of messages that are not text: input_image.",
     ]
 
 
@@ -440,19 +478,14 @@ def test_what_is_no_response_is_rejected_with_its_place(value: Any, reason: str)
     assert reason in rejected[0].reason
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"prompt": {"id": LETTER, "version": ["1"], "variables": ["a"]}, "created_at": "soon"},
-        {"prompt": {"id": LETTER, "version": True, "variables": {"a": [1], "b": None}}},
-        {"prompt": {"id": LETTER, "version": "1" * 5000, "variables": {"a": {"type": "x"}}}},
-        {"tools": {"a": 1}, "reasoning": 3, "text": [1], "model": ["x"], "temperature": "hot"},
-        {"tools": [1, None, {"headers": 3}], "created_at": -1e300, "max_output_tokens": {}},
-    ],
-)
-def test_wrong_types_elsewhere_do_not_matter(fields: dict[str, Any]) -> None:
-    [history], rejected = saved(broken(**fields))
-    assert rejected == [] and history.revisions[0].prompt == [Message("user", "x")]
+def test_each_value_may_be_of_another_type() -> None:
+    values = {"name": "Ada Lovelace", "text": {"type": "input_text", "text": "a text of hers"}}
+    response = make_response(
+        LETTER, "1", [("user", "Ada Lovelace: a text of hers")], values, max_output_tokens=16
+    )  # fmt: skip
+    for one in mutate({"data": [response, {"prompts_asked_for": {"names": {LETTER: "a"}}}]}):
+        for found in split([Document("saved.json", one)])[0]:
+            assert found.name and all(revision.prompt for revision in found.revisions)
 
 
 @pytest.mark.parametrize("notes", [None, [], {"names": {LETTER: 7}, "faults": [1, ["a"]]}])

@@ -244,18 +244,17 @@ def test_parts_of_messages_that_are_not_text():
         [
             {"role": "user", "content": [
                 {"type": "text", "text": "See"}, {"type": "text", "text": "this"},
-                {"type": "image_url", "image_url": {"url": "{{u}}"}}, {"video": 1},
+                {"type": "image_url", "image_url": {"url": "{{u}}"}},
             ]},
             {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
         ],
         type="custom",
     )  # fmt: skip
-    assert revision.prompt == [Message("user", "See\n\nthis"), Message("assistant", "")]
+    assert revision.prompt == [Message("user", "See\nthis"), Message("assistant", "")]
     assert revision.convention == "none"
     assert revision.warnings == [
-        "Left out parts of messages that are not text: image_url.",
-        "Left out parts of messages that are not text: of an unknown type.",
-        "Left out parts of messages that are not text: calls of tools.",
+        "Left out image url: messages are text here.",
+        "Left out tool calls: messages are text here.",
         "Has templates of the type custom, so no text is a placeholder.",
     ]
 
@@ -273,13 +272,13 @@ def test_parts_of_messages_that_are_not_text():
         ({"current_version": {}}, "has no name"),
         ({"id": "p1", "name": "Joke", "current_version": {}}, "has the same prompt as entry 1"),
         ({"name": "a", "current_version": None}, "is not an object"),
-        (version(7, id="z"), "has a template that is neither text nor a list of messages"),
+        (version(7, id="z"), "has no list of messages"),
         (version("{", id="z", template_structure="chat"), "not JSON"),
-        (version("{}", id="z", template_structure="chat"), "is a chat whose template is not"),
+        (version("{}", id="z", template_structure="chat"), "has no list of messages"),
         (version("[" * 5000, id="z", template_structure="chat"), "nested deeper than"),
-        (version([{"content": "x"}], id="z"), "has a message without a role"),
+        (version([{"content": "x"}], id="z"), "has a message 1 without a role"),
         (version([{"role": "critic", "content": "x"}], id="z"), "has a message of the unknown"),
-        (version([{"role": "user", "content": 7}], id="z"), "has a message whose content"),
+        (version([{"role": "user", "content": 7}], id="z"), "has a content that is neither"),
     ],
 )
 def test_what_cannot_be_read_does_not_stop_the_rest(value: Any, told: str):
