@@ -27,7 +27,7 @@ CURL_OPTIONS = {
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
     "--json", "--help", "--trusted", "--label", "--at", "--expected",
-    "--remove", "--file", "--check", "--body",
+    "--remove", "--file", "--check", "--body", "--as",
 }  # fmt: skip
 
 
