@@ -12,6 +12,7 @@ _ROLES = {role: role for role in get_args(MessageRole)} | {
     "developer": "system", "human": "user", "ai": "assistant", "model": "assistant",
     "function": "tool",
 }  # fmt: skip
+_TEXT_PARTS = ("text", "input_text", "output_text")
 # A line of prompty that begins a message, as in "user:". Possessive, so that no text makes it try
 # again.
 _prompty_role = re.compile(
@@ -33,18 +34,31 @@ _jinja_braces = re.compile(r'\{\{ "(\{[{%#]?)" \}\}')
 _needs_escape = re.compile(r"\{?[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}|[ \t]*role[ \t]")
 
 
-def from_list(messages: Any) -> str:
-    """The body for a list of messages as OpenAI, GitHub Models and LangChain have it: objects with
-    `role`, or `type`, and `content`. A message of the user alone is its content.
-
-    Raises ValueError if it is no such list.
+def from_list(messages: Any) -> tuple[str, list[str]]:
+    """The body for such messages as ``read_list`` takes, and warnings. A message of the user alone
+    is its content. Raises ValueError if it is no such list.
     """
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("has no list of messages")
-    found = [_message(one) for one in messages]
-    if [one.role for one in found] == ["user"]:
-        return found[0].content
-    return write_messages(found)
+    found, warnings = read_list(messages)
+    prompt = as_prompt(found)
+    return prompt if isinstance(prompt, str) else write_messages(prompt), warnings
+
+
+def read_list(messages: Any) -> tuple[list[Message], list[str]]:
+    """As ``from_parts``, for messages as people write them: instead of `role` they may have `type`,
+    as LangChain's, or nothing, and are then the user's.
+    """
+    if isinstance(messages, list):
+        messages = [
+            one | {"role": one.get("role") or one.get("type") or "user"}
+            if isinstance(one, dict) else one
+            for one in messages
+        ]  # fmt: skip
+    return from_parts(messages)
+
+
+def as_prompt(messages: list[Message]) -> str | list[Message]:
+    """The messages, or the content of one of the user alone."""
+    return messages[0].content if [one.role for one in messages] == ["user"] else messages
 
 
 def to_role(name: str) -> MessageRole:
@@ -58,12 +72,6 @@ def to_role(name: str) -> MessageRole:
     return role
 
 
-def _message(one: Any) -> Message:
-    if not isinstance(one, dict) or not isinstance(one.get("content"), str):
-        raise ValueError("has a message whose content is not text")
-    return Message(to_role(str(one.get("role") or one.get("type") or "user")), one["content"])
-
-
 def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
     """The messages of APIs in which a content is text, a list of parts, or missing; and a warning
     for each kind of thing in them that is no text. Raises ValueError if it is no such list.
@@ -74,9 +82,11 @@ def from_parts(messages: Any) -> tuple[list[Message], list[str]]:
     for number, one in enumerate(messages, start=1):
         if not isinstance(one, dict) or not isinstance(one.get("role"), str):
             raise ValueError(f"has a message {number} without a role")
+        calls = [key for key in ("tool_calls", "function_call") if one.get(key)]
+        if "content" not in one and not calls:
+            raise ValueError(f"has a message {number} without content")
         text, told = text_of_parts(one.get("content"))
         found.append(Message(to_role(one["role"]), text))
-        calls = [key for key in ("tool_calls", "function_call") if one.get(key)]
         warnings += [*told, *map(left_out, calls)]
     return found, list(dict.fromkeys(warnings))
 
@@ -92,7 +102,7 @@ def text_of_parts(content: Any) -> tuple[str, list[str]]:
     texts, warnings = [], []
     for part in content:
         kind = part.get("type", "text")
-        if kind != "text":
+        if kind not in _TEXT_PARTS:
             warnings.append(left_out(str(kind)))
         elif isinstance(part.get("text"), str):
             texts.append(part["text"])
@@ -105,6 +115,14 @@ def left_out(kind: str) -> str:
     """A warning that something in a message is no text, by what its source calls it."""
     shown = "".join(char if char.isprintable() else "?" for char in kind[:40].replace("_", " "))
     return f"Left out {shown}: messages are text here."
+
+
+def tell_placeholder(name: str) -> str:
+    """A warning for what stood for a list of messages, and became the variable ``name``."""
+    return (
+        f"The placeholder {name} became a message of the user with the variable {name}, which "
+        "takes text, not messages."
+    )
 
 
 def from_prompty(body: str, is_ours: bool = False) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 
 from builder.export.listing import LIST_FILE, Exported, read_list
 from builder.model.errors import OperatorError
-from builder.model.records import CONTENT_BYTES_MAX
+from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.text.messages import write_messages
 from builder.text.prompts import load_yaml, parse_document
 from publisher.importers import chats
 from publisher.importers.foreign import translate
@@ -24,7 +25,7 @@ from publisher.write.fields import parse_loosely
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 # Such a file has data to try the prompt with, too.
-MESSAGE_FILE_TOKENS_MAX = 50_000
+_MESSAGE_FILE_TOKENS_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 # Data to try a prompt with is none of its metadata.
 TRIALS = ("testData", "evaluators")
@@ -97,7 +98,9 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
         is_ours = is_listed and exported.is_whole(where, raw)
         text = raw.decode("utf-8")
         if path.name.lower().endswith(MESSAGE_SUFFIXES):
-            text, front, warnings = _read_messages(text)
+            messages, front, warnings = read_message_file(text)
+            prompt = chats.as_prompt(messages)
+            text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
             text, front, warnings = _read_text(text, path.suffix.lower(), is_ours)
     except OSError as error:
@@ -108,7 +111,7 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
         return Rejection(where, str(error))
     # What a hub wrote has its variables.
     convention = "none" if is_ours else _convention(path.name.lower(), front)
-    ours, author = translate(front)
+    ours, author = translate({key: one for key, one in front.items() if key not in TRIALS})
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
     fields, notes = parse_loosely(ours)
@@ -144,9 +147,9 @@ def _read_text(text: str, suffix: str, is_ours: bool) -> tuple[str, dict[str, An
     return body, document.front or {}, document.warnings
 
 
-def _read_messages(text: str) -> tuple[str, dict[str, Any], list[str]]:
-    """The text of a list of messages, and the other keys. Raises ValueError."""
-    document = load_yaml(text, MESSAGE_FILE_TOKENS_MAX)
-    text = chats.from_list(document.pop("messages", None) if isinstance(document, dict) else None)
-    front = {key: value for key, value in document.items() if key not in TRIALS}
-    return text, front, []
+def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
+    """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
+    document = load_yaml(text, _MESSAGE_FILE_TOKENS_MAX)
+    found = document.pop("messages", None) if isinstance(document, dict) else None
+    messages, warnings = chats.read_list(found)
+    return messages, document, warnings

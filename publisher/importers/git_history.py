@@ -75,7 +75,7 @@ class Repository:
             "rev-parse", "--path-format=absolute", "--show-object-format",
             "--git-path", "objects", "--git-path", "shallow", "HEAD",
         )  # fmt: skip
-        lines = said.decode(errors="surrogateescape").splitlines()
+        lines = said.decode(errors="surrogateescape").removesuffix("\n").split("\n")
         if len(lines) != 4:
             raise GitError("git rev-parse does not say where HEAD is")
         kind, objects, shallow, self._head = lines
@@ -121,9 +121,11 @@ class Repository:
             if changes > CHANGES_MAX:
                 raise GitError(f"the commits change more than {CHANGES_MAX:,} files")
             for status, mode, blob, paths in changed:
-                is_renamed = status.startswith("R")
-                past = (pasts.pop if is_renamed else pasts.get)(paths[0], [])
-                pasts[paths[-1]] = past
+                past = pasts.setdefault(paths[-1], [])
+                if status.startswith("R"):
+                    # A merge tells again what a branch has renamed: then nothing is left of it.
+                    past += pasts.pop(paths[0], [])
+                    past.sort(key=lambda one: one.at)
                 if mode in _FILE_MODES and (not past or past[-1].blob != blob):
                     past.append(state._replace(blob=blob))
         for path, blob in there.items():
@@ -151,8 +153,8 @@ class Repository:
     def _read_log(self, suffixes: tuple[str, ...]) -> Iterator[tuple[State, list[_Change]]]:
         """The commits that touch such files, oldest first, and what they change."""
         tokens = self._tokens(
-            "-c", "log.showSignature=false", "-c", "log.follow=false", "log", "--reverse",
-            "--topo-order", f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
+            "log", "--no-show-signature", "--no-follow", "--reverse", "--topo-order",
+            f"--max-count={COMMITS_MAX}", "-z", "--no-color", "--encoding=UTF-8",
             "--format=%x00%x00%H%x00%ct%x00%s", "--raw", "--root", "--no-abbrev",
             "--diff-merges=first-parent", "-M", f"-l{RENAMES_MAX}", "--no-ext-diff",
             "--no-textconv", self._head, "--",

@@ -116,9 +116,10 @@ class Columns(NamedTuple):
 def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
     """The prompt in a row, with ``columns`` as found in it."""
     title, text = row.get(columns.title), row.get(columns.prompt)
+    told: list[str] = []
     if isinstance(text, list):
         try:
-            text = chats.from_list(text)
+            text, told = chats.from_list(text)
         except ValueError as error:
             return Rejection(where, str(error))
     contributor = (columns.contributor and row.get(columns.contributor)) or ""
@@ -140,7 +141,7 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     front = parse_document(text)
     ours, _ = translate(front.front or {})
     fields, warnings = parse_loosely(ours | metadata)
-    return Item(where, contributor, title, text, fields, front.warnings + warnings)
+    return Item(where, contributor, title, text, fields, told + front.warnings + warnings)
 
 
 def clean_title(text: str) -> str:

@@ -39,20 +39,24 @@ TEXT_SUFFIXES = (".yml", ".yaml", ".prompt", ".prompty", ".md", ".txt")
 ZIP_SUFFIX = ".zip"
 _READ = (*JSON_SUFFIXES, *LINE_SUFFIXES, *TABLE_SUFFIXES, *TEXT_SUFFIXES)
 
+# Repositories have prompts in it, and much else.
+_GITHUB = ".github"
 
 # Gives the suffix by which a file of this path is read; empty: it is passed over.
 Kinds = Callable[[str], str]
 
 
 def kind_of(path: str) -> str:
-    """The suffix that a path has of those that are read."""
+    """The suffix that a path has of those that are read; none for what is about a repository."""
+    if _GITHUB in path.split("/"):
+        return ""
     return next((suffix for suffix in _READ if path.lower().endswith(suffix)), "")
 
 
 def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rejection]:
     """The documents of a file, of a ZIP archive, or of all files below a folder in the order of
-    their paths. Passed over are names that start with a dot, texts about the others such as
-    README.md, and files without a kind.
+    their paths. Passed over are names that start with a dot (but .github), texts about the others
+    such as README.md, and files without a kind.
 
     JSON is one document; a list at its top is one document for each entry, and so is a file of
     JSON lines for each line, and a table for each row, as a dict. Anything else is a text. Raises
@@ -72,8 +76,10 @@ def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection]:
     """The histories of a vendor's export, then what of it cannot be read. Raises OperatorError."""
     rejected: list[Rejection] = []
 
+    read_source = getattr(module, "read_source", read_documents)
+
     def read() -> Iterator[Document]:
-        for one in read_documents(path):
+        for one in read_source(path):
             if isinstance(one, Rejection):
                 rejected.append(one)
             else:
@@ -180,7 +186,7 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
                 if not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
             elif path.is_dir():
-                entries = sorted(one for one in path.iterdir() if not one.name.startswith("."))
+                entries = sorted(one for one in path.iterdir() if not _is_hidden(one.name))
                 waiting += reversed(entries)
             elif path.is_file() and (kind := _kind_among(name, kinds)):
                 yield where, kind, lambda size, path=path: _read(path, size)
@@ -192,6 +198,10 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
 def _read(path: str | Path, size: int) -> bytes:
     with open(path, "rb") as file:
         return file.read(size)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "__MACOSX")) and name != _GITHUB
 
 
 def _kind_among(path: str, kinds: Kinds) -> str:
@@ -220,7 +230,7 @@ def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Reject
             continue
         if is_outside:
             yield Rejection(where, "its name leads outside the archive")
-        elif any(part.startswith((".", "__MACOSX")) for part in parts):
+        elif any(map(_is_hidden, parts)):
             continue
         elif stat.S_ISLNK(entry.external_attr >> 16):
             yield Rejection(where, "a link, which is not followed in an archive")

@@ -15,10 +15,9 @@ from typing import Any
 from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.text.one_line import one_line
-from builder.text.prompts import load_yaml
 from publisher.git.program import GitError
-from publisher.importers.chats import from_parts
-from publisher.importers.files import MESSAGE_FILE_TOKENS_MAX, MESSAGE_SUFFIXES, TRIALS
+from publisher.importers.chats import as_prompt
+from publisher.importers.files import MESSAGE_SUFFIXES, TRIALS, read_message_file
 from publisher.importers.foreign import translate
 from publisher.importers.git_history import Repository, State, find_repository
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
@@ -40,7 +39,8 @@ def read_source(path: str) -> Iterator[Document | Rejection]:
     """The states of each file in order: those that git has, then the file as it is.
 
     The value of a state of git's is a dict: ``file`` (its place in the source), ``text``, ``at``
-    (seconds since 1970) and ``subject``. Raises OperatorError where nothing can be read.
+    (seconds since 1970) and ``subject``; instead of ``text``, it may have a ``fault``. Raises
+    OperatorError where nothing can be read.
     """
     if not (Path(path).is_dir() or path.lower().endswith((ZIP_SUFFIX, *MESSAGE_SUFFIXES))):
         raise OperatorError(
@@ -67,26 +67,25 @@ def _kind_of(path: str) -> str:
     return ".yml" if path.lower().endswith(MESSAGE_SUFFIXES) else ""
 
 
-def _is_same(state: Document | Rejection, file: Document) -> bool:
+def _is_same(state: Document, file: Document) -> bool:
     """Whether a file is as a commit left it, apart from the ends of lines, which git may change."""
-    return isinstance(state, Document) and (
-        state.value["text"].replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
-    )
+    text = state.value.get("text")
+    return text is not None and text.replace("\r\n", "\n") == file.value.replace("\r\n", "\n")
 
 
-_Pasts = dict[str, list[Document | Rejection]]
+_Pasts = dict[str, list[Document]]
 
 
 def _try_pasts(path: str) -> tuple[_Pasts, str]:
     """What git has of the files of a source, by their places in it, and what is missing of it."""
-    found = None if path.lower().endswith(ZIP_SUFFIX) else find_repository(path)
-    if not found:
+    if path.lower().endswith(ZIP_SUFFIX):
         return {}, ""
     try:
-        return _read_pasts(Path(path).resolve(), *found)
+        found = find_repository(path)
+        return _read_pasts(Path(path).resolve(), *found) if found else ({}, "")
     except (GitError, OSError) as error:
         told = f"its commits cannot be read, so each file is one version: {error}"
-        return {}, told.removesuffix(".")
+        return {}, f"{told.removesuffix('.')}. Try a new clone, with all commits and files"
 
 
 def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str]:
@@ -112,75 +111,74 @@ def _read_pasts(source: Path, tree: Path, git_folder: Path) -> tuple[_Pasts, str
     return pasts, f"older versions are missing: {past.missing}" if is_told else ""
 
 
-def _open_state(file: str, state: State, raw: bytes | None) -> Document | Rejection:
-    where = f"{file}, commit {state.commit[:10]}"
-    if raw is None:
-        return Rejection(where, f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone")
+def _open_state(file: str, state: State, raw: bytes | None) -> Document:
+    """``file`` is its place in the source."""
+    value = {"file": file, "at": state.at}
+    value["subject"] = state.subject.encode(errors="surrogateescape").decode(errors="replace")
     try:
-        text = raw.decode("utf-8-sig")
+        if raw is None:
+            value["fault"] = f"larger than {TEXT_BYTES_MAX:,} bytes, or not in the clone"
+        else:
+            value["text"] = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return Rejection(where, f"not UTF-8 at byte {error.start:,}")
-    subject = state.subject.encode(errors="surrogateescape").decode(errors="replace")
-    value = {"file": file, "text": text, "at": state.at, "subject": subject}
-    return Document(where, value)
+        value["fault"] = f"not UTF-8 at byte {error.start:,}"
+    return Document(f"{file}, commit {state.commit[:10]}", value)
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
-    """The files as prompts. A state that says what the one before it says is no version."""
+    """The files as prompts. A state that says what the one before it says is no version, and one
+    that cannot be read is only told with the next, since nobody can correct it.
+    """
     found: dict[str, list[Revision]] = {}
+    broken: dict[str, list[Rejection]] = {}
     tried: dict[str, None] = {}
-    for document in documents:
-        try:
-            file, front = _open_front(document)
-            revision = _read_revision(document, front)
-        except ValueError as error:
-            yield Rejection(document.where, str(error))
+    for where, value in documents:
+        state = value if isinstance(value, dict) else {"file": where, "text": value}
+        file = state.get("file")
+        if not isinstance(file, str) or not file.lower().endswith(MESSAGE_SUFFIXES):
+            yield Rejection(where, "is no .prompt.yml file")
             continue
-        if any(front.get(key) for key in TRIALS):
+        try:
+            revision, has_trials = _read_state(where, state)
+        except ValueError as error:
+            broken.setdefault(file, []).append(Rejection(where, str(error)))
+            continue
+        if has_trials:
             tried[file] = None
         revisions = found.setdefault(file, [])
         last = revisions[-1] if revisions else None
         if not last or (last.prompt, last.fields) != (revision.prompt, revision.fields):
             revisions.append(revision)
+        passed = [f"Passed over {one.where}: {one.reason}." for one in broken.pop(file, ())]
+        revisions[-1].warnings.extend(passed)
+    for rejections in broken.values():
+        yield from rejections
     if tried:  # told once, since nearly every file has them
         told = f"Left out {' and '.join(TRIALS)}: prompts have none here "
-        told += f"({counted(len(tried), 'file')})."
-        found[next(iter(tried))][-1].warnings.append(told)
+        found[next(iter(tried))][-1].warnings.append(f"{told}({counted(len(tried), 'file')}).")
     for file, revisions in found.items():
         name = file.rpartition("/")[2]
         yield History(file, "", name[: name.lower().rfind(".prompt.")], revisions)
 
 
-def _open_front(document: Document) -> tuple[str, dict[str, Any]]:
-    """The file that a document is of, and what is in it. Raises ValueError."""
-    value = document.value
-    if isinstance(value, str):
-        value = {"file": document.where, "text": value}
-    file, text = (value.get("file"), value.get("text")) if isinstance(value, dict) else ("", "")
-    if not (isinstance(file, str) and file.lower().endswith(MESSAGE_SUFFIXES)):
-        raise ValueError("is no .prompt.yml file")
-    front = load_yaml(text, MESSAGE_FILE_TOKENS_MAX) if isinstance(text, str) else None
-    if not isinstance(front, dict):
-        raise ValueError("has no list of messages")
-    return file, front
-
-
-def _read_revision(document: Document, front: dict[str, Any]) -> Revision:
-    """Raises ValueError."""
-    messages, told = from_parts(front.get("messages"))
-    front = {key: value for key, value in front.items() if key not in (*TRIALS, "messages")}
+def _read_state(where: str, state: dict[str, Any]) -> tuple[Revision, bool]:
+    """The version in a file, and whether it has data to try the prompt with. Raises ValueError."""
+    if "fault" in state:
+        raise ValueError(str(state["fault"]))
+    text = state.get("text")
+    messages, front, told = read_message_file(text if isinstance(text, str) else "")
+    trials = [front.pop(key, None) for key in TRIALS]
     ours, _ = translate(front)
     if isinstance(ours.get("title"), str):
         ours["title"] = clean_title(ours["title"]) or None
     fields, warnings = parse_loosely(ours)
-    is_text = [one.role for one in messages] == ["user"]
-    state = document.value if isinstance(document.value, dict) else {}
-    return Revision(
-        where=document.where,
-        prompt=messages[0].content if is_text else messages,
+    revision = Revision(
+        where=where,
+        prompt=as_prompt(messages),
         fields=fields,
         warnings=told + warnings,
         convention="mustache",
         changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
         published_at=to_time(state.get("at")),
     )
+    return revision, any(trials)

@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from builder.model.plural import counted
 from builder.model.records import Message
 from builder.text.messages import parse_messages
 from builder.text.prompts import parse_document
@@ -77,7 +78,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
     """The prompts of an export, each with its versions by their times."""
     prompts: dict[str, dict[str, _Found]] = {}
     deployed: dict[str, list[str]] = {}
-    others: set[str] = set()
+    others: dict[str, dict[str, str]] = {}
     for document in documents:
         for where, value in _open(document):
             try:
@@ -88,6 +89,10 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
                     versions[one.version] = one  # a file's latest version is there twice
             except ValueError as error:
                 yield Rejection(where, str(error))
+    for kind, places in others.items():
+        first, *more = places.values()
+        told = f", and so are {counted(len(more), 'more file')}" if more else ""
+        yield Rejection(first, f"is a {kind} of Humanloop, not a prompt{told}")
     for versions in prompts.values():
         found = sorted(versions.values(), key=lambda one: one.at)
         yield History(
@@ -121,9 +126,9 @@ def _key_of(value: Any, name: str) -> str:
     return key if isinstance(key, str) and key else f"/{name}"
 
 
-def _read(where: str, value: Any, others: set[str]) -> _Found | None:
-    """A version; None for what is passed over. ``others`` has the files that were told to be no
-    prompts. Raises ValueError.
+def _read(where: str, value: Any, others: dict[str, dict[str, str]]) -> _Found | None:
+    """A version; None for what is passed over. ``others`` gets the files that are no prompts: their
+    places by what they are and their ids. Raises ValueError.
     """
     if isinstance(value, str):
         return _read_file(where, value)
@@ -131,11 +136,8 @@ def _read(where: str, value: Any, others: set[str]) -> _Found | None:
     if not isinstance(kind, str) or not {"id", "path", "template", "version_id"} & value.keys():
         raise ValueError("is no prompt of Humanloop")
     if kind not in _KINDS:
-        file = str(value.get("id") or where)
-        if file in others:
-            return None
-        others.add(file)
-        raise ValueError(f"is a {kind[:40]} of Humanloop, not a prompt")
+        others.setdefault(kind[:40], {}).setdefault(str(value.get("id") or where), where)
+        return None
     if "version_id" not in value and "template" not in value:
         return None  # about a file whose versions lie beside it
     if value.get("status") == "deleted":

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
-from publisher.importers.chats import left_out, text_of_parts, to_role
+from publisher.importers.chats import left_out, tell_placeholder, text_of_parts, to_role
 from publisher.importers.vendors.reading import (
     is_text,
     list_names,
@@ -254,10 +254,7 @@ class _Reader:
         if not is_text(name):
             raise ValueError("has a MessagesPlaceholder without a variable_name")
         self._messages.append(("user", [_Piece("variable", name)]))
-        self._warnings.append(
-            f"The placeholder {shorten(name)} became a message of the user with the variable "
-            f"{shorten(name)}, which takes text, not messages."
-        )
+        self._warnings.append(tell_placeholder(shorten(name)))
         if kwargs.get("optional") is True:
             self._variables.setdefault(name, {"name": name, "required": False})
 

@@ -24,12 +24,12 @@ from builder.model.langfuse import DEFAULT_LABEL
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
-from publisher.importers.chats import to_role
+from publisher.importers.chats import tell_placeholder, text_of_parts, to_role
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import FILES_MAX, load_json
-from publisher.importers.vendors.reading import join_parts, list_names
+from publisher.importers.vendors.reading import list_names
 from publisher.write.fields import parse_loosely
 
 TITLE = "Langfuse"
@@ -219,10 +219,7 @@ def _read_message(one: Any, number: int, warnings: list[str]) -> Message:
         name = one.get("name")
         if not isinstance(name, str) or not re.fullmatch(VARIABLE_NAME, name):
             raise ValueError(f"has a placeholder, message {number}, without a name of letters")
-        warnings.append(
-            f"The placeholder {name} became a message of the user with the variable {name}, which "
-            "takes text, not messages."
-        )
+        warnings.append(tell_placeholder(name))
         return Message("user", f"{{{{{name}}}}}")
     role = one.get("role")
     if not isinstance(role, str):
@@ -230,7 +227,9 @@ def _read_message(one: Any, number: int, warnings: list[str]) -> Message:
     ours = to_role(role)
     if ours != role:
         warnings.append(f"The role {role} became {ours}.")
-    return Message(ours, join_parts(one.get("content"), warnings))
+    text, told = text_of_parts(one.get("content"))
+    warnings += told
+    return Message(ours, text)
 
 
 def _warn_of_references(

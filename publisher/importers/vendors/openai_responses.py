@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from builder.model.names import ORDINAL_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Message
-from publisher.importers.chats import to_role
+from publisher.importers.chats import left_out, text_of_parts, to_role
 from publisher.importers.items import Revision
 from publisher.importers.times import to_time
-from publisher.importers.vendors.reading import get_text, join_parts, leave_out, list_names
+from publisher.importers.vendors.reading import get_text, list_names
 from publisher.write.fields import parse_loosely
 
 # The least that the API takes; what it answers beyond the prompt is of no use.
@@ -122,11 +122,12 @@ def read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     for item in value:
         kind = item.get("type") or "message" if isinstance(item, dict) else None
         if kind == "message":
-            text = join_parts(item.get("content"), warnings)
+            text, told = text_of_parts(item.get("content"))
+            warnings += told
             if text.strip():
                 messages.append(Message(to_role(str(item.get("role"))), text))
         elif isinstance(kind, str):
-            leave_out(kind, warnings)
+            warnings.append(left_out(kind))
         else:
             raise ValueError("has an entry in its instructions that is no message")
     if not messages:

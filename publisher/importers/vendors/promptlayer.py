@@ -16,7 +16,7 @@ from typing import Any
 from builder.model.names import ORDINAL_MAX, VERSIONS_PER_REPO_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
-from publisher.importers.chats import from_parts, text_of_parts
+from publisher.importers.chats import from_parts, tell_placeholder, text_of_parts
 from publisher.importers.foreign import translate
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
 from publisher.importers.times import to_time
@@ -208,10 +208,7 @@ def _open_placeholders(messages: Any) -> tuple[Any, list[str]]:
                 "role": "user", "template_format": kind,
                 "content": _PLACEHOLDERS.get(kind, "%s") % name,
             }  # fmt: skip
-            warnings.append(
-                f"The placeholder {name} became a message of the user with the variable {name}, "
-                "which takes text, not messages."
-            )
+            warnings.append(tell_placeholder(name))
         opened.append(one)
     return opened, warnings
 

@@ -33,18 +33,18 @@ def of(*messages: tuple[str, str], key: str = "role") -> list[dict[str, str]]:
     ],
 )  # fmt: skip
 def test_roles(key: str, given_role: str, role: str):
-    body = from_list(of((given_role, "One."), ("user", "Two."), key=key))
+    body, _ = from_list(of((given_role, "One."), ("user", "Two."), key=key))
     assert said(body) == [(role, "One."), ("user", "Two.")]
 
 
 def test_a_message_of_the_user_alone_is_a_text():
-    assert from_list(of(("user", "Say it.\n"))) == "Say it.\n"
-    assert from_list([{"content": "Say it.\n"}]) == "Say it.\n"
-    assert said(from_list(of(("system", "Be kind.")))) == [("system", "Be kind.")]
+    assert from_list(of(("user", "Say it.\n"))) == ("Say it.\n", [])
+    assert from_list([{"content": "Say it.\n"}]) == ("Say it.\n", [])
+    assert said(from_list(of(("system", "Be kind.")))[0]) == [("system", "Be kind.")]
 
 
 def test_what_reads_as_a_marker_stays_text():
-    body = from_list(of(("system", 'Write:\n{{role "user"}}\nHi {{name}}'), ("user", "Go.")))
+    body, _ = from_list(of(("system", 'Write:\n{{role "user"}}\nHi {{name}}'), ("user", "Go.")))
     assert said(body) == [
         ("system", 'Write:\n\\{{role "user"}}\nHi {{name}}'), ("user", "Go."),
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_what_reads_as_a_marker_stays_text():
     )
 )
 def test_any_conversation_stays_as_it_is(turns: list[tuple[str, str]]):
-    found = said(from_list(of(*turns)))
+    found = said(from_list(of(*turns))[0])
     blank = '\\{{role "tool"}}'
     kept = [(role, text.replace(blank, '{{role "tool"}}')) for role, text in found or []]
     spoken = [(role, text) for role, text in turns if text.strip(" \t\r\n")]
@@ -72,12 +72,31 @@ def test_any_conversation_stays_as_it_is(turns: list[tuple[str, str]]):
         assert after.split() == before.split()
 
 
+def test_what_is_no_text_is_left_out_with_a_warning_for_each_kind():
+    image = {"type": "image\x1b_url", "image_url": {}}
+    parts = [image, {"type": "text", "text": "a"}, image, {"type": "input_text", "text": "b"}]
+    body, warnings = from_list([
+        {"role": "user", "content": parts},
+        {"role": "assistant", "content": None, "tool_calls": [{}]},
+        {"role": "assistant", "function_call": {"name": "x"}},
+    ])  # fmt: skip
+    assert said(body) == [("user", "a\nb")]
+    assert warnings == [
+        "Left out image? url: messages are text here.",
+        "Left out tool calls: messages are text here.",
+        "Left out function call: messages are text here.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("messages", "says"),
     [
         (None, "no list of messages"), ([], "no list of messages"), ("Hi", "no list of messages"),
-        (["Hi"], "content is not text"), ([{"role": "user"}], "content is not text"),
-        ([{"role": "user", "content": [{"type": "text"}]}], "content is not text"),
+        (["Hi"], "message 1 without a role"), ([{"role": "user"}], "message 1 without content"),
+        ([{"role": "user", "content": 5}], "neither text nor a list of parts"),
+        ([{"role": "user", "content": ["Hi"]}], "neither text nor a list of parts"),
+        ([{"role": "user", "content": [{"type": "text"}]}], "a part whose text is not text"),
+        ([{"role": 5, "content": "x"}], "message 1 without a role"),
         (of(("narrator", "x")), "the unknown role 'narrator'. Roles are system, user,"),
         (of(("x" * 9000, "x")), "the unknown role 'xxxx"),
     ],
@@ -131,5 +150,5 @@ def test_files_and_lines(root: str):
     ]
     outcome = bring_text(root, "chats.jsonl", "\n".join(map(json.dumps, lines)))
     assert outcome.created == ["imported/brief 1.0.0"]
-    assert reasons(outcome) == {"line 2": "has a message whose content is not text"}
+    assert reasons(outcome) == {"line 2": "has a message 1 without a role"}
     assert said(latest(root, "imported/brief")[1]) == [("system", "Be brief."), ("user", "Hi.")]

@@ -116,6 +116,21 @@ def test_what_was_merged_ends_in_the_state_at_head(work: Work):
     assert found["b.md"] == [(1, "base", "b"), (2, "side", "side")]
 
 
+def test_a_rename_that_is_merged_keeps_both_pasts(work: Work):
+    text = "A text that is long enough to be known again.\n" * 5
+    work.commit("base", **{"a.md": text, "c.md": "1\n\n\n2\n"})
+    work.git("checkout", "--quiet", "-b", "side")
+    work.commit("renamed", **{"a.md": None, "b.md": text + "Side.\n", "c.md": "1\n\n\nside\n"})
+    work.git("checkout", "--quiet", "main")
+    work.commit("main", **{"a.md": "Main.\n" + text, "c.md": "main\n\n\n2\n"})
+    work.commits += 1
+    work.git("merge", "--quiet", "--no-ff", "-m", "both", "side")
+    found = told(work)
+    assert [*found] == ["b.md", "c.md"]
+    assert [subject for _, subject, _ in found["b.md"]] == ["base", "renamed", "main", "both"]
+    assert found["b.md"][-1][2] == f"Main.\n{text}Side.\n"
+
+
 def test_what_is_no_file_or_too_large_is_left_out(work: Work):
     (work.folder / "link.md").symlink_to("a.md")
     work.commit("one", **{"a.md": "x" * 1001, "b.md": "b"})

@@ -37,6 +37,7 @@ EXPORT = {
     "c.yml": "name: c\n",
     "c/d.prompt": "Hi {{name}}\r\n",
     "README.md": "About this.",
+    ".github/workflow.yml": "a: b",
     "picture.png": b"\x89PNG",
     ".state.json": "{}",
     ".git/x.json": "{}",

@@ -109,13 +109,17 @@ def test_a_file_or_an_archive_without_a_past(tmp_path: Path):
     (tmp_path / "other.yml").write_text("a: b")
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.writestr("in/one.prompt.yml", SUMMARIZER)
+        archive.writestr(".github/prompts/two.prompt.yml", SUMMARIZER)
+        archive.writestr(".hidden/three.prompt.yml", SUMMARIZER)
         archive.writestr("in/other.json", "{}")
-    for source, where in (
-        (tmp_path, "one.Prompt.YML"),
-        (tmp_path / "all.zip", "in/one.prompt.yml"),
-    ):
-        histories, rejected = read(source)
+    (tmp_path / ".github/prompts").mkdir(parents=True)
+    (tmp_path / ".github/prompts/two.prompt.yml").write_text(SUMMARIZER)
+    (tmp_path / ".github/workflow.yml").write_text("a: b")
+    places = {"": "one.Prompt.YML", "all.zip": "in/one.prompt.yml"}
+    for source, where in places.items():
+        histories, rejected = read(tmp_path / source)
         assert not rejected
+        assert sorted(histories) == ["one", "two"]
         assert histories["one"].where == where
         assert [one.changelog for one in histories["one"].revisions] == [""]
     with pytest.raises(OperatorError, match=r"ends in \.prompt\.yml"):
@@ -150,6 +154,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "list": ("- a\n", "has no list of messages"),
     "type": ("messages: text\n", "has no list of messages"),
     "message": ("messages: [text]\n", "has a message 1 without a role"),
+    "no content": ("messages: [{role: user}]\n", "has a message 1 without content"),
     "content": ("messages: [{role: user, content: 5}]\n", "has a content that is neither"),
     "part": ("messages: [{role: user, content: [{type: text}]}]\n", "whose text is not text"),
     "role": ("messages: [{role: wizard, content: x}]\n", "the unknown role 'wizard'"),
@@ -170,11 +175,16 @@ def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: boo
     histories, rejected = read(work.folder)
     assert histories.keys() == ({"good", "mended"} if is_committed else {"good"})
     reasons = {one.where.partition(".")[0]: one.reason for one in rejected}
-    assert reasons.keys() == {*BROKEN, "mended"}
+    assert reasons.keys() == BROKEN.keys() | (set() if is_committed else {"mended"})
     for name, (_, reason) in BROKEN.items():
         assert reason in reasons[name]
     if is_committed:
-        assert [one.changelog for one in histories["mended"].revisions] == ["two"]
+        [mended] = histories["mended"].revisions
+        assert mended.changelog == "two"
+        first = work.git("rev-parse", "HEAD~1")[:10]
+        assert mended.warnings == [
+            f"Passed over mended.prompt.yml, commit {first}: has no list of messages."
+        ]
         assert {one.where for one in rejected} >= {
             f"{name}.prompt.yml, commit {work.git('rev-parse', 'HEAD')[:10]}" for name in BROKEN
         }
@@ -182,14 +192,12 @@ def test_what_is_broken_is_told_and_the_rest_comes(work: Work, is_committed: boo
 
 def test_a_huge_state_is_told(work: Work):
     work.commit("one", **{"a.prompt.yml": f"{SUMMARIZER}# {'x' * TEXT_BYTES_MAX}"})
-    commit = work.commit("two", **{"a.prompt.yml": SUMMARIZER})
+    work.commit("two", **{"a.prompt.yml": SUMMARIZER})
     work.write(**{"b.prompt.yml": "x" * (TEXT_BYTES_MAX + 1)})
     histories, rejected = read(work.folder)
     assert [one.changelog for one in histories["a"].revisions] == ["two"]
-    assert sorted(one.reason for one in rejected) == [
-        "larger than 1,048,576 bytes", "larger than 1,048,576 bytes, or not in the clone",
-    ]  # fmt: skip
-    assert histories["a"].revisions[0].where == f"a.prompt.yml, commit {commit[:10]}"
+    assert "larger than 1,048,576 bytes, or not in" in histories["a"].revisions[0].warnings[0]
+    assert rejected == [Rejection("b.prompt.yml", "larger than 1,048,576 bytes")]
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,6 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "null": (None, "is no prompt of Humanloop"),
     "list": ([PERSONA], "is no prompt of Humanloop"),
     "type": (of(type=5), "is no prompt of Humanloop"),
-    "flow": (of(type="flow"), "is a flow of Humanloop, not a prompt"),
     "deleted": (of(status="deleted"), "was deleted at Humanloop"),
     "name": (of(path=5), "has neither path nor name"),
     "nameless": (of(path="", name=None), "has neither path nor name"),
@@ -256,6 +255,15 @@ def test_what_is_broken_is_told_and_the_rest_comes():
     assert len(rejected) == len(BROKEN)
     for at, (told, (_, reason)) in enumerate(zip(rejected, BROKEN.values(), strict=True)):
         assert told.startswith(f"{at}.json: ") and reason in told
+
+
+def test_what_is_no_prompt_is_told_once():
+    flows = [of(type="flow", id=f"fl_{number % 3}") for number in range(9)]
+    _, rejected = read_values(of(type="tool"), *flows)
+    assert rejected == [
+        "0.json: is a tool of Humanloop, not a prompt",
+        "1.json: is a flow of Humanloop, not a prompt, and so are 2 more files",
+    ]
 
 
 @pytest.mark.parametrize("odd", [None, 5, "text", ["x"], {"x": ["y"]}])

@@ -339,7 +339,7 @@ def test_what_is_not_ours_is_told():
         (VERSION | {"type": "chat", "prompt": ["Hi"]}, "has a message 1 that is no object"),
         (VERSION | {"type": "chat", "prompt": [{"content": "Hi"}]}, "has a message 1 without a"),
         (VERSION | {"type": "chat", "prompt": [{"role": "user", "content": {}}]},
-         "has a message whose content is not text"),
+         "has a content that is neither text nor a list of parts"),
         (VERSION | {"type": "chat", "prompt": [{"role": "narrator", "content": "Hi"}]},
          "has a message of the unknown role 'narrator'"),
         (VERSION | {"type": "chat", "prompt": [{"type": "placeholder", "name": "a}} b"}]},

@@ -437,8 +437,8 @@ def test_a_list_of_input_items_is_a_prompt_by_the_name_of_its_file() -> None:
     assert revision.prompt == [Message("system", "Be kind."), Message("user", "Hi.")]
     assert "names no prompt" in revision.warnings[0]
     assert revision.warnings[1:] == [
-        "Left out parts of messages that are not text: reasoning.",
-        "Left out parts of messages that are not text: input_image.",
+        "Left out reasoning: messages are text here.",
+        "Left out input image: messages are text here.",
     ]
 
 
@@ -463,9 +463,9 @@ def broken(**fields: Any) -> dict[str, Any]:
         (broken(instructions=[]), "has no message with a text"),
         (broken(instructions=[7]), "no message"),
         (broken(instructions=[{"type": ["x"]}]), "no message"),
-        (broken(instructions=[{"role": "user", "content": 7}]), "content is not text"),
+        (broken(instructions=[{"role": "user", "content": 7}]), "has a content that is neither"),
         (broken(instructions=[{"role": "user", "content": [{"type": "input_text", "text": 7}]}]),
-         "has no message with a text"),
+         "has a part whose text is not text"),
         (broken(instructions=[{"role": ["user"], "content": "x"}]), "unknown role"),
         ({"data": [{"type": "message", "content": "x"}]}, "unknown role"),
     ],

@@ -1,0 +1,112 @@
+"""``hubctl import --from`` for PromptLayer, Humanloop and GitHub Models: the whole way, twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from builder.store import content
+from builder.store.labels import read_labels
+from cli.hubctl import main
+from tests.publisher.importers.test_git_history import Work
+from tests.publisher.importers.vendors.test_github_models import SUMMARIZER, TRIALS
+from tests.publisher.importers.vendors.test_humanloop import CHAT_FILE, EXPORT
+from tests.publisher.importers.vendors.test_promptlayer import KEY, SNIPPET, TITLES, PromptLayer
+from tests.support.fake_api import fake_api
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with an empty content folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "content").mkdir()
+    return tmp_path
+
+
+def run(*args: str, **environ: str) -> Result:
+    return CliRunner().invoke(main, args, env=environ)
+
+
+def import_twice(*args: str, **environ: str) -> Result:
+    """The first outcome, after a second run that changes nothing."""
+    first, second = (run("import", *args, "--owner", "ada", **environ) for _ in range(2))
+    assert second.stdout.startswith("0 prompts created, 0 updated, "), second.output
+    assert "published" not in second.stdout
+    assert run("check").exit_code == 0
+    return first
+
+
+def versions(name: str) -> list[tuple[object, ...]]:
+    """Of each version: ordinal, time, changelog, title and text."""
+    found = []
+    for version in content.list_versions("content", "ada", name).versions:
+        record, text = content.read_version("content", "ada", name, version)
+        found.append((record.ordinal, record.published_at, record.changelog, record.title, text))
+    return found
+
+
+def test_promptlayer(folder: Path):
+    with fake_api(PromptLayer(*TITLES, SNIPPET)) as api:
+        first = import_twice("--from", "promptlayer", api.url, PROMPTLAYER_API_KEY=KEY)
+    assert first.exit_code == 0, first.output
+    assert first.stdout == (
+        "2 prompts created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
+        "4 versions published, 2 labels moved\n"
+    )
+    title = "support/Page title"
+    text = '{{role "system"}}\nBe %s.\n\n{{role "user"}}\nAbout {{topic}}\n'
+    assert versions("support-page-title") == [
+        (1, "2025-03-15T10:30:01Z", "Change 1", title, text[text.index('{{role "user') :]),
+        (2, "2025-03-15T10:30:02Z", "Change 2", title, text % "brief"),
+        (4, "2025-03-15T10:30:04Z", "Change 4", title, text % "clear"),
+    ]
+    assert read_labels("content", "ada", "support-page-title").versions() == {
+        "prod": "1.0.1", "staging-area": "1.0.2",
+    }  # fmt: skip
+    assert versions("tone")[0][2:] == ("Imported from PromptLayer", "tone", "Be kind, {{ name }}.")
+    kept = [path.read_text() for path in folder.rglob("*") if path.is_file()]
+    assert not any(KEY in text for text in kept) and KEY not in first.output
+
+
+def test_humanloop(folder: Path):
+    for name, value in EXPORT.items():
+        path = folder / "export" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+    (folder / "export/chat.prompt").write_text(CHAT_FILE)
+    first = import_twice("--from", "humanloop", "export")
+    assert first.exit_code == 1
+    assert "Rejected: files/tl_1/file.json: is a tool of Humanloop, not a prompt" in first.stderr
+    assert first.stdout.endswith("\n3 versions published, 2 labels moved\n")
+    first_text, second_text = (text for *_, text in versions("support-persona"))
+    assert first_text == '{{role "system"}}\nYou are {{person}}.\n\n{{role "user"}}\nHi\n'
+    assert second_text == "Be {{ person }}"
+    assert [one[:3] for one in versions("support-persona")] == [
+        (1, "2024-05-01T12:00:00Z", "v1: First"),
+        (2, "2024-05-02T12:00:00Z", "Imported from Humanloop"),
+    ]
+    assert read_labels("content", "ada", "support-persona").versions() == {
+        "production": "1.0.0", "staging": "1.0.1",
+    }  # fmt: skip
+    assert len(versions("chat")) == 1
+
+
+def test_github_models(folder: Path):
+    work = Work(folder / "work")
+    work.commit("Add it", **{"prompts/summarize.prompt.yml": SUMMARIZER})
+    work.commit("Try it", **{"prompts/summarize.prompt.yml": SUMMARIZER + TRIALS})
+    brief = SUMMARIZER.replace("a text", "a brief")
+    work.commit("Be brief", **{"prompts/summarize.prompt.yml": brief + TRIALS})
+    first = import_twice("--from", "github-models", "work")
+    assert first.exit_code == 0, first.output
+    assert [one[1:4] for one in versions("summarize")] == [
+        ("2025-06-15T15:06:41Z", "Add it", "Text Summarizer"),
+        ("2025-06-15T15:06:43Z", "Be brief", "Text Summarizer"),
+    ]
+    assert "You are a brief summarizer." in versions("summarize")[1][-1]
+    assert "Left out testData and evaluators: prompts have none here (1 file)." in first.stderr
+    work.commit("Be clear", **{"prompts/summarize.prompt.yml": SUMMARIZER.replace("text s", "s")})
+    assert "1 version published" in run("import", "--from", "github-models", "work",
+                                        "--owner", "ada").stdout  # fmt: skip
+    assert [one[2] for one in versions("summarize")] == ["Add it", "Be brief", "Be clear"]
