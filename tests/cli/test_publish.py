@@ -121,6 +121,8 @@ def test_import_tells_what_is_rejected(folder: Path):
 
 def test_import_sums_up_placeholders(folder: Path):
     (folder / "some.csv").write_text("title,prompt\nA,${x:1}\nB,{{#b}}\n")
+    told = "Placeholders: ${name} would become {{name}} in 1 prompt (dollar); 1 prompt would keep "
+    assert told in run("import", "some.csv", "--dry-run").stderr
     done = run("import", "some.csv")
     assert (
         "\nPlaceholders: ${name} became {{name}} in 1 prompt (dollar); 1 prompt kept "
