@@ -22,22 +22,23 @@ _ENDINGS = "|".join(
     re.escape(suffix if suffix.startswith(".") else f"/{suffix}") for suffix in SUFFIXES.values()
 )
 _path = re.compile(
-    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?:/{names.VERSION_PATTERN})?(?:{_ENDINGS})"
+    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?P<version>/{names.VERSION_PATTERN})?(?:{_ENDINGS})"
 )
 
 
 class Exported(msgspec.Struct, forbid_unknown_fields=True):
-    """``files``: the SHA-256 of each, by its path in the folder. ``has_versions``: each has one of
-    several versions of a prompt.
-    """
+    """``files``: the SHA-256 of each, by its path in the folder."""
 
-    has_versions: bool
     files: dict[str, Sha256]
 
     def __post_init__(self) -> None:
         # Paths are removed, so none may lead out of the folder.
         if not all(map(_path.fullmatch, self.files)):
             raise ValueError("has a path that no export writes")
+
+    def has_versions(self) -> bool:
+        """Whether there is a file that is one version of a prompt."""
+        return any(_path.fullmatch(path)["version"] for path in self.files)
 
     def is_whole(self, path: str, raw: bytes) -> bool:
         """Whether a file is, byte by byte, what was written."""

@@ -105,6 +105,7 @@ class _Task:
         listed = read_list(folder)
         self._before = listed.files if listed else {}
         self._after: dict[str, str] = {}
+        self._not_looked_at: dict[str, str] = {}
         self._is_complete = False
         # Prompts whose files are left as they are, since the content has faults there.
         self._faulty: set[tuple[str, str]] = set()
@@ -192,7 +193,7 @@ class _Task:
             handle, rest = path.split("/", 1)
             is_other = owner is not None and handle != owner
             if is_other or (handle, rest.split("/")[0].split(".")[0]) in self._faulty:
-                self._after[path] = wanted
+                self._not_looked_at[path] = wanted
                 continue
             there = self._hash(path)
             if there == wanted:
@@ -214,8 +215,9 @@ class _Task:
 
     def write_list(self) -> None:
         """Note what was written, also by a run that was interrupted."""
-        files = self._after if self._is_complete else {**self._before, **self._after}
-        listed = Exported(self._has_versions, dict(sorted(files.items())))
+        others = self._not_looked_at if self._is_complete else self._before
+        files = {**others, **self._after}
+        listed = Exported(dict(sorted(files.items())))
         data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
         if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():
             self._put(LIST_FILE, data)

@@ -53,7 +53,7 @@ def read_files(path: str) -> Iterator[Item | Rejection]:
         exported = read_list(str(root))
     except OperatorError as error:
         yield Rejection(LIST_FILE, str(error).removesuffix("."))
-    if exported and exported.has_versions:
+    if exported and exported.has_versions():
         raise OperatorError(
             f"{path} has files of single versions. Import an export without --versions."
         )

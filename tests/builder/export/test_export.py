@@ -53,6 +53,7 @@ def test_a_file_for_each_prompt_or_each_version(root: Path):
     assert files("all") == {
         "ann/story/1.0.0/SKILL.md", "ann/story/1.10.0/SKILL.md", "bob/chat/1.0.0/SKILL.md",
     }  # fmt: skip
+    assert "files of single versions" in run("import", "all", "--content", "content").stderr
     told = export("--owner", "bob", to="bob", format="prompt-yml").stderr
     assert files("bob") == {"bob/chat.prompt.yml"}
     assert "1 file: prompt-yml cannot hold the tags\n" in told
@@ -84,7 +85,8 @@ def test_what_is_gone_is_removed_and_nothing_else(root: Path):
 def test_the_files_of_another_format_or_owner(root: Path):
     export()
     # The others' files stay, since they were not looked at.
-    export("--owner", "ann", format="prompty")
+    done = export("--owner", "ann", format="prompty")
+    assert done.stdout == "1 file in out: 1 written, 0 unchanged, 1 removed\n"
     assert files() == {"ann/story.prompty", "bob/chat.prompt"}
     export(format="skill")
     assert files() == {"ann/story/SKILL.md", "bob/chat/SKILL.md"}
@@ -144,8 +146,8 @@ def test_an_interrupted_export_is_gone_on_with(root: Path, monkeypatch: pytest.M
     ("listed", "told"),
     [
         ("{", "no list of exported files"),
-        ('{"has_versions": false, "files": {"../../x/y.prompt": "' + "0" * 64 + '"}}', "path"),
-        ('{"has_versions": false, "files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
+        ('{"files": {"../../x/y.prompt": "' + "0" * 64 + '"}}', "path"),
+        ('{"files": {"a/b.txt": "' + "0" * 64 + '"}}', "path"),
     ],
 )
 def test_a_list_that_no_export_wrote(root: Path, listed: str, told: str):

@@ -100,7 +100,7 @@ def bring(folder: Path, record: dict[str, Any], format: str, is_listed: bool) ->
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())
-    listed = Exported(False, {path: hashlib.sha256(text.encode()).hexdigest()})
+    listed = Exported({path: hashlib.sha256(text.encode()).hexdigest()})
     (folder / LIST_FILE).write_bytes(msgspec.json.encode(listed))
     if is_listed:
         (item,) = read_files(str(folder))
