@@ -45,11 +45,11 @@ class Counts(NamedTuple):
     def tell(self) -> str:
         """A line for the summary; empty where there is nothing to tell."""
         told = [
-            f"{_SHOWN[convention]} became {{{{name}}}} in {counted(count, 'prompt')} ({convention})"
+            f"{_SHOWN[convention]} becomes {{{{name}}}} in {counted(count, 'prompt')} ({convention})"
             for convention, count in self.turned
         ]
         if self.kept:
-            told.append(f"{counted(self.kept, 'prompt')} kept placeholders or logic as text")
+            told.append(f"placeholders or logic stay text in {counted(self.kept, 'prompt')}")
         return f"Placeholders: {'; '.join(told)}" if told else ""
 
 
