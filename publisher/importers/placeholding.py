@@ -45,8 +45,8 @@ class Counts(NamedTuple):
     def tell(self) -> str:
         """A line for the summary; empty where there is nothing to tell."""
         told = [
-            f"{_SHOWN[convention]} becomes {{{{name}}}} in {counted(count, 'prompt')} ({convention})"
-            for convention, count in self.turned
+            f"{_SHOWN[kind]} becomes {{{{name}}}} in {counted(count, 'prompt')} ({kind})"
+            for kind, count in self.turned
         ]
         if self.kept:
             told.append(f"placeholders or logic stay text in {counted(self.kept, 'prompt')}")
