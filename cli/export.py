@@ -37,8 +37,8 @@ def export(folder: str, format: str, content: str, owner: str | None, versions: 
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
     written. Files of prompts that are gone are removed. Files that no export has written, or that
     you have changed since, are left alone and listed. What a format cannot hold is counted at the
-    end. `hubctl import DIR` brings the prompts back. Exits 1 if a file is not replaced or a prompt
-    has a fault.
+    end; no file has changelogs, labels and times. `hubctl import DIR` brings the latest versions
+    back. Exits 1 if a file is not replaced or a prompt has a fault.
 
     \b
       hubctl export --as dotprompt ../prompts

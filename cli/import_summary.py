@@ -30,7 +30,7 @@ def tell(outcome: Outcome, options: Options) -> None:
             for repo in repos:
                 click.echo(f"would {what} {repo}")
     _tell_of_others(outcome, options)
-    if told := outcome.placeholders.tell():
+    if told := outcome.placeholders.tell(options.dry_run):
         click.echo(told, err=True)
     click.echo(
         f"{counted(len(outcome.created), 'prompt')} "

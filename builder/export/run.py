@@ -202,7 +202,12 @@ class _Task:
         self._is_complete = True
 
     def _remove(self, path: str) -> None:
-        os.unlink(f"{self._folder}/{path}")
+        try:
+            os.unlink(f"{self._folder}/{path}")
+        except OSError as error:
+            raise OperatorError(
+                f"Cannot remove {self._folder}/{path}: {error.strerror}. Remove it by hand."
+            ) from None
         self._removed += 1
         with contextlib.suppress(OSError):  # until a folder that has more in it
             os.removedirs(os.path.dirname(f"{self._folder}/{path}"))

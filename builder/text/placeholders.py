@@ -55,7 +55,7 @@ _f_string = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?+)\
 # Empty comments only part what would be read together: a backslash, or braces.
 _mustache = re.compile(
     r"(?P<parting>\\\\\{\{!\}\}|\{\{!\}\}| \{\{~!\}\})|"
-    r"\\?(?:\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\})"
+    r"\\\{\{|\{\{\{(?P<raw>[^{}]*+)\}\}\}|\{\{(?P<tag>[^{}]*+)\}\}"
 )
 _jinja = re.compile(
     r"""\{\{\s*+(?P<quote>["'])(?P<braces>[{}%#]{1,2})(?P=quote)\s*+\}\}|"""
@@ -82,7 +82,7 @@ _ENVIRONMENT = ("env:", "file:")
 # What Python's format strings have beside a bare name.
 _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
-_ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern)
+_ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
 _fence_line = re.compile(r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
 _code_span = re.compile(r"`[^`\n]*+`")

@@ -127,7 +127,7 @@ def tell_placeholder(name: str) -> str:
 
 def from_prompty(body: str, is_ours: bool = False) -> str:
     """A body of prompty, in which lines such as "user:" begin messages. ``is_ours``: as an export
-    of a hub wrote it, so braces are escaped only where they have to be.
+    of a hub wrote it, so that its variables are ours, too.
     """
     body = _prompty_role.sub(lambda found: _marker(_ROLES[found[1].lower()]), body)
     lines = line_break.split(body)
@@ -135,9 +135,10 @@ def from_prompty(body: str, is_ours: bool = False) -> str:
         found = role_line.fullmatch(line) if "\\" in line else None
         if found:
             lines[number] = found[1] + found[2].removeprefix("\\") + found[3]
-    return _jinja_braces.sub(
-        lambda found: _braces(found, is_ours) if found[1] == "{{" else found[1], "".join(lines)
-    )
+    body = "".join(lines)
+    if not is_ours:
+        return body
+    return _jinja_braces.sub(lambda found: _braces(found) if found[1] == "{{" else found[1], body)
 
 
 def from_dotprompt(body: str, is_ours: bool = False) -> str:
@@ -145,7 +146,8 @@ def from_dotprompt(body: str, is_ours: bool = False) -> str:
     marker to the user. ``is_ours`` as in ``from_prompty``.
     """
     body = _dotprompt_model.sub(r'\1"assistant"\2', body)
-    body = _dotprompt_braces.sub(lambda found: _plain_braces(found, is_ours), body)
+    if is_ours:
+        body = _dotprompt_braces.sub(_plain_braces, body)
     messages = parse_messages(body)
     if not messages or messages[0].role != "system":
         return body
@@ -155,20 +157,19 @@ def from_dotprompt(body: str, is_ours: bool = False) -> str:
     return f"{_marker('user')}\n{body}" if is_text else body
 
 
-def _plain_braces(found: re.Match[str], is_ours: bool) -> str:
+def _plain_braces(found: re.Match[str]) -> str:
     if found["backslashes"]:
         return found["backslashes"] + "{{"
     if found["escape"]:
-        return _braces(found, is_ours)
+        return _braces(found)
     return f"{{{{{found['name']}}}}}" if found["name"] else ""
 
 
-def _braces(found: re.Match[str], is_tidy: bool) -> str:
-    """Two braces that are text, escaped; with ``is_tidy`` only where they need it."""
-    is_safe = not found.string.endswith("\\", 0, found.start())
-    if is_tidy and is_safe and not _needs_escape.match(found.string, found.end()):
-        return "{{"
-    return "\\{{"
+def _braces(found: re.Match[str]) -> str:
+    """Two braces that are text, escaped only where they have to be."""
+    is_after_backslash = found.string.endswith("\\", 0, found.start())
+    needs_escape = is_after_backslash or _needs_escape.match(found.string, found.end())
+    return "\\{{" if needs_escape else "{{"
 
 
 def _marker(role: str) -> str:

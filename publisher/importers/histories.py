@@ -7,7 +7,6 @@ here meanwhile is left alone, and only what is new elsewhere is added behind it.
 
 import hashlib
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import Draft, LabelDraft, LabelMove, Message, Remains, VersionFile
+from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
@@ -130,30 +130,31 @@ class _Import:
         self._history = history
         self._target = target
         self._progress = progress
-        self._rejected: list[Rejection] = []
+        self._rejected: list[tuple[int, Rejection]] = []
         self._told: list[tuple[str, str]] = []
         self._versions: dict[int, Version] = {}
+        self._withdrawn: list[WithdrawnVersion] = []
+        self._numbers = _number_revisions(history.revisions)
 
     def run(self) -> Result:
         ready = self._prepare()
-        here = _read_here(self._target)
-        self._versions = _match(ready, here)
+        here, self._withdrawn = _read_here(self._target)
+        self._versions = _match(ready, here, self._numbers)
         published = self._publish(self._find_new(ready), here)
-        withdrawn = {one.version for one in here if one.is_withdrawn}
-        labels = self._move_labels(withdrawn, is_new=not here)
+        labels = self._move_labels(is_new=not here)
         return Result(
             is_here=bool(self._versions),
             is_new=not here and bool(published),
             versions=len(published),
             labels=labels,
             placed=[(one.convention, one.placed) for one in ready.values()],
-            rejected=self._rejected,
+            rejected=[rejection for _, rejection in sorted(self._rejected)],
             warnings=_summarize(self._told, self._history.where),
         )
 
     def _reject(self, index: int, reason: str) -> None:
         where = self._history.revisions[index].where
-        self._rejected.append(Rejection(where, reason.removesuffix(".")))
+        self._rejected.append((index, Rejection(where, reason.removesuffix("."))))
 
     def _prepare(self) -> dict[int, _Ready]:
         """The revisions that can be published, by their index."""
@@ -176,14 +177,22 @@ class _Import:
     def _find_new(self, ready: dict[int, _Ready]) -> dict[int, _Ready]:
         """The revisions after all that are here. Rejects those before: versions come in order."""
         last = max(self._versions, default=-1)
-        for index in ready:
+        newer = ""
+        for index in sorted(ready, reverse=True):
+            newer = self._versions.get(index, newer)
             if index < last and index not in self._versions:
                 try:
-                    resolve(ready[index].draft, self._target.name, None, front_matter=False)
-                    self._reject(index, f"older than {self._versions[last]}, which is here already")
+                    self._check_alone(ready[index])
+                    self._reject(index, f"older than {newer}, which is here already")
                 except RequestError as error:
                     self._reject(index, str(error))
         return {index: one for index, one in ready.items() if index > last}
+
+    def _check_alone(self, one: _Ready) -> None:
+        """Raises RequestError where it could not be published at any time."""
+        target = self._target
+        gone.check_text(target.owner, target.name, self._withdrawn, one.sha256)
+        resolve(one.draft, target.name, None, front_matter=False)
 
     def _publish(self, new: dict[int, _Ready], here: list[_Here]) -> list[int]:
         """Publish these revisions after what is here; the indices of those that were."""
@@ -191,9 +200,7 @@ class _Import:
             return []
         target, published = self._target, []
         times = _times(self._history.revisions)
-        past = [
-            Past(one.draft, times[index], self._number(index, one)) for index, one in new.items()
-        ]
+        past = [Past(one.draft, times[index], self._numbers[index]) for index, one in new.items()]
         done = publish_past(
             target.root, target.owner, target.name, past, publisher=target.owner,
             after=max((one.version for one in here if not one.is_withdrawn), default=None),
@@ -206,23 +213,18 @@ class _Import:
                 continue
             published.append(index)
             self._versions[index] = Version.parse(one.version)
-            self._told += [(new[index].revision.where, note) for note in new[index].notes]
-            self._told += [(new[index].revision.where, note) for note in one.warnings]
+            revision = new[index].revision
+            self._told += [(revision.where, note) for note in new[index].notes + one.warnings]
+            if (revision.number or 0) > NUMBER_MAX:
+                told = f"The number {revision.number} is above {NUMBER_MAX:,}: it gets another one."
+                self._told.append((revision.where, told))
         return published
 
-    def _number(self, index: int, one: _Ready) -> int:
-        number = one.revision.number or 0
-        if number > NUMBER_MAX:
-            told = f"The number {number} is above {NUMBER_MAX:,}, so the version gets another one."
-            self._told.append((one.revision.where, told))
-            return 0
-        return max(number, 0)
-
-    def _move_labels(self, withdrawn: set[Version], *, is_new: bool) -> int:
+    def _move_labels(self, *, is_new: bool) -> int:
         """Let the labels name what they name elsewhere, but for those that somebody has moved here.
         Returns how many moved.
         """
-        wanted = self._wanted_labels(withdrawn)
+        wanted = self._wanted_labels()
         if not wanted:
             return 0
         target = self._target
@@ -245,8 +247,9 @@ class _Import:
             raise RequestError("not_owner", f"{target.repo} exists, and may not be updated.")
         return sum(self._move(*move) for move in moves)
 
-    def _wanted_labels(self, withdrawn: set[Version]) -> dict[str, tuple[str, str]]:
+    def _wanted_labels(self) -> dict[str, tuple[str, str]]:
         """The version that each label is to name, with the place that says so."""
+        withdrawn = {one.version for one in self._withdrawn}
         wanted: dict[str, tuple[str, str]] = {}
         for index, revision in enumerate(self._history.revisions):
             version = self._versions.get(index)
@@ -287,45 +290,79 @@ class _Import:
         return True
 
 
-def _read_here(target: Target) -> list[_Here]:
-    """Reads each record of the repo once. Raises as ``import_history``."""
+def _read_here(target: Target) -> tuple[list[_Here], list[WithdrawnVersion]]:
+    """All versions that were published here, and those that were withdrawn. Reads each record of
+    the repo once. Raises as ``import_history``.
+    """
     root, owner, name, *_ = target
     listing = content.list_versions(root, owner, name)
     gone.check_open(root, owner, name, listing)
-    here = []
+    withdrawn = read_parts(root, target.repo, listing.withdrawn).versions
+    here = [
+        _Here(one.version, one.remains.sha256, None, _published(one.remains)) for one in withdrawn
+    ]
     for version in listing.versions:
         record = content.read_record(root, owner, name, version)
         parameters = _hash_parameters(record.parameters)
         here.append(_Here(version, record.sha256, parameters, _published(record)))
-    for one in read_parts(root, target.repo, listing.withdrawn).versions:
-        here.append(_Here(one.version, one.remains.sha256, None, _published(one.remains)))
-    return sorted(here, key=lambda one: one.version)
+    return sorted(here, key=lambda one: one.version), withdrawn
 
 
 def _published(record: VersionFile | Remains) -> tuple[int, str]:
     return record.ordinal or 0, record.published_at
 
 
-def _match(ready: dict[int, _Ready], here: list[_Here]) -> dict[int, Version]:
-    """Which version here each revision is, by the index: the oldest that is the same and no
-    earlier revision's.
+def _number_revisions(revisions: Sequence[Revision]) -> list[int]:
+    """The ordinal that each gets where nothing else is: its own number, if it is above those before
+    it, and not too high.
     """
-    waiting: dict[tuple[str, bytes | None], deque[Version]] = {}
-    for one in here:
-        waiting.setdefault((one.sha256, one.parameters), deque()).append(one.version)
-    found = {}
-    for index, one in ready.items():
-        queues = [waiting.get((one.sha256, mark)) for mark in (one.parameters, None)]
-        oldest = min(filter(None, queues), key=lambda queue: queue[0], default=None)
-        if oldest:
-            found[index] = oldest.popleft()
+    numbers, last = [], 0
+    for revision in revisions:
+        number = revision.number or 0
+        last = max(last + 1, number if number <= NUMBER_MAX else 0)
+        numbers.append(last)
+    return numbers
+
+
+def _match(
+    ready: dict[int, _Ready], here: list[_Here], numbers: Sequence[int]
+) -> dict[int, Version]:
+    """Which version here each revision is, by the index.
+
+    The ordinal of what was imported is never below the revision's number. So a version is the
+    newest revision of its text that it can be, and what was published by the last run is found by
+    the next one. Only then can it be any other of its text, which was published here by hand.
+    """
+    found: dict[int, Version] = {}
+    _match_text(found, ready, here, numbers)
     taken = {*found.values()}
     left = {one.published: one.version for one in here if one.version not in taken}
     for index, one in ready.items():
-        published = one.revision.number or 0, one.revision.published_at
-        if index not in found and published in left and published[0]:
+        published = numbers[index], one.revision.published_at
+        if index not in found and published in left:
             found[index] = left.pop(published)
+    _match_text(found, ready, here, [0] * len(numbers))
     return found
+
+
+def _match_text(
+    found: dict[int, Version], ready: dict[int, _Ready], here: list[_Here], lowest: Sequence[int]
+) -> None:
+    """Add what has the same text, and an ordinal that is not below the revision's ``lowest``."""
+    for withdrawn in (False, True):
+        taken = {*found.values()}
+        waiting: dict[tuple[str, bytes | None], list[int]] = {}
+        for index, one in ready.items():
+            if index not in found:
+                key = one.sha256, None if withdrawn else one.parameters
+                waiting.setdefault(key, []).append(index)
+        for one in reversed(here):
+            indices = waiting.get((one.sha256, one.parameters), [])
+            if one.is_withdrawn == withdrawn and one.version not in taken:
+                while indices and lowest[indices[-1]] > one.published[0]:
+                    indices.pop()
+                if indices:
+                    found[indices.pop()] = one.version
 
 
 def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:

@@ -45,6 +45,13 @@ class Rejection(NamedTuple):
     reason: str
 
 
+class PassedOver(NamedTuple):
+    """What is no item either, but was never meant to be one: no fault. Told as a warning."""
+
+    where: str
+    reason: str
+
+
 class Revision(NamedTuple):
     """A version of a prompt with a history, as its source has it.
 

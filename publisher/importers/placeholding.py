@@ -42,14 +42,15 @@ class Counts(NamedTuple):
         kept = any(placed.is_kept for _, placed in versions)
         return Counts(tuple(sorted(turned.items())), self.kept + kept)
 
-    def tell(self) -> str:
+    def tell(self, dry_run: bool = False) -> str:
         """A line for the summary; empty where there is nothing to tell."""
+        became, kept = ("would become", "would keep") if dry_run else ("became", "kept")
         told = [
-            f"{_SHOWN[kind]} becomes {{{{name}}}} in {counted(count, 'prompt')} ({kind})"
-            for kind, count in self.turned
+            f"{_SHOWN[one]} {became} {{{{name}}}} in {counted(count, 'prompt')} ({one})"
+            for one, count in self.turned
         ]
         if self.kept:
-            told.append(f"placeholders or logic stay text in {counted(self.kept, 'prompt')}")
+            told.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
         return f"Placeholders: {'; '.join(told)}" if told else ""
 
 

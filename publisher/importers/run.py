@@ -19,7 +19,7 @@ from builder.model.records import Draft
 from builder.store import content
 from publisher.importers import files, lines, tables
 from publisher.importers.histories import Target, import_history
-from publisher.importers.items import Columns, History, Item, Rejection
+from publisher.importers.items import Columns, History, Item, PassedOver, Rejection
 from publisher.importers.naming import Names, handle_of, name_of
 from publisher.importers.placeholding import Counts, Placing
 from publisher.write.drafts import make_draft
@@ -78,8 +78,8 @@ def import_source(
 
 
 def import_found(
-    found: Iterable[Item | History | Rejection], source: str, content_root: str, options: Options,
-    progress: Callable[[str, int, int], None],
+    found: Iterable[Item | History | Rejection | PassedOver], source: str, content_root: str,
+    options: Options, progress: Callable[[str, int, int], None],
 ) -> Outcome:  # fmt: skip
     """Publish what was found in a source, which is read once the options are found to be right;
     ``source`` is what changelogs call it. Raises as ``import_source``.
@@ -139,7 +139,7 @@ class _Task:
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
 
-    def take_all(self, found: list[Item | History | Rejection]) -> None:
+    def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
         histories = self._name_histories([one for one in found if isinstance(one, History)])
         total, done = sum(_steps(one) for one in found), 0
         for one in found:
@@ -147,6 +147,8 @@ class _Task:
             self._progress("Importing", next(tick), total)
             if isinstance(one, Rejection):
                 self.outcome.rejected.append(one)
+            elif isinstance(one, PassedOver):
+                self.outcome.warnings.append(f"{one.where}: {one.reason}.")
             elif isinstance(one, Item):
                 self._take_item(self._placing.turn(one))
             else:
@@ -264,5 +266,5 @@ class _Task:
         return make_draft(fields | (tags if tags["tags"] else {})), notes
 
 
-def _steps(one: Item | History | Rejection) -> int:
+def _steps(one: Item | History | Rejection | PassedOver) -> int:
     return max(len(one.revisions), 1) if isinstance(one, History) else 1

@@ -88,7 +88,7 @@ def test_an_export(folder: Path):
         "4 versions published, 1 label moved\n"
     )
     assert "Rejected: c.json: not of Example\n" in done.stderr
-    assert "\nPlaceholders: {name} becomes {{name}} in 1 prompt (f-string)\n" in done.stderr
+    assert "\nPlaceholders: {name} became {{name}} in 1 prompt (f-string)\n" in done.stderr
     assert "Rejected: b.json, version 2: Correct the request: content: is empty" in done.stderr
     assert "2 prompts or versions not imported." in done.stderr
     assert read_labels("content", "ada", "a").versions() == {"production": "1.0.2"}

@@ -76,8 +76,8 @@ def test_humanloop(folder: Path):
         path.write_text(json.dumps(value))
     (folder / "export/chat.prompt").write_text(CHAT_FILE)
     first = import_twice("--from", "humanloop", "export")
-    assert first.exit_code == 1
-    assert "Rejected: files/tl_1/file.json: is a tool of Humanloop, not a prompt" in first.stderr
+    assert first.exit_code == 0
+    assert "Warning: files/tl_1/file.json: is a tool of Humanloop, not a prompt." in first.stderr
     assert first.stdout.endswith("\n3 versions published, 2 labels moved\n")
     first_text, second_text = (text for *_, text in versions("support-persona"))
     assert first_text == '{{role "system"}}\nYou are {{person}}.\n\n{{role "user"}}\nHi\n'

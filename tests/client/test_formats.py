@@ -66,9 +66,6 @@ def test_which_version_and_what_a_format_is_called(client: Client, site: Site, h
         (("--as", "SKILL.md", "ann/review", "--version", "2.0.0"), "versions/2.0.0", "skill"),
     ):
         assert to.run("cat", *words) == expected(site, f"ann/review/{path}.json", format), words
-    assert to.run("cat", "ann/review", "--as", "yaml").status == 2
-    assert to.run("cat", "ann/review", "--as", "skill", "--body").status == 2
-    assert to.run("pull", "ann/review", "--as", "skill").status == 2
 
 
 def test_it_is_saved_as_pull_saves(client: Client, site: Site, host: Fake) -> None:

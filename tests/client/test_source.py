@@ -27,7 +27,7 @@ CURL_OPTIONS = {
 OWN_OPTIONS = {
     "--version", "--force", "--offline", "--no-cache", "--output", "--tag", "--sort", "--page",
     "--json", "--help", "--trusted", "--label", "--at", "--expected",
-    "--remove", "--file", "--check", "--body",
+    "--remove", "--file", "--check", "--body", "--as",
 }  # fmt: skip
 
 
@@ -46,14 +46,18 @@ def test_each_shell_reads_it(shell: str, released: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_oldest_python_reads_it(released: str) -> None:
+@pytest.mark.parametrize(
+    ("functions", "begin"),
+    [("searcher|program", '"""Searches a cat'), ("formats|converter", 'r"""Writes a version')],
+)
+def test_the_oldest_python_reads_it(released: str, functions: str, begin: str) -> None:
     script = Path(released).read_text(encoding="utf-8")
     parts = re.findall(
-        r"^(?:searcher|program)\(\) \{\n    cat <<'EOF'\n(.*?)^EOF\n\}", script, re.S | re.M
+        rf"^(?:{functions})\(\) \{{\n    cat <<'EOF'\n(.*?)^EOF\n\}}", script, re.S | re.M
     )
     assert len(parts) == 2
     program = "".join(parts)
-    assert program.startswith('"""Searches a catalogue')
+    assert program.startswith(begin)
     ast.parse(program, feature_version=(3, 7))
     # Linux takes no longer argument.
     assert len(program.encode()) < 128 * 1024

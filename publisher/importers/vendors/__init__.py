@@ -4,12 +4,16 @@ One module a vendor, which is loaded when it is asked for. Each has:
 
 - ``TITLE``: the vendor's name as people write it.
 - ``read_histories(documents)``: the histories in the documents of an export, in any order. A
-  document that is none of this vendor's, or is broken, is a Rejection with its place.
+  document that is none of this vendor's, or is broken, is a Rejection with its place; one that
+  belongs to the vendor and is no prompt may be PassedOver.
 - where its exports need it, ``read_source(path)`` in the place of ``documents.read_documents``.
 - where the vendor has an API, ``API_URL`` (None where each customer has their own), ``KEYS``: the
   environment variables with the credentials, ``OPTIONAL_KEYS``, if there are others that not all
   need, ``headers(keys)``: what is sent with each request (a variable that is not set is empty), and
   ``download(api)``, which keeps the API's answers as such documents.
+- where the API has no list of its prompts, ``read_wanted(path)``: which ones a file asks for (None:
+  it is an export), and of these ``calls_min`` and ``estimate``: how many calls are billed at least,
+  and what to tell before them. ``download`` finds them as ``api.wanted``.
 """
 
 MODULES = {

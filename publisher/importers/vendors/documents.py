@@ -21,13 +21,13 @@ from builder.model.errors import OperatorError
 from builder.text.one_line import one_line
 from publisher.importers import tables
 from publisher.importers.files import is_about
-from publisher.importers.items import Document, History, Rejection
+from publisher.importers.items import Document, History, PassedOver, Rejection
 
 FILE_BYTES_MAX = 128 * 1024 * 1024
 TEXT_BYTES_MAX = 1024 * 1024
 ZIP_BYTES_MAX = 32 * 1024 * 1024
 TOTAL_BYTES_MAX = 1024 * 1024 * 1024
-FILES_MAX = 100_000
+FILES_MAX = 200_000
 DOCUMENTS_MAX = 1_000_000
 NESTING_MAX = 100
 PLACE_CHARS_MAX = 200
@@ -72,7 +72,7 @@ def read_documents(path: str, kinds: Kinds = kind_of) -> Iterator[Document | Rej
         yield one
 
 
-def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection]:
+def read_export(module: ModuleType, path: str) -> Iterator[History | Rejection | PassedOver]:
     """The histories of a vendor's export, then what of it cannot be read. Raises OperatorError."""
     rejected: list[Rejection] = []
 

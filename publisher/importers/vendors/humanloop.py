@@ -23,7 +23,14 @@ from builder.model.records import Message
 from builder.text.messages import parse_messages
 from builder.text.prompts import parse_document
 from publisher.importers.chats import from_parts
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import (
+    Document,
+    History,
+    PassedOver,
+    Rejection,
+    Revision,
+    clean_title,
+)
 from publisher.importers.times import to_time
 from publisher.importers.vendors.documents import JSON_SUFFIXES, LINE_SUFFIXES, read_documents
 from publisher.write.fields import parse_loosely
@@ -74,7 +81,9 @@ def _kind_of(path: str) -> str:
     return next((suffix for suffix in _JSON if name.endswith(suffix)), "")
 
 
-def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
+def read_histories(
+    documents: Iterable[Document],
+) -> Iterator[History | Rejection | PassedOver]:
     """The prompts of an export, each with its versions by their times."""
     prompts: dict[str, dict[str, _Found]] = {}
     deployed: dict[str, list[str]] = {}
@@ -92,7 +101,7 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
     for kind, places in others.items():
         first, *more = places.values()
         told = f", and so are {counted(len(more), 'more file')}" if more else ""
-        yield Rejection(first, f"is a {kind} of Humanloop, not a prompt{told}")
+        yield PassedOver(first, f"is a {kind} of Humanloop, not a prompt{told}")
     for versions in prompts.values():
         found = sorted(versions.values(), key=lambda one: one.at)
         yield History(

@@ -186,6 +186,18 @@ def test_the_sample_catalogue_comes_back(root: Path, format: str):
     assert done.stdout.startswith("0 prompts created") and updated <= 8
     # A second import finds nothing new.
     assert " 0 updated" in run("import", "out", *allowed).stdout
+    # Into an empty hub, owners and all.
+    os.mkdir("empty")
+    assert run("import", "out", "--content", "empty").exit_code == 0
+    held = ("title", "description", "tags", "license", "variables", "parameters")
+    for owner in owners:
+        for name in content.list_repos("content", owner):
+            before = content.list_versions("content", owner, name).versions[-1]
+            was, _ = content.read_version("content", owner, name, before)
+            (version,) = content.list_versions("empty", owner, name).versions
+            now, _ = content.read_version("empty", owner, name, version)
+            for field in held if format in ("dotprompt", "prompty") else held[:2]:
+                assert getattr(now, field) == getattr(was, field), (owner, name, field)
 
 
 def test_git_sees_each_version_as_a_change(root: Path):

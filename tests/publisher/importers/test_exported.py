@@ -16,6 +16,7 @@ from builder.text.messages import parse_messages
 from builder.text.prompts import mark_variables, parse_document
 from publisher.importers.files import read_files
 from publisher.importers.items import Item, clean_title
+from publisher.importers.placeholding import turn_prompt
 
 # What a text may have that some format takes for its own.
 PIECES = [
@@ -117,8 +118,11 @@ def spoken(text: str) -> Any:
     return [(role, mark_variables(one, lambda name, _: f"\0{name}\0")) for role, one in found]
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-@pytest.mark.parametrize("format", SUFFIXES)
+# By itself, a file is read like any other of its format, of which two have no escape.
+@pytest.mark.parametrize(
+    ("format", "is_listed"),
+    [*((format, True) for format in SUFFIXES), ("dotprompt", False), ("prompty", False)],
+)
 @settings(
     max_examples=60,
     suppress_health_check=[
@@ -138,13 +142,14 @@ def test_what_is_brought_back(
     if format == "skill":
         assume(record["description"])
     item = bring(tmp_path, record, format, is_listed)
-    body = item.text if is_listed else parse_document(item.text).body
+    placed = turn_prompt(item.text, item.fields, item.convention)
+    body = placed.text if is_listed else parse_document(placed.text).body
     assert spoken(body) == spoken(record["body"])
     if format == "skill" or (is_listed and messages is None and "{{" not in body):
         assert body == record["body"]
     held = {**record, "variables": msgspec.convert(record["variables"], list[Variable])}
     for field in HELD[format]:
-        assert item.fields.get(field, type(held[field])()) == held[field], field
-    assert item.owner == "ada" or (format, is_listed) == ("prompt-yml", False)
+        assert placed.fields.get(field, type(held[field])()) == held[field], field
+    assert item.owner == "ada"
     assert item.name == "readme"
     assert not item.warnings

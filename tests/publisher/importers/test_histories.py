@@ -4,15 +4,18 @@ import contextlib
 import errno
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builder.model import names
-from builder.model.errors import HubError
+from builder.model.errors import HubError, RequestError
 from builder.model.records import (
     CONTENT_BYTES_MAX,
     LabelDraft,
@@ -34,6 +37,7 @@ from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
 from publisher.write.withdraw import withdraw
 from tests.publisher.write.test_durable import at, watched
+from tests.support.catalogues import MEMORY
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 
@@ -143,7 +147,7 @@ def test_numbers_that_leave_no_room(root: str):
     ordinals = [record.ordinal for record, _ in versions(root)]
     assert ordinals == [5, 6, 7, 8, histories.NUMBER_MAX, histories.NUMBER_MAX + 1]
     assert len(outcome.warnings) == 2
-    assert "gets another one" in outcome.warnings[0]
+    assert "is above 1,000,000: it gets another one." in outcome.warnings[0]
 
 
 def test_text_is_not_read_as_front_matter_or_as_messages(root: str):
@@ -478,6 +482,50 @@ def test_a_broken_record_is_told_and_the_rest_is_imported(root: str):
     assert "imported/greeting/1.0.0.json" in dict(outcome.rejected)["greeting.json"]
     assert outcome.created == ["imported/other with 1 version"]
     record.write_bytes(saved)
+
+
+steps = st.one_of(
+    st.tuples(st.just("elsewhere"), st.sampled_from(("one", "two", "", "{{#if}}"))),
+    st.tuples(st.just("here"), st.sampled_from(("one", "two", "mine"))),
+    st.tuples(st.just("withdraw"), st.integers(0, 5)),
+    st.tuples(st.just("label"), st.integers(0, 5)),
+    st.tuples(st.just("import"), st.none()),
+)
+
+
+@given(st.lists(steps, max_size=12), st.sampled_from(("dated", "numbered", "plain")))
+def test_whatever_happens_a_second_run_changes_nothing(done: list[tuple[str, Any]], kind: str):
+    """And no run loses or changes a version that is here, or brings one twice."""
+    found = history()
+    with tempfile.TemporaryDirectory(dir=MEMORY) as root:
+        for step, what in [*done, ("import", None)]:
+            listing = content.list_versions(root, "imported", "greeting")
+            there = [str(version) for version in listing.versions]
+            if step == "elsewhere":
+                number = len(found.revisions) + 1
+                about = {} if kind == "plain" else {"number": number}
+                if kind == "dated":
+                    about["published_at"] = f"2024-01-{number:02}T00:00:00Z"
+                found.revisions.append(
+                    revision(what, where=f"v{number}", labels=("production",), **about)
+                )
+            elif step == "here":
+                with contextlib.suppress(RequestError):  # it was withdrawn
+                    publish_here(root, what)
+            elif step == "withdraw" and what < len(there):
+                withdraw_here(root, there[what])
+            elif step == "label" and what < len(there):
+                move_here(root, "production", there[what])
+            elif step == "import":
+                before = versions(root)
+                first = bring(root, found)
+                after = versions(root)
+                assert after[: len(before)] == before
+                assert len(after) == len(before) + first.versions
+                again = bring(root, found)
+                assert (again.versions, again.labels) == (0, 0)
+                assert again.rejected == first.rejected
+                assert versions(root) == after
 
 
 # Size

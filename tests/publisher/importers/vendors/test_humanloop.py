@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builder.model.records import Message
-from publisher.importers.items import Document, History, Rejection
+from publisher.importers.items import Document, History, PassedOver, Rejection
 from publisher.importers.vendors.humanloop import read_histories, read_source
 
 # After ``PromptResponse`` of version 5.
@@ -91,15 +91,15 @@ Autocomplete {{sentence}}
 
 
 def read(source: Path | str) -> tuple[dict[str, History], dict[str, str]]:
-    """The histories by their names, and what was rejected, as the import reads them."""
+    """The histories by their names, and what else there is, as the import reads them."""
     found = list(read_source(str(source)))
     rejected = [one for one in found if isinstance(one, Rejection)]
     histories = {}
     for one in read_histories(one for one in found if isinstance(one, Document)):
-        if isinstance(one, Rejection):
-            rejected.append(one)
-        else:
+        if isinstance(one, History):
             histories[one.name] = one
+        else:
+            rejected.append(one)
     return histories, {one.where: one.reason for one in rejected}
 
 
@@ -259,10 +259,11 @@ def test_what_is_broken_is_told_and_the_rest_comes():
 
 def test_what_is_no_prompt_is_told_once():
     flows = [of(type="flow", id=f"fl_{number % 3}") for number in range(9)]
-    _, rejected = read_values(of(type="tool"), *flows)
-    assert rejected == [
-        "0.json: is a tool of Humanloop, not a prompt",
-        "1.json: is a flow of Humanloop, not a prompt, and so are 2 more files",
+    values = [of(type="tool"), *flows]
+    found = read_histories(Document(f"{at}.json", value) for at, value in enumerate(values))
+    assert list(found) == [
+        PassedOver("0.json", "is a tool of Humanloop, not a prompt"),
+        PassedOver("1.json", "is a flow of Humanloop, not a prompt, and so are 2 more files"),
     ]
 
 
