@@ -157,7 +157,8 @@ def imports(
     with contextlib.ExitStack() as stack:
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
-        prepare_content(content, init, f"import {shlex.quote(source)}")
+        asked = f"--from {vendor} " if vendor else ""
+        prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download

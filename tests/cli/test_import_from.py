@@ -89,7 +89,7 @@ def test_an_export(folder: Path):
     )
     assert "Rejected: c.json: not of Example\n" in done.stderr
     assert "\nPlaceholders: {name} became {{name}} in 1 prompt (f-string)\n" in done.stderr
-    assert "Rejected: b.json, version 2: Correct the request: content: is empty" in done.stderr
+    assert "Rejected: b.json, version 2: content: is empty" in done.stderr
     assert "2 prompts or versions not imported." in done.stderr
     assert read_labels("content", "ada", "a").versions() == {"production": "1.0.2"}
     (export / "c.json").unlink()
@@ -175,7 +175,11 @@ def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyP
         (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
         (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),
         (["--from", "opik", "hub.toml"], 1, "neither a folder nor a file that ends in"),
-        (["--from", "opik", "content", "--content", "nowhere"], 1, "--init"),
+        (
+            ["--from", "opik", "content", "--content", "nowhere"],
+            1,
+            "run `hubctl import --from opik content --content nowhere --init`",
+        ),
     ],
 )
 def test_what_cannot_be_imported(folder: Path, args: list[str], status: int, told: str):
