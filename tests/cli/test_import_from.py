@@ -143,6 +143,17 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert len(example_api.asked) == asked + 3
 
 
+def test_a_download_that_is_stopped(
+    folder: Path, example_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+):
+    def stop(api: Api) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[MODULES["opik"]], "download", stop)
+    done = run("import", "--from", "opik", example_api.url, EXAMPLE_KEY=KEY)
+    assert done.exit_code == 1 and "The same command goes on where it stopped." in done.stderr
+
+
 def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch):
     """Of a vendor whose API is asked about the ids in a file."""
     module = sys.modules["publisher.importers.vendors.opik"]
