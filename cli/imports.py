@@ -157,7 +157,8 @@ def imports(
     with contextlib.ExitStack() as stack:
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
-        prepare_content(content, init, f"import {shlex.quote(source)}")
+        asked = f"--from {vendor} " if vendor else ""
+        prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download
@@ -195,7 +196,11 @@ def _download(
         if not sys.stdin.isatty():
             raise click.UsageError("These are many calls. Add --yes to make them.")
         click.confirm("Go on?", abort=True, err=True)
-    download_to(module, remote.url, folder, progress, wanted=remote.wanted)
+    try:
+        download_to(module, remote.url, folder, progress, wanted=remote.wanted)
+    except KeyboardInterrupt:
+        click.echo("\nStopped. The same command goes on where it stopped.", err=True)
+        raise
     click.echo(
         f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "
         "remove the folder when you no longer need it.",

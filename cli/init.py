@@ -27,7 +27,8 @@ PACKAGE = "prompt-hub"
 FIRST_PROMPT = "summarize"
 # In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
 KEEP_BYTES = "content/** -text\n"
-IGNORED = "/site_out/\n/public/\n/var/\n"
+# The last: what `hubctl import --from VENDOR` downloads.
+IGNORED = "/site_out/\n/public/\n/var/\n/*-export/\n"
 
 
 @click.command()

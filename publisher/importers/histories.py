@@ -25,7 +25,7 @@ from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from builder.text.messages import escape_markers
 from builder.text.prompts import parse_document
-from publisher.importers.items import History, Rejection, Revision, clean_title
+from publisher.importers.items import History, Rejection, Revision, clean_title, reason_of
 from publisher.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.drafts import CHANGELOG_BYTES_MAX
@@ -140,7 +140,12 @@ class _Import:
         ready = self._prepare()
         here, self._withdrawn = _read_here(self._target)
         self._versions = _match(ready, here, self._numbers)
+        is_other = bool(here) and not self._versions
         published = self._publish(self._find_new(ready), here)
+        if is_other and published:
+            told = f"{self._target.repo} had other versions before: these come after them. "
+            told += "If it is another prompt, import with another --owner."
+            self._told.insert(0, (self._history.where, told))
         labels = self._move_labels(is_new=not here)
         return Result(
             is_here=bool(self._versions),
@@ -154,7 +159,7 @@ class _Import:
 
     def _reject(self, index: int, reason: str) -> None:
         where = self._history.revisions[index].where
-        self._rejected.append((index, Rejection(where, reason.removesuffix("."))))
+        self._rejected.append((index, Rejection(where, reason)))
 
     def _prepare(self) -> dict[int, _Ready]:
         """The revisions that can be published, by their index."""
@@ -171,7 +176,7 @@ class _Import:
             try:
                 ready[index] = _make_ready(revision, title, self._target)
             except RequestError as error:
-                self._reject(index, str(error))
+                self._reject(index, reason_of(error))
         return ready
 
     def _find_new(self, ready: dict[int, _Ready]) -> dict[int, _Ready]:
@@ -185,7 +190,7 @@ class _Import:
                     self._check_alone(ready[index])
                     self._reject(index, f"older than {newer}, which is here already")
                 except RequestError as error:
-                    self._reject(index, str(error))
+                    self._reject(index, reason_of(error))
         return {index: one for index, one in ready.items() if index > last}
 
     def _check_alone(self, one: _Ready) -> None:
@@ -209,7 +214,7 @@ class _Import:
         for index, one in zip(new, done, strict=True):
             self._progress()
             if isinstance(one, RequestError):
-                self._reject(index, str(one))
+                self._reject(index, reason_of(one))
                 continue
             published.append(index)
             self._versions[index] = Version.parse(one.version)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from builder.model.errors import OperatorError
+from builder.model.errors import HubError, OperatorError, RequestError
 from builder.model.records import Message, Title
 from builder.text.prompts import parse_document
 from publisher.importers import chats
@@ -43,6 +43,13 @@ class Rejection(NamedTuple):
 
     where: str
     reason: str
+
+
+def reason_of(error: HubError) -> str:
+    """What a Rejection says of an error. Where fields are wrong, only that."""
+    if isinstance(error, RequestError) and error.code == "validation_failed":
+        return "; ".join(f"{field}: {message}" for field, message in error.details)
+    return str(error).removesuffix(".")
 
 
 class PassedOver(NamedTuple):

@@ -19,7 +19,7 @@ from builder.model.records import Draft
 from builder.store import content
 from publisher.importers import files, lines, tables
 from publisher.importers.histories import Target, import_history
-from publisher.importers.items import Columns, History, Item, PassedOver, Rejection
+from publisher.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
 from publisher.importers.naming import Names, handle_of, name_of
 from publisher.importers.placeholding import Counts, Placing
 from publisher.write.drafts import make_draft
@@ -204,7 +204,7 @@ class _Task:
             if code == "not_owner":
                 self.outcome.refused.append(f"{owner}/{name}")
                 return
-            self.outcome.rejected.append(Rejection(where, str(error).removesuffix(".")))
+            self.outcome.rejected.append(Rejection(where, reason_of(error)))
 
     def _publish_history(
         self, history: History, progress: Callable[[], None], owner: str, name: str

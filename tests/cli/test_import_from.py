@@ -89,7 +89,7 @@ def test_an_export(folder: Path):
     )
     assert "Rejected: c.json: not of Example\n" in done.stderr
     assert "\nPlaceholders: {name} became {{name}} in 1 prompt (f-string)\n" in done.stderr
-    assert "Rejected: b.json, version 2: Correct the request: content: is empty" in done.stderr
+    assert "Rejected: b.json, version 2: content: is empty" in done.stderr
     assert "2 prompts or versions not imported." in done.stderr
     assert read_labels("content", "ada", "a").versions() == {"production": "1.0.2"}
     (export / "c.json").unlink()
@@ -143,6 +143,17 @@ def test_an_api(folder: Path, example_api: FakeApi):
     assert len(example_api.asked) == asked + 3
 
 
+def test_a_download_that_is_stopped(
+    folder: Path, example_api: FakeApi, monkeypatch: pytest.MonkeyPatch
+):
+    def stop(api: Api) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[MODULES["opik"]], "download", stop)
+    done = run("import", "--from", "opik", example_api.url, EXAMPLE_KEY=KEY)
+    assert done.exit_code == 1 and "The same command goes on where it stopped." in done.stderr
+
+
 def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch):
     """Of a vendor whose API is asked about the ids in a file."""
     module = sys.modules["publisher.importers.vendors.opik"]
@@ -175,7 +186,11 @@ def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyP
         (["--from", "nobody", "content"], 2, "'nobody' is not one of"),
         (["--placeholders", "perl", "content"], 2, "'perl' is not one of"),
         (["--from", "opik", "hub.toml"], 1, "neither a folder nor a file that ends in"),
-        (["--from", "opik", "content", "--content", "nowhere"], 1, "--init"),
+        (
+            ["--from", "opik", "content", "--content", "nowhere"],
+            1,
+            "run `hubctl import --from opik content --content nowhere --init`",
+        ),
     ],
 )
 def test_what_cannot_be_imported(folder: Path, args: list[str], status: int, told: str):

@@ -27,6 +27,7 @@ DOCUMENTS = (
     "docs/use/hub.md",
     "docs/use/labels.md",
     "docs/use/mcp.md",
+    "docs/use/moving.md",
     "docs/use/openai.md",
     "docs/use/publish-api.md",
     "docs/use/python.md",

@@ -275,6 +275,15 @@ def test_what_was_published_here_meanwhile_is_left_alone(root: str):
     assert bring(root, texts("one", "two", "three", "four", "five")) == UNCHANGED
 
 
+def test_other_versions_before_are_told_once(root: str):
+    publish_here(root, "mine")
+    told = "greeting.json: imported/greeting had other versions before: these come after them. "
+    for dry_run in (True, False):
+        outcome = bring(root, texts("one", "two"), dry_run=dry_run)
+        assert outcome.warnings == [told + "If it is another prompt, import with another --owner."]
+    assert bring(root, texts("one", "two", "three")).warnings == []
+
+
 def test_nothing_can_be_put_between(root: str):
     bring(root, texts("one", "three"))
     outcome = bring(root, texts("one", "two", "three"))
