@@ -18,7 +18,7 @@ from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.messages import write_messages
 from builder.text.prompts import load_yaml, parse_document
 from publisher.importers import chats
-from publisher.importers.foreign import translate
+from publisher.importers.foreign import check_connection, translate
 from publisher.importers.items import Item, Rejection, clean_title
 from publisher.write.fields import parse_loosely
 
@@ -103,6 +103,7 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
             text, front, warnings = _read_text(text, path.suffix.lower(), is_ours)
+            warnings += check_connection(front)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
+from builder.model.errors import cut
 from builder.model.records import Variable, VariableType
 
 _PARAMETERS = {
@@ -20,6 +21,9 @@ _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object",
 }  # fmt: skip
+# Settings of a connection that say nothing of who may use it, or where it is.
+_HARMLESS = {"type", "name", "kind", "api_version"}
+_secret = re.compile("key|secret|token|password", re.IGNORECASE)
 # Picoschema: name, ? for optional, and in parentheses a container with its description.
 _pico_key = re.compile(
     r"(?P<name>\w+)(?P<optional>\??)(?:\((?P<kind>\w+)(?:,\s*(?P<about>.*))?\))?"
@@ -46,6 +50,25 @@ def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
         ours["variables"] = variables
     authors = ours.pop("authors", None) or metadata.get("authors") or metadata.get("author")
     return ours, _first(authors)
+
+
+def check_connection(front: dict[str, Any]) -> list[str]:
+    """A warning of addresses in what prompty's front matter says of how to reach a model, since the
+    text is published with it. References such as ``${env:KEY}`` say nothing.
+
+    Raises ValueError where there is a key.
+    """
+    model = _dict(front.get("model"))
+    found = [
+        f"model.{part}.{key}"
+        for part in ("configuration", "connection")
+        for key, value in _dict(model.get(part)).items()
+        if key not in _HARMLESS and isinstance(value, str) and not value.startswith("${")
+    ]
+    told = cut(", ".join(found), 200)
+    if any(_secret.search(name) for name in found):
+        raise ValueError(f"has a secret in its front matter ({told}). Remove it: texts are public")
+    return [f"The front matter is published, with {told}."] if found else []
 
 
 def _first(authors: Any) -> str:

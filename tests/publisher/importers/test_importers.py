@@ -248,7 +248,8 @@ model:
   api: chat
   configuration:
     name: gpt-x
-    api_key: secret
+    api_key: ${env:KEY}
+    azure_endpoint: https://team.example
   parameters:
     max_tokens: 10
 inputs:
@@ -323,6 +324,7 @@ def test_a_folder(root: str):
     ]  # fmt: skip
     assert told["again/more/chef.md"] == "the same as again/chef.md"
     assert outcome.warnings == [
+        "basic.prompty: The front matter is published, with model.configuration.azure_endpoint.",
         "chef.md: Ignored unknown front-matter keys: 'color'.",
         "topic.prompt: Ignored unknown front-matter keys: 'output'.",
     ]
@@ -363,8 +365,16 @@ def test_json_schema(root: str):
     ]  # fmt: skip
 
 
+def test_a_secret_of_prompty_is_not_published(root: str):
+    with_key = PROMPTY.replace("${env:KEY}", "sk-1234")
+    reason = reasons(bring_text(root, "basic.prompty", with_key))["basic.prompty"]
+    assert "model.configuration.api_key" in reason and "sk-1234" not in reason
+
+
 def test_prompty(root: str):
-    bring_text(root, "basic.prompty", PROMPTY)
+    outcome = bring_text(root, "basic.prompty", PROMPTY)
+    published = "The front matter is published, with model.configuration.azure_endpoint."
+    assert outcome.warnings == [f"basic.prompty: {published}"]
     record, text = latest(root, "ann/basic")
     assert text == PROMPTY.replace("system:", '{{role "system"}}')
     assert (record.title, record.description, record.tags) == (
