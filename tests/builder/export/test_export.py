@@ -134,10 +134,9 @@ def test_an_interrupted_export_is_gone_on_with(root: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
         return read_version(root, owner, *rest)
 
-    monkeypatch.setattr(content, "read_version", interrupted)
-    export()
-    monkeypatch.undo()
-    os.chdir(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "read_version", interrupted)
+        export()
     write_version("content", "ann", "story", "1.11.0", "Tell more.")
     assert export().stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
 
