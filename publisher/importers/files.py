@@ -112,10 +112,7 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
         return Rejection(where, str(error))
     # What a hub wrote has its variables.
     convention = "none" if is_ours else _convention(path.name.lower(), front)
-    ours, author = translate({key: one for key, one in front.items() if key not in TRIALS})
-    if isinstance(ours.get("title"), str):
-        ours["title"] = clean_title(ours["title"]) or None
-    fields, notes = parse_loosely(ours)
+    fields, author, notes = read_front({k: one for k, one in front.items() if k not in TRIALS})
     name = _stem(path)
     if path.name.lower() == SKILL_FILE:
         name = str(front.get("name") or path.resolve().parent.name)
@@ -146,6 +143,15 @@ def _read_text(text: str, suffix: str, is_ours: bool) -> tuple[str, dict[str, An
     if not (is_ours and body.strip()):
         body = text[: len(text) - len(document.body)] + body
     return body, document.front or {}, document.warnings
+
+
+def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
+    """Metadata that is right, in our terms; who wrote it (empty: nobody is named); and warnings."""
+    ours, author = translate(front)
+    if isinstance(ours.get("title"), str):
+        ours["title"] = clean_title(ours["title"]) or None
+    fields, warnings = parse_loosely(ours)
+    return fields, author, warnings
 
 
 def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:

@@ -16,14 +16,17 @@ class Names:
 
     def __init__(self) -> None:
         self._given: dict[str, set[str]] = {}
+        # Counted on, since thousands of titles may come to one name.
+        self._numbers: dict[tuple[str, str], int] = {}
 
     def give(self, owner: str, name: str) -> str:
         """``name``, or with ``-2``, ``-3`` … where the owner has given it before."""
         given = self._given.setdefault(owner, set())
-        number, free = 1, name
+        number, free = self._numbers.get((owner, name), 1), name
         while free in given:
             number += 1
             free = _append(name, f"-{number}", names.REPO_CHARS_MAX)
+        self._numbers[owner, name] = number
         given.add(free)
         return free
 

@@ -1,6 +1,8 @@
 """Prompts of other sources with our variables in the place of their placeholders. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -8,13 +10,7 @@ from msgspec.structs import replace
 
 from builder.model.plural import counted
 from builder.model.records import Message, Variable
-from builder.text.placeholders import (
-    VARIABLES_MAX,
-    find_foreign,
-    guess,
-    turn,
-    turn_messages,
-)
+from builder.text.placeholders import VARIABLES_MAX, find_foreign, guess, turn, turn_messages
 from builder.text.prompts import parse_document
 from publisher.importers.items import Item
 
@@ -26,28 +22,26 @@ _SHOWN = {
 }  # fmt: skip
 
 
-class Counts(NamedTuple):
+@dataclass
+class Counts:
     """How many prompts have had their placeholders turned, by convention, and how many have kept
     what looks like a placeholder, or logic, as text.
     """
 
-    turned: tuple[tuple[str, int], ...] = ()
+    turned: Counter[str] = field(default_factory=Counter)
     kept: int = 0
 
-    def add(self, versions: Sequence[tuple[str, "Placed"]]) -> "Counts":
-        """With one prompt more, whose versions these are, each with its convention."""
-        turned = dict(self.turned)
-        for convention in {convention for convention, placed in versions if placed.is_turned}:
-            turned[convention] = turned.get(convention, 0) + 1
-        kept = any(placed.is_kept for _, placed in versions)
-        return Counts(tuple(sorted(turned.items())), self.kept + kept)
+    def add(self, versions: Sequence[tuple[str, "Placed"]]) -> None:
+        """Count one prompt more, whose versions these are, each with its convention."""
+        self.turned.update({convention for convention, placed in versions if placed.is_turned})
+        self.kept += any(placed.is_kept for _, placed in versions)
 
     def tell(self, dry_run: bool = False) -> str:
         """A line for the summary; empty where there is nothing to tell."""
         became, kept = ("would become", "would keep") if dry_run else ("became", "kept")
         told = [
             f"{_SHOWN[one]} {became} {{{{name}}}} in {counted(count, 'prompt')} ({one})"
-            for one, count in self.turned
+            for one, count in sorted(self.turned.items())
         ]
         if self.kept:
             told.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
@@ -77,15 +71,11 @@ class Placing:
         self._guessed = guess(islice(texts, GUESSED_MAX)) if wanted == "auto" else wanted
         self.counts = Counts()
 
-    def count(self, versions: Sequence[tuple[str, Placed]]) -> None:
-        """Count a prompt with these versions, each with its convention."""
-        self.counts = self.counts.add(versions)
-
     def turn(self, item: Item) -> Item:
         own = self._guessed if item.convention == "auto" else item.convention
         convention = own if self._wanted == "auto" else self._wanted
         placed = turn_prompt(item.text, item.fields, convention)
-        self.count([(convention, placed)])
+        self.counts.add([(convention, placed)])
         warnings = item.warnings + placed.warnings
         return item._replace(text=placed.text, fields=placed.fields, warnings=warnings)
 
@@ -123,8 +113,9 @@ def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:
         text = known.pop(variable.name, None)
         if text and not variable.description:
             variable = replace(variable, description=text.description)
-        if text and variable.default is None and variable.type == "string":
-            variable = replace(variable, default=text.default, required=text.required)
+        is_plain = variable.default is None and variable.type == "string"
+        if text and text.default is not None and is_plain:
+            variable = replace(variable, default=text.default, required=False)
         merged.append(variable)
     # A record holds no more; those left out are variables, of which only the name is known.
     return [*merged, *known.values()][:VARIABLES_MAX]

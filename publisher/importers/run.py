@@ -220,7 +220,7 @@ class _Task:
         outcome.warnings += bounded(result.warnings)
         outcome.versions += result.versions
         outcome.labels += result.labels
-        self._placing.count(result.placed)
+        self._placing.counts.add(result.placed)
         if result.versions or result.labels:
             told = [counted(result.versions, "version")] if result.versions else []
             told += [counted(result.labels, "label")] if result.labels else []

@@ -42,7 +42,7 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _SAID_CHARS_MAX = 300
 # Shorter values are names, which words of an error may have in them.
 _SECRET_CHARS_MIN = 8
-_AGAIN = "The same command goes on where it stopped."
+_AGAIN = "Run the same command again later: it goes on where it stopped."
 
 Progress = Callable[[str, int, int], None]
 
@@ -56,6 +56,10 @@ class ApiError(OperatorError):
         super().__init__(message)
         self.status = status
         self.answer = answer
+
+    def with_more(self, message: str) -> "ApiError":
+        """The same, and what else is to be told."""
+        return ApiError(f"{self} {message}", self.status, self.answer)
 
 
 class Remote(NamedTuple):
@@ -87,7 +91,9 @@ class Api:
         self._url = url.rstrip("/")
         self._kept = kept
         self._keys = keys
-        secrets = {*keys.values(), *(value.rpartition(" ")[2] for value in headers.values())}
+        # What else is in the environment is a setting, and may be told.
+        secrets = {value for name, value in keys.items() if name.endswith("_KEY")}
+        secrets |= {value.rpartition(" ")[2] for value in headers.values()}
         self._secrets = sorted((s for s in secrets if len(s) >= _SECRET_CHARS_MIN), key=len)[::-1]
         self._headers = {"Accept": "application/json", "User-Agent": USER_AGENT, **headers}
         self._progress = progress
@@ -140,35 +146,32 @@ class Api:
     def _ask(
         self, method: str, path: str, params: Mapping[str, str | int] | None, body: Any
     ) -> Any:
+        url = f"{self._url}/{path.lstrip('/')}"
         for pause in (*PAUSES_SECONDS, None):
-            wait: float | None = pause
+            asked = 0.0
             try:
-                answer = self._send(method, f"{self._url}/{path.lstrip('/')}", params, body)
+                answer = self._send(method, url, params, body)
             # The library looks at where a redirect leads, and raises ValueError for some of these.
             except (requests.RequestException, ValueError) as error:
-                fault = self._silence(method, path, error)
+                fault = self._silence(f"{method} {url}", error)
                 may_pass = not isinstance(error, TooLarge) and (
                     self._has_answered or isinstance(error, requests.Timeout)
                 )
             else:
                 self._has_answered = True
-                if answer.ok and not answer.next:
-                    return self._read(method, path, answer)
-                fault = self._refusal(method, path, answer)
+                value = _json(answer)
+                if answer.ok and not answer.next and value is not None:
+                    return value
+                fault = self._refusal(f"{method} {url}", answer, value)
                 may_pass = answer.status_code in _PASSING
-                asked = _retry_after(answer) if may_pass else 0
-                if asked > PAUSE_SECONDS_MAX:
-                    raise ApiError(
-                        f"{fault} It asks to wait {asked:,.0f} seconds. Then run the same command "
-                        "again: it goes on where it stopped.",
-                        fault.status, fault.answer,
-                    )  # fmt: skip
-                wait = pause and (asked or pause)
+                asked = _retry_after(answer)
             if not may_pass:
                 raise fault
-            if wait is None:
-                tries = len(PAUSES_SECONDS) + 1
-                raise ApiError(f"{fault} Tried {tries} times. {_AGAIN}", fault.status, fault.answer)
+            if asked > PAUSE_SECONDS_MAX:
+                raise fault.with_more(f"It asks to wait {asked:,.0f} seconds. {_AGAIN}")
+            if pause is None:
+                raise fault.with_more(f"Tried {len(PAUSES_SECONDS) + 1} times. {_AGAIN}")
+            wait = asked or pause
             self._progress(f"Waiting {wait:.0f} seconds to ask again", *self._counted)
             self._pause(wait)
         raise AssertionError("the last try ends in an answer or an error")
@@ -197,36 +200,29 @@ class Api:
             self._pause(early)
         self._next_at = self._clock() + 1 / PER_SECOND
 
-    def _read(self, method: str, path: str, answer: requests.Response) -> Any:
-        value = _json(answer)
-        if value is None:
-            raise ApiError(
-                f"{method} {self._url}/{path.lstrip('/')} answers with something that is not "
-                "JSON. Check the address.",
-                answer.status_code,
-            )
-        return value
-
-    def _silence(self, method: str, path: str, error: Exception) -> ApiError:
+    def _silence(self, request: str, error: Exception) -> ApiError:
         if isinstance(error, TooLarge):
             why = f"is larger than {ANSWER_BYTES_MAX:,} bytes"
         elif isinstance(error, requests.Timeout):
             why = f"did not come in {TIMEOUT_SECONDS} seconds"
         else:
             why = f"did not come ({self._clean(cause_of(error))})"
-        return ApiError(f"The answer to {method} {self._url}/{path.lstrip('/')} {why}.")
+        return ApiError(f"The answer to {request} {why}.")
 
-    def _refusal(self, method: str, path: str, answer: requests.Response) -> ApiError:
-        value, status = _json(answer), answer.status_code
-        message = f"{method} {self._url}/{path.lstrip('/')} answers HTTP {status}"
-        if said := _said(value):
-            message += f": {self._clean(said)}"
-        message = message.rstrip(".") + "."
+    def _refusal(self, request: str, answer: requests.Response, value: Any) -> ApiError:
+        status = answer.status_code
+        message = f"{request} answers HTTP {status}"
         if answer.next:
             target = self._clean(answer.next.url)
-            message += f" It leads to {target}, which is not followed. Check the address."
-        elif status in (401, 403):
-            message += f" Check {' and '.join(self._keys)}."
+            message += f". It leads to {target}, which is not followed. Check the address."
+        elif answer.ok:
+            message = f"{request} answers with something that is not JSON. Check the address."
+        else:
+            said = _said(value)
+            message = f"{message}: {self._clean(said)}" if said else message
+            message = message.rstrip(".") + "."
+            if status in (401, 403):
+                message += f" Check {' and '.join(self._keys)}."
         return ApiError(message, status, value)
 
     def _clean(self, text: str) -> str:

@@ -226,7 +226,7 @@ def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Reject
         parts = entry.filename.split("/")
         where, kind = place_of(entry.filename), _kind_among(entry.filename, kinds)
         is_outside = ".." in parts or "\\" in entry.filename or ":" in parts[0] or not parts[0]
-        if entry.is_dir() or not kind:
+        if not kind:  # as folders have none
             continue
         if is_outside:
             yield Rejection(where, "its name leads outside the archive")

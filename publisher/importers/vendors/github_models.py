@@ -17,10 +17,9 @@ from builder.model.plural import counted
 from builder.text.one_line import one_line
 from publisher.git.program import GitError
 from publisher.importers.chats import as_prompt
-from publisher.importers.files import MESSAGE_SUFFIXES, TRIALS, read_message_file
-from publisher.importers.foreign import translate
+from publisher.importers.files import MESSAGE_SUFFIXES, TRIALS, read_front, read_message_file
 from publisher.importers.git_history import Repository, State, find_repository
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
 from publisher.importers.vendors.documents import (
     TEXT_BYTES_MAX,
@@ -28,7 +27,6 @@ from publisher.importers.vendors.documents import (
     place_of,
     read_documents,
 )
-from publisher.write.fields import parse_loosely
 
 TITLE = "GitHub Models"
 
@@ -168,10 +166,7 @@ def _read_state(where: str, state: dict[str, Any]) -> tuple[Revision, bool]:
     text = state.get("text")
     messages, front, told = read_message_file(text if isinstance(text, str) else "")
     trials = [front.pop(key, None) for key in TRIALS]
-    ours, _ = translate(front)
-    if isinstance(ours.get("title"), str):
-        ours["title"] = clean_title(ours["title"]) or None
-    fields, warnings = parse_loosely(ours)
+    fields, _, warnings = read_front(front)
     revision = Revision(
         where=where,
         prompt=as_prompt(messages),

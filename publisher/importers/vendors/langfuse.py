@@ -25,7 +25,7 @@ from builder.model.names import ORDINAL_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import tell_placeholder, text_of_parts, to_role
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import FILES_MAX, load_json
@@ -164,7 +164,6 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
     prompt = _read_prompt(value, is_row, warnings)
     _warn_of_references(prompt, value, warnings)
     fields, told = parse_loosely({
-        "title": clean_title(value["name"]),
         "tags": _strings(value.get("tags"), "tags", is_row, warnings),
         "parameters": _read_config(value.get("config"), is_row, warnings),
     })  # fmt: skip

@@ -4,7 +4,7 @@ OpenAI has neither an export nor a list of prompts, and ends them on 2026-11-30.
 ``POST /v1/responses``: made with a prompt's id, and with ``{{x}}`` as the value of each variable x,
 the response has the prompt's own text in ``instructions``. A response is billed, so few tokens are
 asked for, no tool may be called, and nothing is stored. A response that was saved earlier is read
-likewise, and so are streams of events, batches, and lists of ``input_items``.
+likewise, also in a list, a stream of events or the results of a batch.
 
 Follows the published OpenAPI description. Not taken: what the model answered, ``metadata``, the
 tier, the user, and values of variables that are no text. Neither a name nor a changelog is in a
@@ -12,7 +12,6 @@ response, and its time is when it was made. Since a call sends them, the prompt'
 ``max_output_tokens`` and ``tool_choice`` do not come along.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,17 +20,15 @@ from typing import Any, NamedTuple
 from builder.model.errors import OperatorError, cut
 from builder.model.names import ORDINAL_MAX, VERSIONS_PER_REPO_MAX
 from builder.model.plural import counted
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.openai_responses import (
     ASKED,
     OUTPUT_TOKENS_MIN,
     Saved,
-    read_instructions,
     read_number,
     read_response,
 )
-from publisher.importers.vendors.reading import name_from_place
 
 TITLE = "OpenAI"
 API_URL = "https://api.openai.com/v1"
@@ -49,8 +46,6 @@ IDS_BYTES_MAX = 1024 * 1024
 TRIES_MAX = 100
 VARIABLES_MAX = 100
 MESSAGE_CHARS_MAX = 10_000
-# So many numbers without a version end the search for all of them.
-GAP_MAX = 20
 
 _ID_PREFIX = "pmpt_"
 # An id is long, and begins with the time at which the prompt was made.
@@ -78,9 +73,8 @@ class Wanted(NamedTuple):
 def read_wanted(path: str) -> list[Wanted] | None:
     """The prompts that a file asks for; None if it is no file of ids, but an export.
 
-    It is text with an id on each line, a version (or ``all``) after it, and a name after that,
-    both if you like; or JSON, a list of ids or of objects with ``id``, ``version`` and ``name``.
-    Raises OperatorError.
+    It has an id on each line, a version (or ``all``) after it, and a name after that, both if you
+    like. Raises OperatorError.
     """
     try:
         if os.path.isdir(path):
@@ -89,52 +83,24 @@ def read_wanted(path: str) -> list[Wanted] | None:
             text = file.read(IDS_BYTES_MAX + 1).removeprefix("\ufeff")
     except OSError as error:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
-    entries = _split_json(text) if text.lstrip().startswith("[") else _split_lines(text)
-    if not entries or not entries[0][1].startswith(_ID_PREFIX):
+    # A name may have a # in a word.
+    lines = enumerate((re.split(r"(?:^|\s)#", line)[0].split() for line in text.splitlines()), 1)
+    entries = [(number, words) for number, words in lines if words]
+    if not entries or not entries[0][1][0].startswith(_ID_PREFIX):
         return None
     if len(text) > IDS_BYTES_MAX:
         raise OperatorError(f"{path} has more than {IDS_BYTES_MAX:,} bytes of ids. Split it.")
     wanted = []
-    for place, prompt_id, version, name in entries:
+    for number, (prompt_id, *words) in entries:
+        version = words.pop(0) if words and re.fullmatch(rf"\d+|{ALL}", words[0]) else ""
         if not _id.fullmatch(prompt_id) or not _version.fullmatch(version):
             raise OperatorError(
-                f"{path}, {place}: {cut(f'{prompt_id} {version}'.strip(), 80)!r} is no prompt. "
-                f"Write its id, and after that its version, `{ALL}`, or nothing for the current "
-                f"one, as in `{_ID_PREFIX}123 3`."
+                f"{path}, line {number:,}: {cut(f'{prompt_id} {version}'.strip(), 80)!r} is no "
+                f"prompt. Write its id, and after that its version, `{ALL}`, or nothing for the "
+                f"current one, as in `{_ID_PREFIX}123 3`."
             )
-        wanted.append(Wanted(prompt_id, version, name))
+        wanted.append(Wanted(prompt_id, version, " ".join(words)))
     return list(dict.fromkeys(wanted))
-
-
-def _split_lines(text: str) -> list[tuple[str, str, str, str]]:
-    entries = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        # A name may have a # in a word.
-        words = re.split(r"(?:^|\s)#", line, maxsplit=1)[0].split()
-        if words:
-            has_version = words[1:] and re.fullmatch(rf"\d+|{ALL}", words[1])
-            prompt_id, version = words[0], words[1] if has_version else ""
-            name = " ".join(words[2 if has_version else 1 :])
-            entries.append((f"line {number:,}", prompt_id, version, name))
-    return entries
-
-
-def _split_json(text: str) -> list[tuple[str, str, str, str]]:
-    """Nothing where it is no list of ids."""
-    try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    entries = []
-    for number, one in enumerate(listed, start=1):
-        one = {"id": one} if isinstance(one, str) else one
-        if not isinstance(one, dict) or "instructions" in one:
-            return []
-        said = [one.get(key) for key in ("id", "version", "name")]
-        entries.append(
-            (f"entry {number:,}", *("" if value is None else str(value) for value in said))
-        )
-    return entries
 
 
 def calls_min(wanted: Sequence[Wanted]) -> int:
@@ -207,18 +173,15 @@ def _download_prompt(api: Api, wanted: Wanted, notes: _Notes) -> None:
         return
     current = _version_of(_ask(api, wanted.id, "", notes))
     notes.current[wanted.id] = current
-    missed = 0
     for number in range(1, VERSIONS_PER_REPO_MAX + 1) if wanted.version == ALL else ():
         if str(number) == current:
             continue
         try:
             _ask(api, wanted.id, str(number), notes)
-            missed = 0
         except ApiError as error:
             if not _is_no_version(error):
                 raise
-            missed += 1
-            if not current or number > int(current) or missed > GAP_MAX:
+            if not current or number > int(current):
                 return
 
 
@@ -227,13 +190,14 @@ def _ask(api: Api, prompt_id: str, version: str, notes: _Notes) -> Any:
 
     The API says which variables are missing, and no more is known of them. Raises ApiError.
     """
-    file = _file(prompt_id, version)
     body: dict[str, Any] = {"store": False, **ASKED}
     prompt: dict[str, Any] = {"id": prompt_id} | ({"version": version} if version else {})
     variables: dict[str, str] = {}
     refused: set[str] = set()
     for _ in range(TRIES_MAX):
         prompt |= {"variables": variables} if variables else {}
+        # With another model it is another file, so that a download that goes on notes it again.
+        file = _file(prompt_id, version, body.get("model", ""))
         try:
             return api.keep(file, "responses", method="POST", body=body | {"prompt": prompt})
         except ApiError as error:
@@ -249,18 +213,17 @@ def _ask(api: Api, prompt_id: str, version: str, notes: _Notes) -> Any:
             del body["tool_choice"]  # of a prompt without tools
         elif _is_of_model(last) and "model" not in body:
             if not api.key(MODEL_VARIABLE):
-                raise ApiError(
-                    f"{last} To ask another model for the prompt, set {MODEL_VARIABLE}.",
-                    last.status, last.answer,
-                )  # fmt: skip
+                told = f"To ask another model for the prompt, set {MODEL_VARIABLE}."
+                raise last.with_more(told)
             body["model"] = notes.models[file] = api.key(MODEL_VARIABLE)
         else:
             raise last
     raise last
 
 
-def _file(prompt_id: str, version: str) -> str:
-    return f"{file_part(prompt_id)}/{version or CURRENT}.json"
+def _file(prompt_id: str, version: str, model: str = "") -> str:
+    by_other = f" by {file_part(model)}" if model else ""
+    return f"{file_part(prompt_id)}/{version or CURRENT}{by_other}.json"
 
 
 def _version_of(answer: Any) -> str:
@@ -293,10 +256,11 @@ def _is_of_model(error: ApiError) -> bool:
 
 
 def _is_no_version(error: ApiError) -> bool:
-    is_missing = error.status == 404 or (
-        error.status == 400 and _no_version.search(_message(error))
+    if _is_of_model(error):
+        return False
+    return error.status == 404 or (
+        error.status == 400 and _no_version.search(_message(error)) is not None
     )
-    return bool(is_missing) and not _is_of_model(error)
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
@@ -311,19 +275,13 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
                 notes.read(value[_NOTES_KEY])
                 continue
             try:
-                if _is_items(value):
-                    yield _read_items(where, value["data"])
-                else:
-                    saved = read_response(where, value)
-                    yield from _add(found.setdefault(saved.id, {}), saved)
+                saved = read_response(where, value)
+                yield from _add(found.setdefault(saved.id, {}), saved)
             except ValueError as error:
                 yield Rejection(where, str(error))
     for prompt_id, versions in found.items():
         name = notes.names.get(prompt_id) or prompt_id[:_NAME_CHARS]
-        ordered = sorted(
-            versions.values(), key=lambda one: (one.number or ORDINAL_MAX, one.created)
-        )
-        revisions = [_to_revision(one, name, notes) for one in ordered]
+        revisions = [_to_revision(one, notes) for one in sorted(versions.values(), key=_order)]
         yield History(revisions[0].where, "", name, revisions)
     for place, reason in notes.faults:
         yield Rejection(place, reason)
@@ -336,40 +294,18 @@ def _order(saved: Saved) -> tuple[int, float]:
 
 def _open(where: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The responses in a document: itself, those of a list, of an event or of a batch."""
-    if isinstance(value, dict) and isinstance(value.get("data"), list) and not _is_items(value):
+    if not isinstance(value, dict):
+        yield where, value
+    elif isinstance(value.get("data"), list):
         for number, one in enumerate(value["data"], start=1):
             yield f"{where}, entry {number:,}", one
-    elif isinstance(value, dict) and str(value.get("type")).startswith("response."):
+    elif str(value.get("type")).startswith("response."):
         if "response" in value:  # others are pieces of the answer
             yield where, value["response"]
-    elif (
-        isinstance(value, dict) and "custom_id" in value and isinstance(value.get("response"), dict)
-    ):
+    elif "custom_id" in value and isinstance(value.get("response"), dict):
         yield where, value["response"].get("body")
     else:
         yield where, value
-
-
-def _is_items(value: Any) -> bool:
-    """Whether it is what ``/responses/{id}/input_items`` answers."""
-    data = value.get("data") if isinstance(value, dict) else None
-    return isinstance(data, list) and any(
-        isinstance(one, dict) and one.get("type") == "message" for one in data
-    )
-
-
-def _read_items(where: str, items: list[Any]) -> History:
-    """Raises ValueError."""
-    warnings = [
-        "A list of input items names no prompt and no variables: their values are part of the text."
-    ]
-    messages = read_instructions(items, warnings)
-    if messages[0].role != "system" and messages[-1].role == "system":
-        messages = messages[::-1]  # as the API lists them where it is not told
-    name = name_from_place(where)
-    told = list(dict.fromkeys(warnings))
-    revision = Revision(where, messages, {"title": clean_title(name)}, told, "mustache")
-    return History(where, "", name, [revision])
 
 
 def _add(versions: dict[int | str, Saved], saved: Saved) -> Iterator[Rejection]:
@@ -387,15 +323,14 @@ def _add(versions: dict[int | str, Saved], saved: Saved) -> Iterator[Rejection]:
         )
 
 
-def _to_revision(saved: Saved, title: str, notes: _Notes) -> Revision:
+def _to_revision(saved: Saved, notes: _Notes) -> Revision:
     version = str(saved.number or "")
     is_current = bool(version) and notes.current.get(saved.id) == version
-    asked = [notes.models.get(_file(saved.id, version))]
-    asked += [notes.models.get(_file(saved.id, ""))] if is_current else []
-    if any(asked):
+    files = {_file(saved.id, version)} | ({_file(saved.id, "")} if is_current else set())
+    if not files.isdisjoint(notes.models):
         told = "Left out the model: its own has ended, and another was asked for the prompt."
         saved = saved._replace(
             parameters={key: one for key, one in saved.parameters.items() if key != "model"},
             warnings=[*saved.warnings, told],
         )
-    return saved.to_revision(clean_title(title), (CURRENT,) if is_current else ())
+    return saved.to_revision((CURRENT,) if is_current else ())

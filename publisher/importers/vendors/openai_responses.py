@@ -61,9 +61,9 @@ class Saved(NamedTuple):
         """Which responses of one version say the same."""
         return repr(self.prompt)
 
-    def to_revision(self, title: str, labels: tuple[str, ...]) -> Revision:
+    def to_revision(self, labels: tuple[str, ...]) -> Revision:
         """The version of the prompt that this response shows."""
-        fields, warnings = parse_loosely({"title": title, "parameters": self.parameters or None})
+        fields, warnings = parse_loosely({"parameters": self.parameters or None})
         return Revision(
             where=self.where,
             prompt=self.prompt,
@@ -101,7 +101,7 @@ def read_response(where: str, value: Any) -> Saved:
     if not isinstance(prompt, dict) or not isinstance(prompt.get("id"), str) or not prompt["id"]:
         raise ValueError("is a response that was made without a reusable prompt")
     warnings: list[str] = []
-    texts = read_instructions(value.get("instructions"), warnings)
+    texts = _read_instructions(value.get("instructions"), warnings)
     values = prompt.get("variables")
     texts, back, left = _put_back(texts, values if isinstance(values, dict) else {})
     created = value.get("created_at")
@@ -112,7 +112,7 @@ def read_response(where: str, value: Any) -> Saved:
     )  # fmt: skip
 
 
-def read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
+def _read_instructions(value: Any, warnings: list[str]) -> str | list[Message]:
     """A text, or the messages in a list of items. Raises ValueError if there are none."""
     if isinstance(value, str) and value.strip():
         return value

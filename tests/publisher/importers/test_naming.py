@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import names
+from publisher.importers import naming
 from publisher.importers.naming import Names, handle_of, name_of
 
 
@@ -71,3 +72,11 @@ def test_names_are_names(titles: list[str]):
     assert len(set(found)) == len(titles)
     assert found == [again.give("ann", name_of(title)) for title in titles]
     assert all(names.check_new_owner(handle_of(title, "imported")) for title in titles)
+
+
+def test_many_of_one_name_take_one_step_each(monkeypatch: pytest.MonkeyPatch):
+    tried = []
+    monkeypatch.setattr(naming, "_append", lambda name, end, _: tried.append(end) or name + end)
+    given_names = Names()
+    found = {given_names.give("ann", "prompt") for _ in range(100)}
+    assert len(found) == 100 and len(tried) == 99

@@ -32,7 +32,7 @@ TABLE = {
 
 def test_a_table_whose_habit_is_dollar(root: str):
     outcome = bring_table(root, TABLE)
-    assert outcome.placeholders == Counts((("dollar", 4),), 2)
+    assert outcome.placeholders == Counts({"dollar": 4}, 2)
     assert outcome.placeholders.tell() == (
         "Placeholders: ${name} became {{name}} in 4 prompts (dollar); "
         "2 prompts kept placeholders or logic as text"
@@ -61,10 +61,10 @@ def test_a_table_whose_habit_is_dollar(root: str):
 
 def test_a_convention_that_was_asked_for_wins(root: str):
     outcome = bring_table(root, TABLE, placeholders="none")
-    assert outcome.placeholders == Counts((), 4)
+    assert outcome.placeholders == Counts({}, 4)
     assert latest(root, "imported/genres")[1] == TABLE["Genres"]
     outcome = bring_text(root, "a.prompty", "{x} {{y}}", placeholders="f-string")
-    assert outcome.placeholders == Counts((("f-string", 1),), 0)
+    assert outcome.placeholders == Counts({"f-string": 1}, 0)
     assert latest(root, "imported/a")[1] == "{{x}} {y}"
 
 
@@ -102,6 +102,9 @@ def test_what_is_declared_wins():
             Variable("d_d", "d d", required=False, default="4"),
         ],
     }
+    optional = [Variable("d_d", required=False)]
+    placed = turn_prompt("${d d}", {"variables": optional}, "dollar")
+    assert placed.fields["variables"] == [Variable("d_d", "d d", required=False)]
     many = [Variable(f"v{number}") for number in range(VARIABLES_MAX)]
     assert turn_prompt(text, {"variables": many}, "dollar").fields["variables"] == many
 

@@ -211,7 +211,7 @@ def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(
 ) -> None:
     header = {"Retry-After": email.utils.formatdate(time.time() + HOUR, usegmt=True)}
     with fake_api(lambda _: Said(503, {}, header)) as api:
-        with pytest.raises(ApiError, match=r"HTTP 503\. It asks to wait [\d,]+ seconds\. Then run"):
+        with pytest.raises(ApiError, match=r"HTTP 503\. It asks to wait [\d,]+ seconds\. Run"):
             downloading(api, lambda api: api.get("a"))
         assert len(api.asked) == 1
 
@@ -219,7 +219,7 @@ def test_a_date_to_wait_for_is_understood_and_too_late_a_one_ends_it(
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_what_may_pass_is_tried_a_few_times(status: int, downloading: Downloading) -> None:
     with fake_api(lambda _: Said(status, {"error": {"message": "busy"}})) as api:
-        with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. The same"):
+        with pytest.raises(ApiError, match=rf"HTTP {status}: busy\. Tried 6 times\. Run the same"):
             downloading(api, lambda api: api.keep("a.json", "a"))
         assert len(api.asked) == 1 + len(PAUSES_SECONDS)
     assert downloading.paused == list(PAUSES_SECONDS)

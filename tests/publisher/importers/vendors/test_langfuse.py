@@ -77,8 +77,7 @@ def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path)
     assert (first.number, third.number) == (1, 3)
     assert first.prompt == third.prompt == "Hi {{name}}."
     assert first.fields == {
-        "title": "support/greeting", "tags": ["short-texts"],
-        "parameters": {"model": "m-1", "maxTokens": 9},
+        "tags": ["short-texts"], "parameters": {"model": "m-1", "maxTokens": 9},
     }  # fmt: skip
     assert (first.changelog, third.changelog) == ("First", "")
     assert first.published_at == "2025-03-01T01:30:00Z"
@@ -313,7 +312,7 @@ def test_answers_of_lists_have_no_texts():
 
 def test_what_is_not_ours_is_told():
     revision = read_one(config=[1], tags=["ok", 1], resolutionGraph={"root": {}})
-    assert revision.fields == {"title": "movie-critic", "tags": []}
+    assert revision.fields == {"tags": []}
     assert revision.warnings == [
         "The server has put the texts of other prompts in the place of references to them.",
         "Left out the tags, which are no list of texts.",

@@ -1,6 +1,5 @@
 """Reusable prompts of OpenAI: files of ids, downloads, and saved responses."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from publisher.importers.items import Document, History, Rejection
 from publisher.importers.vendors import openai
 from publisher.importers.vendors.api import ApiError, download_to, find_remote
 from publisher.importers.vendors.documents import read_documents
-from publisher.importers.vendors.openai import GAP_MAX, Wanted, read_histories, read_wanted
+from publisher.importers.vendors.openai import Wanted, read_histories, read_wanted
 from tests.publisher.importers.vendors.importing import Importing
 from tests.publisher.importers.vendors.mutations import mutate
 from tests.publisher.importers.vendors.openai_server import (
@@ -70,15 +69,9 @@ def test_a_file_of_ids(tmp_path: Path) -> None:
         Wanted(LETTER, "2"),
         Wanted(LETTER, "", "A letter in C# or F#"),
     ]
-
-
-def test_a_list_of_ids_in_json(tmp_path: Path) -> None:
-    path = tmp_path / "ids.json"
-    path.write_text(json.dumps([SUPPORT, {"id": LETTER, "version": 2, "name": "A letter"}]))
-    assert read_wanted(str(path)) == [Wanted(SUPPORT), Wanted(LETTER, "2", "A letter")]
     remote = find_remote(openai, str(path))
-    assert remote and remote.calls == 2 and remote.url is None
-    assert "2 prompts of OpenAI: at least 2 calls" in remote.cost
+    assert remote and remote.calls == 3 and remote.url is None
+    assert "2 prompts of OpenAI: at least 3 calls" in remote.cost
     assert "16 output tokens" in remote.cost
 
 
@@ -88,8 +81,6 @@ def test_a_list_of_ids_in_json(tmp_path: Path) -> None:
         "",
         "# none",
         '[{"id": "resp_1", "instructions": "x"}]',
-        "[1]",
-        "[",
         '{"id": "pmpt_1"}',
         "a,b",
     ],
@@ -107,7 +98,6 @@ def test_what_is_no_file_of_ids_is_an_export(text: str, tmp_path: Path) -> None:
         (f"{SUPPORT}\nsupport 2", "line 2: 'support 2' is no prompt"),
         (f"{SUPPORT} 0", f"line 1: '{SUPPORT} 0' is no prompt"),
         ("pmpt_a/../b", "line 1: 'pmpt_a/../b' is no prompt"),
-        (json.dumps([SUPPORT, {"id": LETTER, "version": "latest"}]), "entry 2: .*latest' is no"),
         (f"{SUPPORT}\n" * 25_000, "more than 1,048,576 bytes of ids"),
     ],
 )
@@ -151,7 +141,6 @@ def test_all_versions_of_a_prompt_are_downloaded_as_they_were_written(tmp_path: 
     ]
     assert third.published_at == "2025-10-09T08:53:20Z"
     # What the call itself has set is not the prompt's.
-    assert third.fields["title"] == "Support greeting"
     assert third.fields["parameters"] == {
         "model": "gpt-5-2025-08-07",
         "reasoning": {"effort": "low"},
@@ -190,6 +179,31 @@ def test_a_prompt_whose_model_has_ended_is_asked_of_another(tmp_path: Path) -> N
     assert rejected == [] and asked.fields["parameters"].keys() == {"reasoning", "tools"}
     assert "Left out the model: its own has ended" in asked.warnings[-1]
     assert other.fields["parameters"]["model"] == "gpt-5-2025-08-07"
+
+
+def test_a_download_that_goes_on_knows_which_model_it_asked(tmp_path: Path) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with openai_server() as api:
+        with pytest.raises(KeyboardInterrupt):
+            download(api, tmp_path / "x", Wanted(OLD), progress=stop, OPENAI_MODEL="gpt-6-mini")
+        download(api, tmp_path / "x", Wanted(OLD), OPENAI_MODEL="gpt-6-mini")
+    # The last one fails, and is not billed.
+    assert [one.body.get("model") for one in api.asked] == [None, "gpt-6-mini", None]
+    [[history], rejected] = read(tmp_path / "x")
+    assert rejected == [] and "model" not in history.revisions[0].fields["parameters"]
+
+
+def test_a_model_that_is_none_is_named(tmp_path: Path) -> None:
+    def answer(asked: Any) -> Said:
+        told = f"The model '{asked.body.get('model', 'gpt-old')}' does not exist."
+        return Said(404, {"error": {"message": told, "code": "model_not_found"}})
+
+    with fake_api(answer) as api:
+        download(api, tmp_path / "x", Wanted(OLD), OPENAI_MODEL="gpt-6-mimi")
+    assert "The model 'gpt-6-mimi' does not exist." in read(tmp_path / "x")[1][0].reason
 
 
 def test_a_wrong_key_ends_it(tmp_path: Path) -> None:
@@ -262,7 +276,11 @@ def test_an_api_that_never_is_content_is_asked_a_bounded_number_of_times(tmp_pat
     assert "Missing prompt variables" in read(tmp_path / "x")[1][0].reason
 
 
-def test_a_high_number_does_not_make_a_long_search(tmp_path: Path) -> None:
+def test_a_high_number_makes_no_endless_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai, "VERSIONS_PER_REPO_MAX", 30)
+
     def answer(asked: Any) -> Said:
         if "version" in asked.body["prompt"]:
             return Said(400, {"error": {"message": "Version 1 of the prompt does not exist."}})
@@ -270,7 +288,7 @@ def test_a_high_number_does_not_make_a_long_search(tmp_path: Path) -> None:
 
     with fake_api(answer) as api:
         download(api, tmp_path / "x", Wanted(LETTER, "all"))
-    assert len(api.asked) == 1 + GAP_MAX + 1
+    assert len(api.asked) == 1 + 30
     assert len(read(tmp_path / "x")[0][0].revisions) == 1
 
 
@@ -424,24 +442,6 @@ def test_lists_events_and_batches_are_opened() -> None:
     assert histories[1].revisions[0].prompt == "As a text."
 
 
-def test_a_list_of_input_items_is_a_prompt_by_the_name_of_its_file() -> None:
-    items = [
-        {"type": "message", "role": "user", "content": "Hi."},
-        {"type": "reasoning", "summary": []},
-        {"type": "message", "role": "developer", "content": [
-            {"type": "input_text", "text": "Be kind."}, {"type": "input_image", "file_id": "f"}]},
-    ]  # fmt: skip
-    [history], rejected = split([Document("items/greeting.json", {"data": items})])
-    assert rejected == [] and history.name == "greeting"
-    [revision] = history.revisions
-    assert revision.prompt == [Message("system", "Be kind."), Message("user", "Hi.")]
-    assert "names no prompt" in revision.warnings[0]
-    assert revision.warnings[1:] == [
-        "Left out reasoning: messages are text here.",
-        "Left out input image: messages are text here.",
-    ]
-
-
 def broken(**fields: Any) -> dict[str, Any]:
     return make_response(LETTER, "1", [("user", "x")]) | fields
 
@@ -467,7 +467,6 @@ def broken(**fields: Any) -> dict[str, Any]:
         (broken(instructions=[{"role": "user", "content": [{"type": "input_text", "text": 7}]}]),
          "has a part whose text is not text"),
         (broken(instructions=[{"role": ["user"], "content": "x"}]), "unknown role"),
-        ({"data": [{"type": "message", "content": "x"}]}, "unknown role"),
     ],
 )  # fmt: skip
 def test_what_is_no_response_is_rejected_with_its_place(value: Any, reason: str) -> None:
