@@ -142,7 +142,7 @@ def _read(where: str, value: Any, others: dict[str, dict[str, str]]) -> _Found |
     if isinstance(value, str):
         return _read_file(where, value)
     kind = value.get("type") or "prompt" if isinstance(value, dict) else None
-    if not isinstance(kind, str) or not {"id", "path", "template", "version_id"} & value.keys():
+    if not isinstance(kind, str) or not {"path", "template", "version_id"} & value.keys():
         raise ValueError("is no prompt of Humanloop")
     if kind not in _KINDS:
         others.setdefault(kind[:40], {}).setdefault(str(value.get("id") or where), where)
