@@ -141,12 +141,13 @@ def _fill(variables: list[dict[str, Any]], key: str, values: dict[str, Any]) -> 
 def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The variables of a JSON schema of an object, or of picoschema."""
     if isinstance(schema.get("properties"), dict):
-        required = schema.get("required") or []
+        required = schema.get("required")
+        required = required if isinstance(required, list) else []
         for name, spec in schema["properties"].items():
             yield _variable(name, {"required": name in required} | _dict(spec))
         return
     for key, spec in schema.items():
-        found = _pico_key.fullmatch(key)
+        found = _pico_key.fullmatch(str(key))
         if not found:
             continue  # (*): any other key
         about = {"description": found["about"] or "", "required": not found["optional"]}

@@ -33,6 +33,13 @@ from publisher.importers.items import (
 )
 from publisher.importers.times import to_time
 from publisher.importers.vendors.documents import JSON_SUFFIXES, LINE_SUFFIXES, read_documents
+from publisher.importers.vendors.reading import (
+    as_dict,
+    get_text,
+    open_list,
+    read_parameters,
+    shorten,
+)
 from publisher.write.fields import parse_loosely
 
 TITLE = "Humanloop"
@@ -89,19 +96,19 @@ def read_histories(
     deployed: dict[str, list[str]] = {}
     others: dict[str, dict[str, str]] = {}
     for document in documents:
-        for where, value in _open(document):
+        for where, value in open_list(document, "records"):
             try:
                 if _is_deployment(value):
                     deployed.setdefault(value["version_id"], []).append(value["environment_name"])
                 elif one := _read(where, value, others):
-                    versions = prompts.setdefault(_key_of(value, one.name), {})
+                    versions = prompts.setdefault(get_text(value, "id") or f"/{one.name}", {})
                     versions[one.version] = one  # a file's latest version is there twice
             except ValueError as error:
                 yield Rejection(where, str(error))
     for kind, places in others.items():
         first, *more = places.values()
         told = f", and so are {counted(len(more), 'more file')}" if more else ""
-        yield PassedOver(first, f"is a {kind} of Humanloop, not a prompt{told}")
+        yield PassedOver(first, f"is a {shorten(kind)} of Humanloop, not a prompt{told}")
     for versions in prompts.values():
         found = sorted(versions.values(), key=lambda one: one.at)
         yield History(
@@ -110,29 +117,14 @@ def read_histories(
         )  # fmt: skip
 
 
-def _open(document: Document) -> Iterator[tuple[str, Any]]:
-    """What a document has, which is one thing, or the answer to a list."""
-    value = document.value
-    if not isinstance(value, dict) or not isinstance(value.get("records"), list):
-        yield document.where, value
-        return
-    for number, one in enumerate(value["records"], start=1):
-        yield f"{document.where}, entry {number:,}", one
-
-
 def _is_deployment(value: Any) -> bool:
     keys = ("version_id", "environment_id", "environment_name")
-    return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in keys)
+    return all(isinstance(as_dict(value).get(key), str) for key in keys)
 
 
 def _deploy(one: _Found, environments: Iterable[str]) -> Revision:
     labels = dict.fromkeys((*one.revision.labels, *environments))
     return one.revision._replace(labels=tuple(labels))
-
-
-def _key_of(value: Any, name: str) -> str:
-    key = value.get("id") if isinstance(value, dict) else None
-    return key if isinstance(key, str) and key else f"/{name}"
 
 
 def _read(where: str, value: Any, others: dict[str, dict[str, str]]) -> _Found | None:
@@ -141,26 +133,24 @@ def _read(where: str, value: Any, others: dict[str, dict[str, str]]) -> _Found |
     """
     if isinstance(value, str):
         return _read_file(where, value)
-    kind = value.get("type") or "prompt" if isinstance(value, dict) else None
-    if not isinstance(kind, str) or not {"id", "path", "template", "version_id"} & value.keys():
+    kind = as_dict(value).get("type") or "prompt"
+    if not isinstance(kind, str) or not {"path", "template", "version_id"} & as_dict(value).keys():
         raise ValueError("is no prompt of Humanloop")
     if kind not in _KINDS:
-        others.setdefault(kind[:40], {}).setdefault(str(value.get("id") or where), where)
+        others.setdefault(kind, {}).setdefault(str(value.get("id") or where), where)
         return None
     if "version_id" not in value and "template" not in value:
         return None  # about a file whose versions lie beside it
     if value.get("status") == "deleted":
         raise ValueError("was deleted at Humanloop")
-    name = value.get("path") or value.get("name")
-    if not isinstance(name, str) or not name.strip():
+    name = get_text(value, "path") or get_text(value, "name")
+    if not name:
         raise ValueError("has neither path nor name")
-    title = value.get("name") if isinstance(value.get("name"), str) else name.rpartition("/")[2]
-    revision = _read_revision(
-        where, value, title, {key: value.get(key) for key in ("description", "tags")}
-    )
-    version = value.get("version_id")
+    title = get_text(value, "name") or name.rpartition("/")[2]
+    about = {key: value.get(key) for key in ("description", "tags")}
+    revision = _read_revision(where, value, title, about)
     at = (revision.published_at or "", str(value.get("committed_at") or value.get("created_at")))
-    return _Found(name, version if isinstance(version, str) else where, at, revision)
+    return _Found(name, get_text(value, "version_id") or where, at, revision)
 
 
 def _read_file(where: str, text: str) -> _Found:
@@ -193,9 +183,12 @@ def _read_revision(
         prompt, told = from_parts(template)
     else:
         raise ValueError("has no template")
-    ours = {"title": clean_title(title), "parameters": _read_parameters(value)}
+    ours = {"title": clean_title(title), "parameters": read_parameters(_settings(value), told)}
     fields, warnings = parse_loosely(others | ours)
     environments = value.get("environments")
+    labels = [
+        get_text(one, "name") for one in (environments if isinstance(environments, list) else [])
+    ]
     return Revision(
         where=where,
         prompt=prompt,
@@ -204,36 +197,26 @@ def _read_revision(
         convention="jinja" if value.get("template_language") == "jinja" else "mustache",
         changelog=_changelog(value),
         published_at=to_time(value.get("committed_at")) or to_time(value.get("created_at")),
-        labels=tuple(
-            one["name"]
-            for one in (environments if isinstance(environments, list) else [])
-            if isinstance(one, dict) and isinstance(one.get("name"), str)
-        ),
+        labels=tuple(filter(None, labels)),
     )
 
 
 def _changelog(value: dict[str, Any]) -> str:
     """The name that a version has, and what was said of it."""
-    said = value.get("version_description") or value.get("commit_message")
-    return ": ".join(
-        one.strip()
-        for one in (value.get("version_name"), said)
-        if isinstance(one, str) and one.strip()
-    )
+    said = get_text(value, "version_description") or get_text(value, "commit_message")
+    return ": ".join(filter(None, (get_text(value, "version_name").strip(), said.strip())))
 
 
-def _read_parameters(value: dict[str, Any]) -> dict[str, Any]:
-    """The model and its settings, as far as they say something."""
-    other = value.get("other")
-    found = dict(other) if isinstance(other, dict) else {}
-    found |= {key: value.get(key) for key in _SETTINGS}
+def _settings(value: dict[str, Any]) -> dict[str, Any]:
+    """The model and its settings, as the source has them."""
+    found = as_dict(value.get("other")) | {key: value.get(key) for key in _SETTINGS}
     if found["max_tokens"] == -1:  # as many as the model can
         del found["max_tokens"]
     linked = value.get("linked_tools")
     if isinstance(linked, list):
         tools = found["tools"] if isinstance(found["tools"], list) else []
         found["tools"] = [*tools, *map(_as_tool, linked)]
-    return {key: one for key, one in found.items() if one not in (None, [], {})}
+    return found
 
 
 def _as_tool(linked: Any) -> Any:

@@ -17,7 +17,9 @@ from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import left_out, tell_placeholder, text_of_parts, to_role
 from publisher.importers.vendors.reading import (
+    as_dict,
     is_text,
+    leave_out_keys,
     list_names,
     shorten,
 )
@@ -96,7 +98,7 @@ def read_manifest(value: Any) -> Template:
     if template.name == "StructuredPrompt":
         _take_schema(template.kwargs, parameters, warnings)
     prompt, convention = reader.write(is_chat=template.name in _CHATS)
-    metadata = _dict(template.kwargs.get("metadata"))
+    metadata = as_dict(template.kwargs.get("metadata"))
     return Template(prompt, convention, reader.variables(), parameters, metadata, warnings)
 
 
@@ -132,7 +134,7 @@ def _find_parts(node: Any, levels: int) -> Iterator[_Part]:
         for step in [*steps, part.kwargs.get("last")]:
             yield from _find_parts(step, levels - 1)
     elif part.name == "RunnableBinding":
-        yield _Part(part.name, _dict(part.kwargs.get("kwargs")))
+        yield _Part(part.name, as_dict(part.kwargs.get("kwargs")))
         yield from _find_parts(part.kwargs.get("bound"), levels - 1)
     else:
         yield part
@@ -259,7 +261,7 @@ class _Reader:
             self._variables.setdefault(name, {"name": name, "required": False})
 
     def _take_partials(self, kwargs: dict[str, Any]) -> None:
-        for name, value in _dict(kwargs.get("partial_variables")).items():
+        for name, value in as_dict(kwargs.get("partial_variables")).items():
             if isinstance(value, str | int | float):
                 self._variables[name] = {"name": name, "default": value}
             elif value:  # an optional placeholder has an empty list
@@ -284,25 +286,18 @@ def _take_settings(part: _Part, parameters: dict[str, Any], warnings: list[str])
     if part.is_cut:
         warnings.append(f"Left out {shorten(part.name)}, which LangChain has not serialised.")
         return
-    left_out = []
-    for name, value in (part.kwargs | _dict(part.kwargs.get("model_kwargs"))).items():
+    others = []
+    for name, value in (part.kwargs | as_dict(part.kwargs.get("model_kwargs"))).items():
         if value is None or name in _ASKING or name == "model_kwargs" or _is_serialized(value):
             continue
         ours = _SETTINGS.get(name)
-        if ours is None or not _is_setting(ours, value):
-            left_out.append(name)
+        setting = leave_out_keys(value, warnings) if ours == "tools" else value
+        if ours and _is_plain(setting) and (ours != "model" or is_text(setting)):
+            parameters.setdefault(ours, setting)
         else:
-            parameters.setdefault(ours, value)
-    if left_out:
-        warnings.append(f"Left out settings of {shorten(part.name)}: {list_names(left_out)}.")
-
-
-def _is_setting(name: str, value: Any) -> bool:
-    if name == "tools" and isinstance(value, list):
-        # What a remote tool is called with.
-        private = {"authorization", "headers"}
-        return not any(private & _dict(tool).keys() for tool in value) and _is_plain(value)
-    return is_text(value) if name == "model" else _is_plain(value)
+            others.append(name)
+    if others:
+        warnings.append(f"Left out settings of {shorten(part.name)}: {list_names(others)}.")
 
 
 def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: list[str]) -> None:
@@ -317,7 +312,7 @@ def _take_schema(kwargs: dict[str, Any], parameters: dict[str, Any], warnings: l
         schema = schema["parameters"]  # a function's
     cleaned = re.sub("[^A-Za-z0-9_-]+", "_", name)[:64] if is_text(name) else ""
     described = {"name": cleaned or "answer", "schema": schema}
-    strict = _dict(kwargs.get("structured_output_kwargs")).get("strict")
+    strict = as_dict(kwargs.get("structured_output_kwargs")).get("strict")
     if isinstance(strict, bool):
         described["strict"] = strict
     parameters["response_format"] = {"type": "json_schema", "json_schema": described}
@@ -337,7 +332,3 @@ def _is_plain(value: Any) -> bool:
 
 def _is_serialized(value: Any) -> bool:
     return isinstance(value, dict) and "lc" in value and value.get("type") in _SERIALIZED
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -13,15 +13,15 @@ Of what manifests say, see ``langchain_manifests``. Not taken: who wrote a commi
 ``readme``, examples, counts of likes, views and downloads, archived prompts, agents and skills.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
-from publisher.importers.vendors.api import Api, ApiError, file_part
+from publisher.importers.vendors.api import Api, file_part
 from publisher.importers.vendors.langchain_manifests import Template, is_manifest, read_manifest
+from publisher.importers.vendors.paging import list_entries, path_part
 from publisher.importers.vendors.reading import (
     get_text,
     list_names,
@@ -36,13 +36,11 @@ KEYS = ("LANGSMITH_API_KEY",)
 # Which workspace, where a key has several.
 OPTIONAL_KEYS = ("LANGSMITH_WORKSPACE_ID",)
 
-# The most entries of a list that the API gives at once, and how many are asked for in all.
+# The most entries of a list that the API gives at once.
 PAGE_ENTRIES = 100
-ENTRIES_MAX = 100_000
 
 # In the place of the owner: whose key it is.
 _WORKSPACE = "-"
-_HUB_COMMIT = "lc_hub_commit_hash"
 
 
 def headers(keys: Mapping[str, str]) -> dict[str, str]:
@@ -58,19 +56,18 @@ def download(api: Api) -> None:
     handles = _list_prompts(api)
     for done, (handle, repo) in enumerate(handles.items()):
         api.count(done, len(handles))
-        folder, path = f"prompts/{file_part(handle)}", f"{_WORKSPACE}/{quote(handle, safe='')}"
-        commits = list(_list(api, f"/commits/{path}", "commits"))
+        folder, path = f"prompts/{file_part(handle)}", f"{_WORKSPACE}/{path_part(handle)}"
+        commits = list(_list(api, f"/commits/{path}", "commits", "commit_hash"))
         tags = api.get(f"/repos/{path}/tags")
         tags = tags.get("tags") if isinstance(tags, dict) else tags
         api.write(f"{folder}/prompt.json", {"repo": repo, "commits": commits, "tags": tags})
         for commit in commits:
-            if found := get_text(commit, "commit_hash"):
-                api.keep(
-                    f"{folder}/{file_part(found)}.json",
-                    f"/commits/{path}/{quote(found, safe='')}",
-                    # Without it, models are not in the manifest.
-                    {"include_model": "true"},
-                )
+            found = commit["commit_hash"]
+            # Without the parameter, models are not in the manifest.
+            api.keep(
+                f"{folder}/{file_part(found)}.json", f"/commits/{path}/{path_part(found)}",
+                {"include_model": "true"},
+            )  # fmt: skip
     api.count(len(handles), len(handles))
 
 
@@ -83,33 +80,18 @@ def _list_prompts(api: Api) -> dict[str, dict[str, Any]]:
     return {
         repo["repo_handle"]: repo
         for params in asked
-        for repo in _list(api, "/repos", "repos", params | {"is_archived": "false"})
-        if get_text(repo, "repo_handle")
-        and repo.get("repo_type", "prompt") == "prompt"
-        and repo.get("num_commits") != 0
+        for repo in _list(api, "/repos", "repos", "repo_handle", is_archived="false", **params)
+        if repo.get("repo_type", "prompt") == "prompt" and repo.get("num_commits") != 0
     }
 
 
 def _list(
-    api: Api, path: str, key: str, params: Mapping[str, str | int] | None = None
-) -> Iterator[dict[str, Any]]:
-    """The entries of all pages of a list. Raises ApiError."""
-    offset, total = 0, 1
-    while offset < total:
-        answer = api.get(path, {**(params or {}), "limit": PAGE_ENTRIES, "offset": offset})
-        entries = answer.get(key) if isinstance(answer, dict) else None
-        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-            raise ApiError(
-                f"The answer of {path} has no list of {key}. Pass the address of a LangSmith API, "
-                f"such as {API_URL}."
-            )
-        yield from entries
-        offset += len(entries)
-        total = answer.get("total") if entries else 0
-        if not isinstance(total, int) or total > ENTRIES_MAX:
-            raise ApiError(
-                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
-            )
+    api: Api, path: str, key: str, name: str, **params: str
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    return list_entries(
+        lambda page, count: api.get(path, {**params, "limit": PAGE_ENTRIES, "offset": count}),
+        key, name, path,
+    )  # fmt: skip
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
@@ -124,21 +106,21 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
 class _Commit(NamedTuple):
     where: str
     hash: str
-    parent: str = ""
-    created_at: str | None = None
-    description: str = ""
+    parent: str
+    created_at: str | None
+    description: str
 
 
 @dataclass
 class _Prompt:
-    """What documents say of one prompt; ``labels`` are commits' hashes by name."""
+    """What documents say of one prompt; ``labels`` are by the commits' hashes."""
 
     where: str
     owner: str
     name: str
     repo: dict[str, Any] = field(default_factory=dict)
     commits: dict[str, _Commit] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
 
 
 class _Export:
@@ -173,37 +155,34 @@ class _Export:
                 yield _Prompt(commit.where, "", name, commits={commit.hash: commit})
 
     def _take_commit(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
-        template = None
-        try:
-            template = read_manifest(value["manifest"])
-        except ValueError as error:
-            yield Rejection(where, str(error))
-        # What the SDK notes in a prompt that it has pulled.
-        said = template.metadata if template else {}
-        commit = _make_commit(
-            where,
-            value | {"commit_hash": get_text(value, "commit_hash") or get_text(said, _HUB_COMMIT)},
-        )
+        template = yield from _try_manifest(where, value["manifest"])
+        if template and not get_text(value, "commit_hash"):
+            # What the SDK notes in a prompt that it has pulled. In a commit, it is what that was
+            # made from.
+            noted = {
+                key: get_text(template.metadata, f"lc_hub_{key}")
+                for key in ("owner", "repo", "commit_hash")
+            }
+            value = noted | {key: said for key, said in value.items() if said}
+        commit = _make_commit(where, value)
         self.manifests[commit.hash] = template or self.manifests.get(commit.hash)
-        name = get_text(value, "repo") or get_text(said, "lc_hub_repo")
-        if not name:
+        if name := get_text(value, "repo"):
+            owner = get_text(value, "owner")
+            owner = "" if owner == _WORKSPACE else owner
+            self._prompt(where, owner, name).commits.setdefault(commit.hash, commit)
+        else:
             self._unnamed.append(commit)
-            return
-        owner = get_text(value, "owner") or get_text(said, "lc_hub_owner") or _WORKSPACE
-        shown = "" if owner == _WORKSPACE else owner
-        prompt = self._prompts.setdefault((owner, name), _Prompt(where, shown, name))
-        prompt.commits.setdefault(commit.hash, commit)
 
     def _take_prompt(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
-        repo = value.get("repo")
-        name = get_text(repo, "repo_handle")
+        name = get_text(value.get("repo"), "repo_handle")
         if not name:
             yield Rejection(where, "has commits, but no repo with a repo_handle")
             return
-        prompt = _Prompt(where, "", name, repo)
-        if (there := self._prompts.setdefault(("", name), prompt)) is not prompt:
-            yield Rejection(where, f"has the same prompt as {there.where}")
+        prompt = self._prompt(where, "", name)
+        if prompt.repo:
+            yield Rejection(where, f"has the same prompt as {prompt.where}")
             return
+        prompt.where, prompt.repo = where, value["repo"]
         # The API lists the newest first.
         for number, entry in reversed(list(enumerate(value["commits"], start=1))):
             place = f"{where}, commit {number:,}"
@@ -211,17 +190,26 @@ class _Export:
                 yield Rejection(place, "has no commit_hash")
                 continue
             commit = _make_commit(place, entry)
-            prompt.commits.setdefault(commit.hash, commit)
-            if entry.get("manifest") and commit.hash not in self.manifests:
-                self.manifests[commit.hash] = None
-                try:
-                    self.manifests[commit.hash] = read_manifest(entry["manifest"])
-                except ValueError as error:
-                    yield Rejection(place, str(error))
+            # It says more of itself than a document with its manifest alone.
+            prompt.commits[commit.hash] = commit
+            if entry.get("manifest") and not self.manifests.get(commit.hash):
+                template = yield from _try_manifest(place, entry["manifest"])
+                self.manifests[commit.hash] = template
         tags = value.get("tags")
         for tag in tags if isinstance(tags, list) else []:
-            if get_text(tag, "tag_name"):
-                prompt.labels[tag["tag_name"]] = get_text(tag, "commit_hash")
+            if label := get_text(tag, "tag_name"):
+                prompt.labels.setdefault(get_text(tag, "commit_hash"), []).append(label)
+
+    def _prompt(self, where: str, owner: str, name: str) -> _Prompt:
+        return self._prompts.setdefault((owner, name), _Prompt(where, owner, name))
+
+
+def _try_manifest(where: str, value: Any) -> Generator[Rejection, None, Template | None]:
+    try:
+        return read_manifest(value)
+    except ValueError as error:
+        yield Rejection(where, str(error))
+        return None
 
 
 def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
@@ -238,20 +226,17 @@ def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
 def _read_prompt(
     prompt: _Prompt, manifests: Mapping[str, Template | None]
 ) -> Iterator[History | Rejection]:
-    labels: dict[str, list[str]] = {}
-    for name, found in sorted(prompt.labels.items()):
-        labels.setdefault(found, []).append(name)
     revisions = []
     for commit in _order(prompt.commits):
         if commit.hash not in manifests:
             yield Rejection(commit.where, "has no manifest. Download the prompt again")
         elif template := manifests[commit.hash]:
-            names = labels.pop(commit.hash, [])
-            revisions.append(_make_revision(prompt, commit, template, tuple(names)))
+            labels = prompt.labels.pop(commit.hash, [])
+            revisions.append(_make_revision(prompt, commit, template, tuple(labels)))
     if not prompt.commits:
         yield Rejection(prompt.where, "has no commits")
     if revisions:
-        if lost := list_names(name for names in labels.values() for name in names):
+        if lost := list_names(label for labels in prompt.labels.values() for label in labels):
             revisions[-1].warnings.append(
                 f"Left out tags of commits that are not in the export: {lost}."
             )

@@ -10,20 +10,22 @@ line's CSV is refused: its history is not JSON.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from builder.model.plural import counted
 from builder.model.records import Message
 from publisher.importers.chats import from_parts
-from publisher.importers.foreign import translate
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
-from publisher.importers.vendors.api import Api, ApiError, file_part
+from publisher.importers.vendors.api import Api, file_part
 from publisher.importers.vendors.documents import load_json
+from publisher.importers.vendors.paging import list_entries, path_part
 from publisher.importers.vendors.reading import (
+    as_dict,
     get_text,
+    open_list,
+    read_parameters,
     shorten,
     write_changelog,
 )
@@ -35,9 +37,8 @@ KEYS = ()
 # A server of one's own needs none.
 OPTIONAL_KEYS = ("OPIK_API_KEY", "OPIK_WORKSPACE")
 
-# What is asked for at once, and in all.
+# What is asked for at once.
 PAGE_ENTRIES = 50
-ENTRIES_MAX = 100_000
 
 _PATH = "/v1/private/prompts"
 _DEFAULT_WORKSPACE = "default"
@@ -54,7 +55,11 @@ def headers(keys: Mapping[str, str]) -> dict[str, str]:
 
 def download(api: Api) -> None:
     """Keep all versions of each prompt of the workspace. Raises ApiError."""
-    listed = _list(lambda params: api.get(_PATH, params), _PATH)
+
+    def ask(page: int, _: int) -> Any:
+        return api.get(_PATH, {"page": page, "size": PAGE_ENTRIES})
+
+    listed = list_entries(ask, "content", "id", _PATH)
     # One without versions has no text.
     prompts = {one["id"]: one for one in listed if one.get("version_count") != 0}
     for done, (key, prompt) in enumerate(prompts.items()):
@@ -64,48 +69,22 @@ def download(api: Api) -> None:
 
 
 def _download_versions(api: Api, key: str, prompt: dict[str, Any]) -> None:
-    folder, path = f"prompts/{file_part(key)}", f"{_PATH}/{quote(key, safe='')}/versions"
+    folder, path = f"prompts/{file_part(key)}", f"{_PATH}/{path_part(key)}/versions"
     api.write(f"{folder}/prompt.json", prompt)
-    listed = _list(
-        lambda params: api.keep(f"{folder}/versions-{params['page']}.json", path, params), path
-    )
-    for _ in listed:
+
+    def ask(page: int, _: int) -> Any:
+        params = {"page": page, "size": PAGE_ENTRIES}
+        return api.keep(f"{folder}/versions-{page}.json", path, params)
+
+    for _ in list_entries(ask, "content", "id", path):
         pass
-
-
-def _list(ask: Callable[[dict[str, int]], Any], path: str) -> Iterator[dict[str, Any]]:
-    """The entries of all pages of a list, each with an id. Raises ApiError."""
-    page, count, total = 1, 0, 1
-    while count < total:
-        answer = ask({"page": page, "size": PAGE_ENTRIES})
-        entries = answer.get("content") if isinstance(answer, dict) else None
-        if not isinstance(entries, list) or not all(get_text(one, "id") for one in entries):
-            raise ApiError(
-                f"The answer of {path} has no list of content. Pass the address of an Opik API, "
-                f"such as {API_URL}."
-            )
-        yield from entries
-        page, count = page + 1, count + len(entries)
-        total = answer.get("total") if entries else 0
-        if not isinstance(total, int) or total > ENTRIES_MAX:
-            raise ApiError(
-                f"The answer of {path} has a total that is not a number up to {ENTRIES_MAX:,}."
-            )
-
-
-class _Version(NamedTuple):
-    where: str
-    value: dict[str, Any]
 
 
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
     """The prompts of an export, each with its versions in order."""
     export = _Export()
-    for where, value in documents:
-        if isinstance(value, dict) and isinstance(value.get("content"), list):
-            for number, entry in enumerate(value["content"], start=1):
-                yield from export.take(f"{where}, entry {number:,}", entry)
-        else:
+    for document in documents:
+        for where, value in open_list(document, "content"):
             yield from export.take(where, value)
     yield from export.finish()
 
@@ -115,7 +94,7 @@ class _Export:
 
     def __init__(self) -> None:
         self._prompts: dict[str, tuple[str, dict[str, Any]]] = {}
-        self._versions: dict[str, dict[str, _Version]] = {}
+        self._versions: dict[str, dict[str, Document]] = {}
 
     def take(self, where: str, value: Any) -> Iterator[Rejection]:
         if not isinstance(value, dict):
@@ -144,7 +123,7 @@ class _Export:
 
     def _add(self, key: str, where: str, value: dict[str, Any]) -> None:
         found = get_text(value, "id") or get_text(value, "commit") or where
-        self._versions.setdefault(key, {}).setdefault(found, _Version(where, value))
+        self._versions.setdefault(key, {}).setdefault(found, Document(where, value))
 
     def _take_export(self, where: str, value: dict[str, Any]) -> Iterator[Rejection]:
         """A file of the command line, which has the prompt in either of two places."""
@@ -156,8 +135,7 @@ class _Export:
         if key in self._prompts:
             yield Rejection(where, f"has the same prompt as {self._prompts[key][0]}")
             return
-        tags = value["current_version"]
-        tags = tags.get("tags") if isinstance(tags, dict) else None
+        tags = as_dict(value["current_version"]).get("tags")
         self._prompts[key] = (where, prompt | {"tags": prompt.get("tags") or tags})
         for number, one in enumerate(_list_exported(value), start=1):
             place = f"{where}, version {number:,}"
@@ -185,7 +163,7 @@ def _list_exported(value: dict[str, Any]) -> list[Any]:
     return versions if is_oldest_first else versions[::-1]
 
 
-def _order(version: _Version) -> tuple[int, str, str]:
+def _order(version: Document) -> tuple[int, str, str]:
     """Ids begin with their time."""
     value = version.value
     return _number_of(value) or 0, to_time(value.get("created_at")) or "", get_text(value, "id")
@@ -197,7 +175,7 @@ def _number_of(value: dict[str, Any]) -> int | None:
 
 
 def _read_prompt(
-    where: str, prompt: dict[str, Any], versions: list[_Version]
+    where: str, prompt: dict[str, Any], versions: list[Document]
 ) -> Iterator[History | Rejection]:
     revisions, masks = [], 0
     for version in versions:
@@ -218,15 +196,18 @@ def _read_prompt(
         yield History(where, "", prompt["name"], revisions)
 
 
-def _read_version(prompt: dict[str, Any], version: _Version) -> Revision:
+def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
     """Raises ValueError, whose message goes on after a place."""
     where, value = version
     warnings: list[str] = []
     text, convention = _read_template(value, warnings), _convention_of(value, warnings)
+    metadata = value.get("metadata")
+    if metadata and not isinstance(metadata, dict):
+        warnings.append("Left out the metadata, which is not an object.")
     fields, told = parse_loosely({
         "description": prompt.get("description") or None,
         "tags": [*_strings(prompt, "tags", warnings), *_strings(value, "tags", warnings)] or None,
-        "parameters": _read_metadata(value.get("metadata"), warnings),
+        "parameters": read_parameters(as_dict(metadata), warnings),
     })  # fmt: skip
     labels = [*_strings(value, "environments", warnings), get_text(value, "environment")]
     return Revision(
@@ -260,13 +241,6 @@ def _convention_of(value: dict[str, Any], warnings: list[str]) -> str:
     if kind not in _CONVENTIONS:
         warnings.append(f"Has templates of the type {shorten(kind)}, so no text is a placeholder.")
     return _CONVENTIONS.get(kind, "none")
-
-
-def _read_metadata(metadata: Any, warnings: list[str]) -> dict[str, Any] | None:
-    if metadata and not isinstance(metadata, dict):
-        warnings.append("Left out the metadata, which is not an object.")
-        return None
-    return translate({"parameters": metadata})[0].get("parameters") if metadata else None
 
 
 def _strings(value: dict[str, Any], key: str, warnings: list[str]) -> list[str]:

@@ -17,10 +17,18 @@ from builder.model.names import ORDINAL_MAX, VERSIONS_PER_REPO_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import from_parts, tell_placeholder, text_of_parts
-from publisher.importers.foreign import translate
 from publisher.importers.items import Document, History, Rejection, Revision, clean_title
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError
+from publisher.importers.vendors.reading import (
+    as_dict,
+    get_text,
+    is_text,
+    list_names,
+    open_list,
+    read_parameters,
+    shorten,
+)
 from publisher.write.fields import parse_loosely
 
 TITLE = "PromptLayer"
@@ -90,11 +98,11 @@ def _list_templates(api: Api) -> dict[int, int]:
 def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejection]:
     """The templates of an export, each with its versions in order of their numbers."""
     found: dict[int | str, list[tuple[str, Revision]]] = {}
-    labels: dict[tuple[int, int], list[str]] = {}
+    labels: dict[int | str, dict[int, list[str]]] = {}
     for document in documents:
-        for where, value in _open(document):
+        for where, value in open_list(document, "items"):
             try:
-                if isinstance(value, dict) and "release_labels" in value:
+                if "release_labels" in as_dict(value):
                     _read_labels(value, labels)
                     continue
                 name, revision = _read_version(where, value)
@@ -105,64 +113,55 @@ def read_histories(documents: Iterable[Document]) -> Iterator[History | Rejectio
             found.setdefault(template, []).append((name, revision))
     for template, named in found.items():
         named.sort(key=lambda one: one[1].number or ORDINAL_MAX)
-        revisions = [
-            one._replace(labels=tuple(labels.get((template, one.number), ()))) for _, one in named
-        ]
+        there = labels.get(template, {})
+        revisions = [one._replace(labels=tuple(there.pop(one.number, ()))) for _, one in named]
+        if lost := list_names(label for names in there.values() for label in names):
+            revisions[-1].warnings.append(
+                f"Left out labels of versions that are not in the export: {lost}."
+            )
         yield History(revisions[0].where, "", named[-1][0], revisions)
-
-
-def _open(document: Document) -> Iterator[tuple[str, Any]]:
-    """What a document has, which is one thing, or the answer to a list."""
-    value = document.value
-    if not isinstance(value, dict) or not isinstance(value.get("items"), list):
-        yield document.where, value
-        return
-    for number, one in enumerate(value["items"], start=1):
-        yield f"{document.where}, entry {number:,}", one
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= ORDINAL_MAX
 
 
-def _read_labels(value: dict[str, Any], labels: dict[tuple[int, int], list[str]]) -> None:
+def _read_labels(value: dict[str, Any], labels: dict[int | str, dict[int, list[str]]]) -> None:
     """Adds the labels of each version. Raises ValueError."""
     template, entries = value.get("id"), value["release_labels"]
     if not _is_number(template) or not isinstance(entries, list):
-        raise ValueError("has release labels, but not the id of their template beside them")
+        raise ValueError("is no list of release labels with the id of their template beside it")
     for one in entries:
-        entry = one if isinstance(one, dict) else {}
-        label, version = entry.get("release_label"), entry.get("prompt_version_number")
-        if not isinstance(label, str) or not _is_number(version):
+        label, version = get_text(one, "release_label"), as_dict(one).get("prompt_version_number")
+        if not label or not _is_number(version):
             raise ValueError("has a release label without its text or its version")
-        labels.setdefault((template, version), []).append(label)
+        labels.setdefault(template, {}).setdefault(version, []).append(label)
 
 
 def _read_version(where: str, value: Any) -> tuple[str, Revision]:
     """The template's name, and a version of it. Raises ValueError."""
-    template = value.get("prompt_template") if isinstance(value, dict) else None
+    template = as_dict(value).get("prompt_template")
     if not isinstance(template, dict):
         raise ValueError("is no version of a prompt template of PromptLayer")
     name, number = value.get("prompt_name"), value.get("version")
-    if not isinstance(name, str) or not name.strip():
+    if not is_text(name):
         raise ValueError("has no prompt_name")
     if number is not None and not _is_number(number):
         raise ValueError(f"has a version that is no number from 1 to {ORDINAL_MAX:,}")
     prompt, convention, warnings = _read_template(template)
-    ours, _ = translate({
+    settings = _settings(as_dict(value.get("metadata")), template)
+    fields, told = parse_loosely({
         "title": clean_title(name),
         "tags": value.get("tags"),
-        "parameters": _read_parameters(value.get("metadata"), template),
+        "parameters": read_parameters(settings, warnings),
     })  # fmt: skip
-    fields, told = parse_loosely(ours)
-    message = value.get("commit_message")
     return name, Revision(
         where=where,
         prompt=prompt,
         fields=fields,
         warnings=warnings + told,
         convention=convention,
-        changelog=message if isinstance(message, str) else "",
+        changelog=get_text(value, "commit_message"),
         published_at=to_time(value.get("created_at")),
         number=number,
     )
@@ -187,7 +186,7 @@ def _read_template(template: dict[str, Any]) -> tuple[str | list[Message], str, 
     used = {kind for kind, text in zip(written, texts, strict=True) if "{" in text} or {"f-string"}
     convention = _CONVENTIONS.get(min(used), "none") if len(used) == 1 else "none"
     if convention == "none":
-        shown = " and ".join(sorted(kind[:40] for kind in used)[:3])
+        shown = " and ".join(map(shorten, sorted(used)[:3]))
         told.append(f"Left placeholders as text: the messages are written as {shown}.")
     if any(_snippet.search(text) for text in texts):
         told.append("References to snippets (@@@…@@@) stay text.")
@@ -213,15 +212,12 @@ def _open_placeholders(messages: Any) -> tuple[Any, list[str]]:
     return opened, warnings
 
 
-def _read_parameters(metadata: Any, template: dict[str, Any]) -> dict[str, Any]:
+def _settings(metadata: dict[str, Any], template: dict[str, Any]) -> dict[str, Any]:
     """The model and its settings, tools, and the metadata that users have added."""
-    metadata = metadata if isinstance(metadata, dict) else {}
-    model = metadata.get("model") if isinstance(metadata.get("model"), dict) else {}
-    settings = model.get("parameters") if isinstance(model.get("parameters"), dict) else {}
-    own = {key: value for key, value in metadata.items() if key != "model"}
-    found = {**settings, "model": model.get("name"), "provider": model.get("provider")}
+    model = as_dict(metadata.get("model"))
+    names = {"model": model.get("name"), "provider": model.get("provider")}
+    found = as_dict(model.get("parameters")) | names
     for key, choice in _TOOLS.items():
         if template.get(key):
             found |= {key: template[key], choice: template.get(choice)}
-    found |= {"metadata": own} if own else {}
-    return {key: value for key, value in found.items() if value is not None}
+    return found | {"metadata": {key: one for key, one in metadata.items() if key != "model"}}

@@ -228,11 +228,13 @@ def of(**more: Any) -> dict[str, Any]:
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "vendor": ({"name": "x", "prompt": "Hi"}, "is no prompt of Humanloop"),
+    "Opik": ({"id": "1", "name": "x"}, "is no prompt of Humanloop"),
+    "Langfuse": ({"id": "1", "name": "x", "type": "text"}, "is no prompt of Humanloop"),
     "null": (None, "is no prompt of Humanloop"),
     "list": ([PERSONA], "is no prompt of Humanloop"),
     "type": (of(type=5), "is no prompt of Humanloop"),
     "deleted": (of(status="deleted"), "was deleted at Humanloop"),
-    "name": (of(path=5), "has neither path nor name"),
+    "name": (of(path=5, name=["x"]), "has neither path nor name"),
     "nameless": (of(path="", name=None), "has neither path nor name"),
     "none": (of(template=None), "has no template"),
     "empty": (of(template=[]), "has no template"),

@@ -107,7 +107,6 @@ def test_models_give_their_settings_and_no_secret():
         {"openai_api_key": "sk-plain"},
         {"model_kwargs": {"extra_headers": {"Authorization": "sk-plain"}}},
         {"model": lc("OPENAI", kind="secret", value="sk-plain")},
-        {"tools": [{"type": "mcp", "server_url": "u", "authorization": "sk-plain"}]},
         {"stop": [{"lc": 1, "type": "secret", "id": ["sk-plain"]}]},
     ],
 )
@@ -115,6 +114,13 @@ def test_what_may_be_a_secret_is_left_out(kwargs: dict[str, Any]):
     read = read_manifest(with_model(temperature=1, **kwargs))
     assert read.parameters == {"temperature": 1}
     assert "sk-plain" not in str(read)
+
+
+def test_tools_come_without_their_keys():
+    tool = {"type": "mcp", "server_url": "u"}
+    read = read_manifest(with_model(tools=[tool | {"authorization": "sk-plain"}]))
+    assert read.parameters == {"tools": [tool]}
+    assert read.warnings == ["Left out authorization and headers of tools, which can have keys."]
 
 
 def test_a_schema_of_the_answer():

@@ -143,32 +143,6 @@ def test_an_interrupted_download_goes_on(served: Served, tmp_path: Path):
     assert texts(read_folder(tmp_path)["joke"]) == ["One", "Two", "Three"]
 
 
-def test_a_wrong_key(served: Served, tmp_path: Path):
-    with pytest.raises(ApiError, match="LANGSMITH_API_KEY"):
-        download(served, tmp_path, LANGSMITH_API_KEY="wrong")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [[], {"data": []}, {"repos": ["x"], "total": 1}, {"repos": [{}]},
-     {"repos": [{}], "total": 10**9}],
-)  # fmt: skip
-def test_an_api_of_another_kind(answer: Any):
-    """It is asked for settings and one page, whatever it says of how much there is."""
-
-    class Api:
-        asked = 0
-
-        def get(self, path: str, params: Any = None) -> Any:
-            self.asked += 1
-            return answer
-
-    api = Api()
-    with pytest.raises(ApiError):
-        langsmith.download(api)
-    assert api.asked == 2
-
-
 def test_commits_come_after_their_parents():
     """Whatever their times are, and whatever the order of the list."""
     at = "2025-01-0{}T00:00:00Z".format
@@ -203,18 +177,32 @@ def test_a_tag_of_a_commit_that_is_not_here():
     ]
 
 
-def test_commits_that_the_sdk_has_pulled(tmp_path: Path):
+def test_commits_that_the_sdk_has_pulled():
     """They name their prompt; "-" as the owner is the workspace of the key."""
     at = {"owner": "rlm", "repo": "rag", "examples": []}
-    (rag, own) = read(
+    (rag, own, joke) = read(
         commit("One", "a1", **at), commit("Two", "b2", **at),
-        commit("x", "c3", owner="-", repo="own"),
+        commit("x", "c3", owner="-", repo="own"), commit("2", "e5", owner="-", repo="joke"),
+        prompt(commit("1", "d4"), {"commit_hash": "e5", "parent_commit_hash": "d4"}),
     )  # fmt: skip
     assert (rag.owner, rag.name, texts(rag)) == ("rlm", "rag", ["One", "Two"])
     assert rag.revisions[1].warnings == [
         "Its versions come in the order of their times and their files."
     ]
     assert (own.owner, own.name, own.revisions[0].warnings) == ("", "own", [])
+    assert (joke.owner, joke.name, texts(joke)) == ("", "joke", ["1", "2"])
+
+
+def test_a_commit_that_was_made_from_another_prompt():
+    """It is of the prompt that lists it, whatever LangChain has noted."""
+    noted = {"lc_hub_owner": "rlm", "lc_hub_repo": "rag", "lc_hub_commit_hash": "of-rag"}
+    manifest = chat(human(template("One")), metadata=noted)
+    (joke,) = read(
+        {"commit_hash": "a1", "manifest": manifest}, prompt({"commit_hash": "a1"}, handle="joke")
+    )
+    assert (joke.owner, joke.name, joke.revisions[0].changelog) == (
+        "", "joke", "Commit a1 of LangSmith",
+    )  # fmt: skip
 
 
 def test_manifests_in_files(tmp_path: Path):

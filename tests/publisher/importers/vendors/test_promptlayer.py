@@ -146,7 +146,7 @@ def test_what_the_api_has_becomes_histories(tmp_path: Path):
     assert (second.convention, second.warnings) == ("f-string", [])
     assert tone.revisions[0].prompt == "Be kind, {{ name }}."
     assert tone.revisions[0].convention == "jinja"
-    assert not tone.revisions[0].fields["parameters"]
+    assert "parameters" not in tone.revisions[0].fields
 
 
 def test_an_interrupted_download_goes_on(tmp_path: Path):
@@ -226,6 +226,14 @@ def test_tools_and_metadata_of_users():
     }  # fmt: skip
 
 
+def test_labels_of_versions_that_are_not_here():
+    labels = [{"release_label": "prod", "prompt_version_number": 9}]
+    [history], _ = read(TITLES[0], {"id": 17, "release_labels": labels})
+    assert history.revisions[0].warnings == [
+        "Left out labels of versions that are not in the export: prod."
+    ]
+
+
 def test_what_is_no_text_is_left_out_with_a_warning():
     image = {"type": "image_url", "image_url": {"url": "https://example.com/x.png"}}
     one = only({
@@ -295,7 +303,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "placeholder": (
         version(1, {"role": "placeholder", "name": "a b"}), "whose name is no variable's",
     ),
-    "labels": ({"release_labels": []}, "not the id of their template"),
+    "labels": ({"release_labels": []}, "no list of release labels with the id"),
     "label": ({"release_labels": [5], "id": 1}, "has a release label without"),
 }  # fmt: skip
 
