@@ -1,6 +1,7 @@
 """The API document (OpenAPI 3.1), made from the table of routes and the records."""
 
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -75,18 +76,10 @@ _PARAMETERS = {
 
 def document(settings: Settings) -> bytes:
     """The document as JSON."""
-    kinds = {
-        *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
-        records.Draft, records.Publication, records.TrustedExchange, records.TrustedToken,
-        records.LabelDraft, records.LabelRemoval, records.ChangedLabel,
-    }  # fmt: skip
     paths = {route.url: {"get": _operation(route)} for route in ROUTES if route.summary}
     paths[PUBLISH_URL]["post"] = _publish_operation()
     paths.setdefault(LABEL_URL, {}).update(_label_operations())
     paths[TRUSTED_URL] = {"post": _trusted_operation()}
-    _, schemas = msgspec.json.schema_components(
-        sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
-    )
     return json_bytes(
         {
             "openapi": "3.1.0",
@@ -102,7 +95,7 @@ def document(settings: Settings) -> bytes:
             "servers": [{"url": settings.base_url}],
             "paths": paths,
             "components": {
-                "schemas": schemas,
+                "schemas": _schemas(),
                 "responses": {"Error": _error()},
                 "securitySchemes": {
                     "token": {
@@ -116,6 +109,20 @@ def document(settings: Settings) -> bytes:
             },
         }
     )
+
+
+@cache
+def _schemas() -> dict[str, Any]:
+    """The records' schemas by name. Callers must not change them."""
+    kinds = {
+        *_SINGLE.values(), *_LIST.values(), records.ListMeta, records.ErrorEnvelope,
+        records.Draft, records.Publication, records.TrustedExchange, records.TrustedToken,
+        records.LabelDraft, records.LabelRemoval, records.ChangedLabel,
+    }  # fmt: skip
+    _, schemas = msgspec.json.schema_components(
+        sorted(kinds, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
+    )
+    return schemas
 
 
 def _operation(route: Route) -> dict[str, Any]:

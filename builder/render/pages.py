@@ -47,10 +47,14 @@ class _Environment(jinja2.Environment):
         return {**self.globals, **(more or {})}
 
 
-@lru_cache(maxsize=4)
 def pages_of(settings: Settings) -> "Pages":
-    """The renderer of these settings' pages, made once: compiling templates takes longest."""
-    return Pages(settings)
+    """The renderer of these settings' pages, made once: loading templates takes longest."""
+    return _pages_of(settings._replace(content="", out="", state=""))
+
+
+@lru_cache(maxsize=4)
+def _pages_of(site: Settings) -> "Pages":
+    return Pages(site)
 
 
 class Pages:

@@ -7,7 +7,6 @@ of ours.
 import hashlib
 import json
 import os
-import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,15 +17,6 @@ from builder.pipeline.build import build
 from builder.text.prompts import variable_names
 
 BASE_URL = "https://hub.example"
-
-# A folder for thousands of small files: in memory where the system offers it, and enough of it
-# (containers often have 64 MiB).
-_MEMORY_BYTES_MIN = 1 << 30
-MEMORY = (
-    "/dev/shm"
-    if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free >= _MEMORY_BYTES_MIN
-    else None
-)
 
 
 def wait_for_tick(folder: str) -> None:

@@ -36,7 +36,6 @@ from builder.stats.pulls import PULLS_FILE
 from builder.store.labels import read_labels
 from builder.write.withdrawn import files_of
 from tests.support.catalogues import (
-    MEMORY,
     edit_record,
     moment,
     read_tree,
@@ -88,7 +87,7 @@ class Builds(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
+        self.folder = tempfile.mkdtemp(prefix="hub-")
         self.settings = settings_in(self.folder)._replace(langfuse=True)
         self.root = Path(self.settings.content)
         self.touched: set[tuple[str, str]] = set()  # repos that changed since the last good build

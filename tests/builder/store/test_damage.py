@@ -24,7 +24,6 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION
 from tests.support.catalogues import (
-    MEMORY,
     build_files,
     read_tree,
     settings_in,
@@ -107,7 +106,7 @@ def every_file_has_settled() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def sample(every_file_has_settled: None) -> Iterator[Sample]:
-    with tempfile.TemporaryDirectory(prefix="hub-", dir=MEMORY) as folder:
+    with tempfile.TemporaryDirectory(prefix="hub-") as folder:
         yield make_sample(settings_in(folder))
 
 

@@ -50,7 +50,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
-from tests.support.catalogues import MEMORY, read_tree, settings_in, wait_for_tick
+from tests.support.catalogues import read_tree, settings_in, wait_for_tick
 from tests.support.depth import some_of
 
 Repo = tuple[str, str]
@@ -135,7 +135,7 @@ class Publications(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
+        self.folder = tempfile.mkdtemp(prefix="hub-")
         self.settings = settings_in(self.folder)
         self.database = Database(self.settings.state)
         self.versions: dict[Repo, list[Stored]] = {repo: [] for repo in REPOS}

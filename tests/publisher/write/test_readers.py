@@ -31,7 +31,7 @@ from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline.build import compare
 from builder.store import content
-from tests.support.catalogues import MEMORY, read_tree, settings_in
+from tests.support.catalogues import read_tree, settings_in
 from tests.support.depth import some_of
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -276,7 +276,7 @@ class Reader:
 @pytest.fixture
 def settings() -> Iterator[Settings]:
     """Empty folders in memory, where the system offers it: a publication waits for the disk."""
-    folder = tempfile.mkdtemp(prefix="hub-", dir=MEMORY)
+    folder = tempfile.mkdtemp(prefix="hub-")
     yield settings_in(folder, queries=True)
     shutil.rmtree(folder)
 
