@@ -20,10 +20,7 @@ KEPT_SHOWN = 20
 )  # fmt: skip
 @content_option
 @click.option("--owner", metavar="HANDLE", help="Only this owner's prompts. Other files stay.")
-@click.option(
-    "--versions", is_flag=True, help="Every version, as a file in a folder of its prompt."
-)
-def export(folder: str, format: str, content: str, owner: str | None, versions: bool) -> None:
+def export(folder: str, format: str, content: str, owner: str | None) -> None:
     """Write the latest version of each prompt to DIR, as files of another format.
 
     \b
@@ -32,35 +29,32 @@ def export(folder: str, format: str, content: str, owner: str | None, versions: 
     prompt-yml   OWNER/NAME.prompt.yml, the format of GitHub Models
     skill        OWNER/NAME/SKILL.md
 
-    With --versions, a file is named after its version, as in OWNER/NAME/1.2.0.prompt.
-
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
     written. Files of prompts that are gone are removed. Files that no export has written, or that
-    you have changed since, are left alone and listed. What a format cannot hold is counted at the
-    end; no file has changelogs, labels and times. `hubctl import DIR` brings the latest versions
-    back. Exits 1 if a file is not replaced or a prompt has a fault.
+    you have changed since, are left alone and listed. `hubctl import DIR` brings the prompts back.
+
+    What a format cannot hold is counted at the end. No file has changelogs, labels and times. Exits
+    1 if a file is left alone or a prompt has a fault.
 
     \b
       hubctl export --as dotprompt ../prompts
     """
     with Progress() as progress:
-        report = export_content(
-            content, folder, format, owner=owner, has_versions=versions, progress=progress
-        )
-    tell(report, folder, format)
+        report = export_content(content, folder, format, owner=owner, progress=progress)
+    _tell(report, folder, format)
     failed = len(report.kept) + len(report.faults)
     if failed:
         raise click.ClickException(f"{counted(failed, 'file')} not exported.")
 
 
-def tell(report: Report, folder: str, format: str) -> None:
+def _tell(report: Report, folder: str, format: str) -> None:
     """Print what was done on standard output, what was not, and what is lost on standard error."""
     for fault in report.faults[:KEPT_SHOWN]:
         click.echo(f"Fault: {fault}", err=True)
     for path in report.kept[:KEPT_SHOWN]:
         click.echo(
-            f"Not replaced: {folder}/{path} is not as an export wrote it. Import your changes, or "
-            "move the file away.",
+            f"Left alone: {folder}/{path} is not as an export wrote it. Import it to keep your "
+            "changes, then remove it.",
             err=True,
         )
     more = sum(max(0, len(one) - KEPT_SHOWN) for one in (report.faults, report.kept))

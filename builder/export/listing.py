@@ -15,14 +15,16 @@ from builder.model.records import Sha256
 from builder.store.plain_files import read_file
 from builder.text.formats import SUFFIXES
 
+# What the path of a file has behind OWNER/NAME.
+ENDINGS = {
+    format: suffix if suffix.startswith(".") else f"/{suffix}"
+    for format, suffix in SUFFIXES.items()
+}
 LIST_FILE = ".hub-export.json"
 LIST_BYTES_MAX = 256 * 1024 * 1024
 
-_ENDINGS = "|".join(
-    re.escape(suffix if suffix.startswith(".") else f"/{suffix}") for suffix in SUFFIXES.values()
-)
 _path = re.compile(
-    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?P<version>/{names.VERSION_PATTERN})?(?:{_ENDINGS})"
+    f"{names.NAME_PATTERN}/{names.NAME_PATTERN}(?:{'|'.join(map(re.escape, ENDINGS.values()))})"
 )
 
 
@@ -35,10 +37,6 @@ class Exported(msgspec.Struct, forbid_unknown_fields=True):
         # Paths are removed, so none may lead out of the folder.
         if not all(map(_path.fullmatch, self.files)):
             raise ValueError("has a path that no export writes")
-
-    def has_versions(self) -> bool:
-        """Whether there is a file that is one version of a prompt."""
-        return any(_path.fullmatch(path)["version"] for path in self.files)
 
     def is_whole(self, path: str, raw: bytes) -> bool:
         """Whether a file is, byte by byte, what was written."""
@@ -62,10 +60,3 @@ def read_list(folder: str) -> Exported | None:
     raise OperatorError(
         f"{path} is no list of exported files: {reason}. Restore it, or empty the folder."
     )
-
-
-def path_of(format: str, owner: str, name: str, version: str = "") -> str:
-    """Where in its folder an export puts a prompt, or one of its versions."""
-    stem = "/".join(filter(None, (owner, name, version)))
-    suffix = SUFFIXES[format]
-    return stem + (suffix if suffix.startswith(".") else f"/{suffix}")

@@ -1,4 +1,4 @@
-"""Exports the content: each prompt, or each version, as a file of another format.
+"""Exports the content: the latest version of each prompt as a file of another format.
 
 Made for git: the same content gives the same bytes, and only what has changed is written. Files
 that no export wrote, and those that somebody has changed since, are left alone and named.
@@ -8,13 +8,14 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from builder.export.listing import LIST_BYTES_MAX, LIST_FILE, Exported, path_of, read_list
+from builder.export.listing import ENDINGS, LIST_BYTES_MAX, LIST_FILE, Exported, read_list
 from builder.model import names
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
@@ -42,9 +43,9 @@ class Report(NamedTuple):
 
 def export(
     content_root: str, folder: str, format: str, *, owner: str | None = None,
-    has_versions: bool = False, progress: Callable[[str, int, int], None],
+    progress: Callable[[str, int, int], None],
 ) -> Report:  # fmt: skip
-    """Write the latest version of each prompt, or each version, to ``folder``.
+    """Write the latest version of each prompt to ``folder``.
 
     ``owner``: only that owner's, and files of others stay. ``progress`` is called with what is
     done, how many prompts, and of how many. Raises OperatorError.
@@ -58,7 +59,7 @@ def export(
     _check_apart(content_root, folder)
     repos = [(one, name) for one in owners for name in content.list_repos(content_root, one)]
     with _lock(folder):
-        task = _Task(content_root, folder, format, has_versions)
+        task = _Task(content_root, folder, format)
         try:
             for done, (one, name) in enumerate(repos):
                 progress("Exporting", done, len(repos))
@@ -94,45 +95,51 @@ def _lock(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
 class _Task:
     """One run: what was there, and what has come of it."""
 
-    def __init__(self, root: str, folder: str, format: str, has_versions: bool) -> None:
+    def __init__(self, root: str, folder: str, format: str) -> None:
         self._root = root
         self._folder = folder
         self._format = format
-        self._has_versions = has_versions
         listed = read_list(folder)
-        self._before = listed.files if listed else {}
-        self._after: dict[str, str] = {}
-        self._not_looked_at: dict[str, str] = {}
-        self._is_complete = False
+        # What exports wrote here, by path: the SHA-256 of each file as it was written last.
+        self._files = listed.files if listed else {}
+        self._done: set[str] = set()
         # Prompts whose files are left as they are, since the content has faults there.
         self._faulty: set[tuple[str, str]] = set()
         self._written = self._removed = 0
         self._losses: Counter[str] = Counter()
-        self._kept: list[str] = []
+        self._kept: dict[str, None] = {}  # in order, each once
         self._faults: list[str] = []
 
     def report(self) -> Report:
         return Report(
-            len(self._after), self._written, self._removed, self._losses, self._kept, self._faults
+            len(self._done), self._written, self._removed, self._losses, [*self._kept], self._faults
         )
 
     def take(self, owner: str, name: str) -> None:
-        """Write the files of a repo."""
+        """Write the file of a repo."""
         try:
             versions = content.list_versions(self._root, owner, name).versions
-            for version in versions if self._has_versions else versions[-1:]:
-                self._take_version(owner, name, version)
+            if versions:
+                record = self._read(owner, name, versions[-1])
+                text, losses = write_as(record, self._format)
+                if self._write(f"{owner}/{name}{ENDINGS[self._format]}", text.encode()):
+                    self._losses.update(losses)
         except ContentError as error:
             self._faulty.add((owner, name))
             self._faults += map(str, error.faults)
 
-    def _take_version(self, owner: str, name: str, version: Version) -> None:
+    def _read(self, owner: str, name: str, version: Version) -> dict[str, Any]:
+        """The record of a version, as ``write_as`` takes it."""
         stored, text = content.read_version(self._root, owner, name, version)
         body = body_of(text, stored.front_matter_bytes)
-        record = msgspec.to_builtins(
+        return msgspec.to_builtins(
             {
                 "owner": owner, "name": name, "version": str(version), "title": stored.title,
                 "description": stored.description, "tags": stored.tags, "license": stored.license,
@@ -140,22 +147,19 @@ class _Task:
                 "messages": parse_messages(body),
             }
         )  # fmt: skip
-        text, losses = write_as(record, self._format)
-        path = path_of(self._format, owner, name, str(version) if self._has_versions else "")
-        if self._write(path, text.encode()):
-            self._losses.update(losses)
 
     def _write(self, path: str, data: bytes) -> bool:
         """Whether the file is, or was already, as it is to be."""
         wanted = hashlib.sha256(data).hexdigest()
         there = self._hash(path)
-        if there not in (None, wanted, self._before.get(path)):
-            self._kept.append(path)
+        if there not in (None, wanted, self._files.get(path)):
+            self._kept[path] = None
             return False
         if there != wanted:
             self._put(path, data)
             self._written += 1
-        self._after[path] = wanted
+        self._files[path] = wanted
+        self._done.add(path)
         return True
 
     def _hash(self, path: str) -> str | None:
@@ -177,7 +181,7 @@ class _Task:
         target, temporary = f"{self._folder}/{path}", f"{self._folder}/{_TEMPORARY}"
         try:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            with open(temporary, "wb") as file:
+            with open(temporary, "wb", opener=_open_no_link) as file:
                 file.write(data)
             os.replace(temporary, target)
         except OSError as error:
@@ -187,20 +191,18 @@ class _Task:
 
     def remove_gone(self, owner: str | None) -> None:
         """Remove what was written for prompts, versions and formats that are no more."""
-        for path, wanted in self._before.items():
-            if path in self._after:
-                continue
-            handle, rest = path.split("/", 1)
+        for path, wanted in [*self._files.items()]:
+            handle, name, *_ = re.split("[/.]", path)
             is_other = owner is not None and handle != owner
-            if is_other or (handle, rest.split("/")[0].split(".")[0]) in self._faulty:
-                self._not_looked_at[path] = wanted
+            if path in self._done or is_other or (handle, name) in self._faulty:
                 continue
             there = self._hash(path)
-            if there == wanted:
+            if there not in (None, wanted):
+                self._kept[path] = None
+                continue
+            if there:
                 self._remove(path)
-            elif there is not None and path not in self._kept:
-                self._kept.append(path)
-        self._is_complete = True
+            del self._files[path]
 
     def _remove(self, path: str) -> None:
         try:
@@ -215,9 +217,7 @@ class _Task:
 
     def write_list(self) -> None:
         """Note what was written, also by a run that was interrupted."""
-        others = self._not_looked_at if self._is_complete else self._before
-        files = {**others, **self._after}
-        listed = Exported(dict(sorted(files.items())))
+        listed = Exported(dict(sorted(self._files.items())))
         data = msgspec.json.format(msgspec.json.encode(listed), indent=1) + b"\n"
         if self._hash(LIST_FILE) != hashlib.sha256(data).hexdigest():
             self._put(LIST_FILE, data)

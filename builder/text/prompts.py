@@ -74,8 +74,11 @@ _OPENING = (
 _CLOSING = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 
-def parse_document(text: str) -> Document:
-    """Split ``text`` into front matter and body.
+def parse_document(
+    text: str, *, bytes_max: int = FRONT_MATTER_BYTES_MAX, tokens_max: int = YAML_TOKENS_MAX
+) -> Document:
+    """Split ``text`` into front matter, of at most ``bytes_max`` with its lines of hyphens and
+    ``tokens_max`` of YAML, and body.
 
     A block that is not a YAML mapping, or is too large, is prompt text; a warning says so. Never
     raises.
@@ -86,10 +89,10 @@ def parse_document(text: str) -> Document:
         return Document(None, text, [])
     try:
         size = len(text[: closing.end()].encode(errors="surrogatepass"))
-        if size > FRONT_MATTER_BYTES_MAX:
-            raise _OverLimit(f"it has {size:,} bytes; the limit is {FRONT_MATTER_BYTES_MAX:,}")
+        if size > bytes_max:
+            raise _OverLimit(f"it has {size:,} bytes; the limit is {bytes_max:,}")
         # An empty line in the fence's place, so that errors name the lines of the text.
-        front = load_yaml("\n" + text[opening.end() : closing.start()])
+        front = load_yaml("\n" + text[opening.end() : closing.start()], tokens_max)
     except ValueError as error:
         reason = str(error) if isinstance(error, _OverLimit) else ""
         told = f"The front matter is invalid and was kept as text: {error}."

@@ -24,14 +24,15 @@ from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
-# Such a file has data to try the prompt with, too.
-_MESSAGE_FILE_TOKENS_MAX = 50_000
+# Such a file has data to try the prompt with, too, and an export's may have schemas of tools.
+_LARGE_YAML_TOKENS_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 # Data to try a prompt with is none of its metadata.
 TRIALS = ("testData", "evaluators")
-# How much larger an export's file is than its prompt, at most: braces that are text take five times
-# their bytes, and front matter is bounded.
-EXPORTED_BYTES_MAX = 6 * CONTENT_BYTES_MAX
+# An export's file is larger than its prompt: braces that are text take five times their bytes, and
+# all metadata is in it.
+EXPORTED_BYTES_MAX = 4 * 1024 * 1024
+_EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "tokens_max": _LARGE_YAML_TOKENS_MAX}
 # What is about a collection is none of its prompts.
 SKIPPED_STEMS = {
     "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
@@ -39,46 +40,42 @@ SKIPPED_STEMS = {
 }  # fmt: skip
 
 
-def read_files(path: str) -> Iterator[Item | Rejection]:
+def read_files(source: str) -> Iterator[Item | Rejection]:
     """The items of a file, or of the files of a folder in the order of their paths.
 
     A folder with a SKILL.md is one prompt: what lies beside and below it belongs to the skill.
     """
-    if not os.path.isdir(path):
-        yield _read(Path(path), os.path.basename(path), None)
+    if not os.path.isdir(source):
+        yield _read(Path(source), os.path.basename(source), None)
         return
-    root = Path(path).resolve()
+    root = Path(source).resolve()
     exported = None
     try:
         exported = read_list(str(root))
     except OperatorError as error:
         yield Rejection(LIST_FILE, str(error).removesuffix("."))
-    if exported and exported.has_versions():
-        raise OperatorError(
-            f"{path} has files of single versions. Import an export without --versions."
-        )
-    yield from _walk(root, root, exported)
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        where = path.relative_to(root).as_posix()
+        try:
+            if path.is_symlink():
+                # A link inside leads to what is read anyway.
+                if not path.resolve().is_relative_to(root):
+                    yield Rejection(where, "a link that leads outside the folder")
+            elif path.is_dir():
+                entries = sorted(one for one in path.iterdir() if not one.name.startswith("."))
+                skills = [one for one in entries if one.name.lower() == SKILL_FILE]
+                waiting += reversed(skills or entries)
+            elif path.is_file() and _is_prompt(path.name, exported and where in exported.files):
+                yield _read(path, where, exported)
+        except (OSError, RuntimeError) as error:  # the latter: links in a circle
+            told = getattr(error, "strerror", None) or error
+            yield Rejection(where, f"cannot be read: {told}")
 
 
-def _walk(root: Path, folder: Path, exported: Exported | None) -> Iterator[Item | Rejection]:
-    try:
-        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
-    except OSError as error:
-        yield Rejection(str(folder.relative_to(root)), f"cannot be read: {error.strerror}")
-        return
-    skills = [entry for entry in entries if entry.name.lower() == SKILL_FILE]
-    for entry in skills or entries:
-        where = entry.relative_to(root).as_posix()
-        if entry.is_symlink():
-            # A link inside leads to what is read anyway.
-            if not entry.resolve().is_relative_to(root):
-                yield Rejection(where, "a link that leads outside the folder")
-        elif entry.is_dir():
-            yield from _walk(root, entry, exported)
-        elif entry.name.lower().endswith(SUFFIXES) and (
-            not is_about(entry.name) or (exported and where in exported.files)
-        ):
-            yield _read(entry, where, exported)
+def _is_prompt(name: str, is_listed: bool | None) -> bool:
+    return name.lower().endswith(SUFFIXES) and (is_listed or not is_about(name))
 
 
 def is_about(name: str) -> bool:
@@ -102,7 +99,8 @@ def _read(path: Path, where: str, exported: Exported | None) -> Item | Rejection
             prompt = chats.as_prompt(messages)
             text = prompt if isinstance(prompt, str) else write_messages(prompt)
         else:
-            text, front, warnings = _read_text(text, path.suffix.lower(), is_ours)
+            limits = _EXPORTED_LIMITS if is_listed else {}
+            text, front, warnings = _read_text(text, path.suffix.lower(), is_ours, limits)
             warnings += check_connection(front)
     except OSError as error:
         return Rejection(where, f"cannot be read: {error.strerror}")
@@ -134,9 +132,11 @@ def _stem(path: Path) -> str:
     return path.name[: len(path.name) - len(suffix)]
 
 
-def _read_text(text: str, suffix: str, is_ours: bool) -> tuple[str, dict[str, Any], list[str]]:
+def _read_text(
+    text: str, suffix: str, is_ours: bool, limits: dict[str, int]
+) -> tuple[str, dict[str, Any], list[str]]:
     """A text with messages in our way, what its front matter says, and warnings."""
-    document = parse_document(text)
+    document = parse_document(text, **limits)
     convert = chats.BY_SUFFIX.get(suffix)
     body = convert(document.body, is_ours) if convert else document.body
     # Without a body, the front matter is all that there is to publish.
@@ -156,7 +156,7 @@ def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
 
 def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
     """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
-    document = load_yaml(text, _MESSAGE_FILE_TOKENS_MAX)
+    document = load_yaml(text, _LARGE_YAML_TOKENS_MAX)
     found = document.pop("messages", None) if isinstance(document, dict) else None
     messages, warnings = chats.read_list(found)
     return messages, document, warnings

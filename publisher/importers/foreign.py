@@ -141,10 +141,11 @@ def _fill(variables: list[dict[str, Any]], key: str, values: dict[str, Any]) -> 
 def _read_schema(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The variables of a JSON schema of an object, or of picoschema."""
     if isinstance(schema.get("properties"), dict):
-        required = schema.get("required")
-        required = required if isinstance(required, list) else []
+        names = schema.get("required")
+        required = names if isinstance(names, list) else []
         for name, spec in schema["properties"].items():
-            yield _variable(name, {"required": name in required} | _dict(spec))
+            # An object's own "required" is about what is in it.
+            yield _variable(name, _dict(spec) | {"required": name in required})
         return
     for key, spec in schema.items():
         found = _pico_key.fullmatch(str(key))

@@ -44,16 +44,11 @@ def files(folder: str = "out") -> set[str]:
     return set(read_tree(folder)) - {LIST_FILE}
 
 
-def test_a_file_for_each_prompt_or_each_version(root: Path):
+def test_a_file_for_each_prompt(root: Path):
     done = export()
     assert done.stdout == "2 files in out: 2 written, 0 unchanged, 0 removed\n"
     assert files() == {"ann/story.prompt", "bob/chat.prompt"}
     assert Path("out/ann/story.prompt").read_text().endswith("---\nTell ten.")
-    export("--versions", to="all", format="skill")
-    assert files("all") == {
-        "ann/story/1.0.0/SKILL.md", "ann/story/1.10.0/SKILL.md", "bob/chat/1.0.0/SKILL.md",
-    }  # fmt: skip
-    assert "files of single versions" in run("import", "all", "--content", "content").stderr
     told = export("--owner", "bob", to="bob", format="prompt-yml").stderr
     assert files("bob") == {"bob/chat.prompt.yml"}
     assert "1 file: prompt-yml cannot hold the tags\n" in told
@@ -105,8 +100,20 @@ def test_changes_of_ones_own_are_left_alone(root: Path):
     assert edited.read_text().endswith("Tell ten.More.")
     shutil.rmtree("content/ann")
     Path("out/bob/chat.prompt").unlink()
-    assert export().stdout == "1 file in out: 1 written, 0 unchanged, 0 removed\n"
-    assert edited.exists()
+    done = export()
+    assert done.stdout == "1 file in out: 1 written, 0 unchanged, 0 removed\n"
+    assert edited.exists() and export().stderr == done.stderr
+
+
+def test_changes_of_ones_own_are_imported_to_their_prompt(root: Path):
+    export(format="prompt-yml")
+    edited = Path("out/ann/story.prompt.yml")
+    edited.write_text(edited.read_text().replace("Tell ten.", "Tell eleven."))
+    assert export(format="prompt-yml").exit_code == 1
+    run("import", "out", "--allow-owner", "ann")
+    assert not Path("content/imported").exists()
+    newest = content.list_versions("content", "ann", "story").versions[-1]
+    assert content.read_version("content", "ann", "story", newest)[1] == "Tell eleven."
 
 
 def test_a_link_leads_nowhere(root: Path):
@@ -116,6 +123,14 @@ def test_a_link_leads_nowhere(root: Path):
     done = export()
     assert done.exit_code == 1 and "out/bob/chat.prompt" in done.stderr
     assert not os.listdir("elsewhere")
+
+
+def test_a_link_in_the_place_of_the_unfinished_file_is_not_written_to(root: Path):
+    Path("out").mkdir()
+    Path("out/.hub-export.tmp").symlink_to("../mine")
+    done = export()
+    assert done.exit_code == 1 and "Cannot write out/ann/story.prompt" in done.stderr
+    assert not Path("mine").exists()
 
 
 def test_a_fault_of_a_prompt_stops_no_other_and_removes_nothing(root: Path):

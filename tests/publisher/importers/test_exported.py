@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from builder.export.listing import LIST_FILE, Exported, path_of
+from builder.export.listing import ENDINGS, LIST_FILE, Exported
 from builder.model.records import Variable
 from builder.text.formats import SUFFIXES, write_as
 from builder.text.messages import parse_messages
@@ -96,7 +96,7 @@ def bring(folder: Path, record: dict[str, Any], format: str, is_listed: bool) ->
     text, losses = write_as(record, format)
     lost = {loss for loss in losses if not loss.endswith(("of variables", "are optional"))}
     assume(lost <= COMPARED_ANYWAY | LOST_ANYWAY[format])
-    path = path_of(format, record["owner"], record["name"])
+    path = f"{record['owner']}/{record['name']}{ENDINGS[format]}"
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(text.encode())

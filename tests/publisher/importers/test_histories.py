@@ -37,7 +37,6 @@ from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
 from publisher.write.withdraw import withdraw
 from tests.publisher.write.test_durable import at, watched
-from tests.support.catalogues import MEMORY
 
 UNCHANGED = Outcome(unchanged=["imported/greeting"])
 
@@ -506,7 +505,7 @@ steps = st.one_of(
 def test_whatever_happens_a_second_run_changes_nothing(done: list[tuple[str, Any]], kind: str):
     """And no run loses or changes a version that is here, or brings one twice."""
     found = history()
-    with tempfile.TemporaryDirectory(dir=MEMORY) as root:
+    with tempfile.TemporaryDirectory() as root:
         for step, what in [*done, ("import", None)]:
             listing = content.list_versions(root, "imported", "greeting")
             there = [str(version) for version in listing.versions]

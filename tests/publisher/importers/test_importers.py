@@ -1,6 +1,8 @@
 """What is in tables, lines and files of other projects becomes repos, and nothing goes missing."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +334,22 @@ def test_a_folder(root: str):
     assert not again.created and not again.updated and len(again.unchanged) == 8
 
 
+def test_a_folder_with_more_than_files_and_of_any_depth(root: str, monkeypatch: pytest.MonkeyPatch):
+    folder = Path(root).parent / "library"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.md")
+    (folder / "last.md").write_text("Last.")
+    monkeypatch.chdir(folder)
+    for _ in range(1_300):
+        os.mkdir("a")
+        os.chdir("a")
+    Path("deep.md").write_text("Deep.")
+    os.chdir(folder)
+    outcome = bring(root, folder)
+    subprocess.run(["rm", "-r", "a"], check=True)  # too deep for pytest to remove
+    assert outcome.created == ["imported/deep 1.0.0", "imported/last 1.0.0"]
+
+
 def test_markdown(root: str):
     text = "---\r\ntitle: The Chef\r\ntags: Food\r\n---\r\nCook."
     bring_text(root, "lib/chef.md", text)
@@ -369,6 +387,17 @@ def test_a_secret_of_prompty_is_not_published(root: str):
     with_key = PROMPTY.replace("${env:KEY}", "sk-1234")
     reason = reasons(bring_text(root, "basic.prompty", with_key))["basic.prompty"]
     assert "model.configuration.api_key" in reason and "sk-1234" not in reason
+
+
+def test_json_schema_of_objects_and_of_wrong_types(root: str):
+    inner = {"type": "object", "required": ["x"], "properties": {"x": {"type": "string"}}}
+    for name, required, is_required in (("a", ["a"], True), ("b", 5, False), ("c", [], False)):
+        schema = {"required": required, "properties": {name: inner}}
+        front = json.dumps({"input": {"schema": schema}})
+        bring_text(root, f"{name}.prompt", f"---\n{front}\n---\nHi.")
+        assert latest(root, f"imported/{name}")[0].variables == [
+            Variable(name, type="object", required=is_required)
+        ]
 
 
 def test_prompty(root: str):
