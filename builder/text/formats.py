@@ -22,13 +22,9 @@ SUFFIXES = {
     "skill": "SKILL.md",
 }  # fmt: skip
 
-# What an import of such a file reads.
-FRONT_MATTER_BYTES_MAX = 16_000
-YAML_TOKENS_MAX = 1_900
-YAML_DEPTH_MAX = 45
-KEY_CHARS_MAX = 100
-
 SKILL_DESCRIPTION_CHARS_MAX = 1_024
+# YAML has no longer keys before a colon on their line.
+YAML_KEY_CHARS_MAX = 1_000
 
 _CAMEL = {
     "max_tokens": "maxOutputTokens", "top_p": "topP", "top_k": "topK", "stop": "stopSequences",
@@ -76,7 +72,6 @@ def write_as(record: dict, format: str) -> tuple[str, list[str]]:
     """
     losses: dict[str, None] = {}  # in order, each once
     front, text = _WRITERS[format](record, losses)
-    _make_fit(front, losses)
     if format == "prompt-yml":
         return "".join(line + "\n" for line in _mapping(front, True)), list(losses)
     return "\n".join(["---", *_mapping(front, False), "---", text]), list(losses)
@@ -95,7 +90,7 @@ def _dotprompt(record: dict, losses: dict) -> tuple[dict, str]:
         "authors": [record["owner"]],
         "tags": record["tags"],
         "license": record["license"],
-        "model": parameters.pop("model") if isinstance(parameters.get("model"), str) else None,
+        "model": _take_model(parameters),
         "config": parameters,
         "input": _input(record["variables"]),
     }
@@ -136,7 +131,7 @@ def _input(variables: list) -> dict:
 
 def _prompty(record: dict, losses: dict) -> tuple[dict, str]:
     parameters = _rename(record["parameters"], _CAMEL, losses)
-    model = {"id": parameters.pop("model")} if isinstance(parameters.get("model"), str) else {}
+    model = _without_none({"id": _take_model(parameters)})
     options = {key: value for key, value in parameters.items() if key in _PROMPTY_OPTIONS}
     others = {key: value for key, value in parameters.items() if key not in _PROMPTY_OPTIONS}
     if others:
@@ -186,7 +181,7 @@ def _property(one: dict) -> dict:
 
 def _prompt_yml(record: dict, losses: dict) -> tuple[dict, str]:
     parameters = _rename(record["parameters"], _GITHUB, losses)
-    model = parameters.pop("model") if isinstance(parameters.get("model"), str) else None
+    model = _take_model(parameters)
     for key, types in (("maxTokens", int), ("temperature", (int, float)), ("topP", (int, float))):
         value = parameters.get(key)
         if key in parameters and (isinstance(value, bool) or not isinstance(value, types)):
@@ -280,6 +275,10 @@ def _rename(parameters: dict, names: dict, losses: dict) -> dict:
     if len(renamed) < len(parameters):
         losses["a parameter under two names"] = None
     return _without_none(renamed)
+
+
+def _take_model(parameters: dict) -> str | None:
+    return parameters.pop("model") if isinstance(parameters.get("model"), str) else None
 
 
 def _known_role(role: str, losses: dict) -> str:
@@ -423,40 +422,14 @@ def _braces(name: str) -> str:
 # YAML -------------------------------------------------------------------------------------------
 
 
-def _make_fit(front: dict, losses: dict) -> None:
-    """Take out what makes metadata larger than an import reads."""
-    for keys, what in (
-        (("config", "options", "modelParameters", "responseFormat", "jsonSchema"), "parameters"),
-        (("input", "inputs"), "details of variables"),
-    ):
-        rest = {key: value for key, value in front.items() if key != "messages"}
-        size = len("\n".join(_mapping(rest, False)).encode())
-        if size <= FRONT_MATTER_BYTES_MAX and _tokens(rest, 1) <= YAML_TOKENS_MAX:
-            return
-        model = front.get("model")
-        places = [front, model] if isinstance(model, dict) else [front]
-        if any([place.pop(key, None) for place in places for key in keys]):
-            losses[what + " that make its metadata too large"] = None
-
-
-def _tokens(value: Any, depth: int) -> int:
-    """At least as many as there are in a value as YAML; too many if it is too deep."""
-    if depth > YAML_DEPTH_MAX:
-        return YAML_TOKENS_MAX + 1
-    if isinstance(value, dict):
-        if any(len(key) > KEY_CHARS_MAX for key in value):
-            return YAML_TOKENS_MAX + 1
-        return 2 + sum(3 + _tokens(item, depth + 1) for item in value.values())
-    if isinstance(value, list):
-        return 2 + sum(1 + _tokens(item, depth + 1) for item in value)
-    return 1
-
-
 def _mapping(values: dict, has_blocks: bool) -> list[str]:
     lines = []
     for key, value in values.items():
         is_plain = _plain_key.fullmatch(key) and key.lower() not in _RESERVED
-        head = (key if is_plain else _quoted(key)) + ":"
+        shown = key if is_plain else _quoted(key)
+        is_long = len(shown) > YAML_KEY_CHARS_MAX
+        lines += ["? " + shown] if is_long else []
+        head = ":" if is_long else shown + ":"
         if _is_nested(value):
             lines += [head, *_indented(_nested(value, has_blocks))]
         elif has_blocks and _is_block(value):

@@ -7,11 +7,8 @@
 const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty", "prompt-yml": ".prompt.yml" };
 const SKILL_FILE = "SKILL.md";
 
-const FRONT_MATTER_BYTES_MAX = 16_000;
-const YAML_TOKENS_MAX = 1_900;
-const YAML_DEPTH_MAX = 45;
-const KEY_CHARS_MAX = 100;
 const SKILL_DESCRIPTION_CHARS_MAX = 1_024;
+const YAML_KEY_CHARS_MAX = 1_000;
 
 const CAMEL = new Map(Object.entries({
   max_tokens: "maxOutputTokens", top_p: "topP", top_k: "topK", stop: "stopSequences",
@@ -62,8 +59,8 @@ export async function saveAs(format, json) {
 export function readJson(json) {
   // First a letter for what each string and number is, so that no key reads as a number.
   const marked = json.replace(
-    /"([^"\\]*(?:\\[^][^"\\]*)*)"(\s*:)?|-?\d[\d.eE+-]*/g,
-    (found, text, colon) => (text === undefined ? `"n${found}"` : `"s${text}"${colon ?? ""}`),
+    /"([^"\\]*(?:\\[^][^"\\]*)*)"|-?\d[\d.eE+-]*/g,
+    (found, text) => (text === undefined ? `"n${found}"` : `"s${text}"`),
   );
   return unmarked(JSON.parse(marked));
 }
@@ -95,7 +92,6 @@ class Num {
 export function writeAs(record, format) {
   const losses = new Set();
   const [front, text] = WRITERS[format](record, losses);
-  makeFit(front, losses);
   const written = format === "prompt-yml"
     ? mapping(front, true).map((line) => `${line}\n`).join("")
     : ["---", ...mapping(front, false), "---", text].join("\n");
@@ -411,42 +407,18 @@ function githubText(text, losses) {
 
 // YAML
 
-function makeFit(front, losses) {
-  for (const [keys, what] of [
-    [["config", "options", "modelParameters", "responseFormat", "jsonSchema"], "parameters"],
-    [["input", "inputs"], "details of variables"],
-  ]) {
-    const rest = new Map([...front].filter(([key]) => key !== "messages"));
-    const size = new TextEncoder().encode(mapping(rest, false).join("\n")).length;
-    if (size <= FRONT_MATTER_BYTES_MAX && tokensIn(rest, 1) <= YAML_TOKENS_MAX) return;
-    const model = front.get("model");
-    for (const place of model instanceof Map ? [front, model] : [front]) {
-      for (const key of keys) {
-        if (place.delete(key)) losses.add(`${what} that make its metadata too large`);
-      }
-    }
-  }
-}
-
-function tokensIn(value, depth) {
-  if (depth > YAML_DEPTH_MAX) return YAML_TOKENS_MAX + 1;
-  if (value instanceof Map) {
-    if ([...value.keys()].some((key) => [...key].length > KEY_CHARS_MAX)) return YAML_TOKENS_MAX + 1;
-    return [...value.values()].reduce((sum, item) => sum + 3 + tokensIn(item, depth + 1), 2);
-  }
-  if (!Array.isArray(value)) return 1;
-  return value.reduce((sum, item) => sum + 1 + tokensIn(item, depth + 1), 2);
-}
-
 function mapping(values, hasBlocks) {
   return [...values].flatMap(([key, value]) => {
     const isPlain = PLAIN_KEY.test(key) && !RESERVED.has(key.toLowerCase());
-    const head = `${isPlain ? key : quoted(key)}:`;
-    if (isNested(value)) return [head, ...indented(nested(value, hasBlocks))];
-    if (!hasBlocks || !isBlock(value)) return [`${head} ${scalar(value)}`];
+    const shown = isPlain ? key : quoted(key);
+    const isLong = [...shown].length > YAML_KEY_CHARS_MAX;
+    const lines = isLong ? [`? ${shown}`] : [];
+    const head = isLong ? ":" : `${shown}:`;
+    if (isNested(value)) return [...lines, head, ...indented(nested(value, hasBlocks))];
+    if (!hasBlocks || !isBlock(value)) return [...lines, `${head} ${scalar(value)}`];
     const endsLine = value.endsWith("\n");
     const text = endsLine ? value.slice(0, -1) : value;
-    return [head + (endsLine ? " |" : " |-"), ...indented(text.split("\n"))];
+    return [...lines, head + (endsLine ? " |" : " |-"), ...indented(text.split("\n"))];
   });
 }
 
