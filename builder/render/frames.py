@@ -2,7 +2,7 @@
 
 Most of a page is the same for all prompts, and running a template costs as much for that as for
 what differs. A *frame* is what a template gives for holes instead of texts. To fill one is to join
-strings, an eighth of the work. What is filled in is escaped, as templates do.
+strings. What is filled in is escaped, as templates do.
 """
 
 import re
@@ -13,6 +13,8 @@ from markupsafe import Markup, escape
 
 # Noncharacters of Unicode, which filters of templates keep.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+# Most texts have none of these, and looking takes a third of escaping.
+_needs_escape = re.compile("[&<>\"']").search
 _hole = re.compile(f"{_OPEN}(\\w+){_CLOSE}")
 
 
@@ -26,6 +28,9 @@ class _Hole:
 
     def __str__(self) -> str:
         return self._mark
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a text that is not known yet cannot be compared")
 
 
 class _Frame(NamedTuple):
@@ -58,12 +63,13 @@ class Frames:
         if frame is None:
             frame = self._frames[shape] = self._make(template, values)
         shown = {
-            name: text if text.__class__ is Markup else escape(text)
+            name: text if text.__class__ is Markup or not _needs_escape(text) else escape(text)
             for name, text in zip(frame.names, map(values.__getitem__, frame.names), strict=True)
         }
         pieces = frame.pieces.copy()
         pieces[1::2] = map(shown.__getitem__, frame.holes)
-        return Markup("".join(pieces))
+        # As Markup(…), whose own way looks for what is not there first.
+        return str.__new__(Markup, "".join(pieces))
 
     def _make(self, template: str, values: dict[str, str | bool]) -> _Frame:
         with_holes = {
@@ -71,6 +77,7 @@ class Frames:
             for name, value in values.items()
         }
         pieces = _hole.split(self._render(template, with_holes))
-        if any(mark in piece for mark in (_OPEN, _CLOSE) for piece in pieces[::2]):
-            raise ValueError(f"{template} takes a text apart that is not known yet")
+        is_torn = any(mark in piece for mark in (_OPEN, _CLOSE) for piece in pieces[::2])
+        if is_torn or not values.keys() >= {*pieces[1::2]}:
+            raise ValueError(f"{template} changes or takes apart a text that is not known yet")
         return _Frame(pieces, pieces[1::2], frozenset(pieces[1::2]))
