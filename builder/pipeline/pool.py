@@ -7,6 +7,7 @@ killed halfway through an answer that is larger than the pipe's buffer, as these
 
 import contextlib
 import ctypes
+import gc
 import logging
 import multiprocessing
 import os
@@ -29,6 +30,8 @@ from builder.write.repo import RepoRenderer, Task
 # Starting a process costs as much as rendering some hundred repos.
 REPOS_PER_PROCESS_MIN = 250
 REPOS_PER_BATCH = 50
+# Objects between two searches for cycles.
+GC_THRESHOLD = 50_000
 
 _PR_SET_PDEATHSIG = 1
 
@@ -166,6 +169,9 @@ def _work(connection: Connection, lock: Connection | None, settings: Settings, s
     _end_with_parent()
     # Ctrl-C reaches all processes of a terminal; the build ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Rendering leaves few cycles, and to look for them as often as usual takes a tenth of it.
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD)
     renderer = RepoRenderer(settings, site)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

@@ -18,7 +18,7 @@ from builder.model.records import LabelMove, ListedVersion
 from builder.model.routes import BY_NAME
 from builder.model.settings import Settings
 from builder.model.withdrawn import WithdrawnParts
-from builder.render import derive, envelopes, feeds
+from builder.render import derive, envelopes, feeds, prompt_pages
 from builder.render.derive import Links, Stored
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
@@ -405,7 +405,7 @@ class RepoRenderer:
             text = changes.unified(f"{where}/{older.version}.md", f"{where}/{stored.version}.md")
             self._write("diff", at, text.encode())
             rows = hunks(changes)
-        page = self.pages.render("version.html", version=version, labels=labels, hunks=rows)
+        page = prompt_pages.version_page(self.pages, version, labels, rows)
         self._write("version_page", at, page)
         # Last: it says where the others are.
         self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
@@ -429,30 +429,19 @@ class RepoRenderer:
                 envelopes.with_labels(row, shown.get(one.version, []))
                 for row, one in zip(listed, reversed(entries), strict=True)
             ]
-        newest_first, readable = entries[::-1], written.entries[::-1]
         self._write("raw", at, latest.content.encode())
         self._write("body", at, latest.body.encode())
         self._write("versions", at, envelopes.whole_list(listed))
         self._write("repo", at, envelopes.single(repo_json))
-        self._write("repo_feed", at, feeds.repo_feed(self.settings, repo, readable, labels))
+        self._write(
+            "repo_feed", at, feeds.repo_feed(self.settings, repo, written.entries[::-1], labels)
+        )
         about = summarize(repo.description, repo.body)
-        labelled = labels.by_version()
         if len(entries) >= COMPARED_MIN:
-            self._write("compare_page", at, self.pages.compare_page(**at))
-            page = self.pages.render(
-                "versions.html", repo=repo, labelled=labelled,
-                versions=newest_first[: derive.VERSIONS_SHOWN_MAX],
-                compared_from=readable[1].version if readable[1:] else "",
-            )  # fmt: skip
+            self._write("compare_page", at, prompt_pages.compare_page(self.pages, **at))
+            page = prompt_pages.versions_page(self.pages, repo, entries, labels)
             self._write("versions_page", at, page)
-        histories = derive.label_histories(labels)
-        page = self.pages.render(
-            "repo.html", repo=repo, about=about, pinned_url=readable[0].raw_url,
-            versions=newest_first[: derive.VERSIONS_WITH_PROMPT_MAX],
-            labelled=labelled, histories=histories,
-            more_labels=len(labels.history) - len(histories),
-            carried=derive.carried_by_last(histories, entries),
-        )  # fmt: skip
+        page = prompt_pages.repo_page(self.pages, repo, about, entries, labels)
         self._write("repo_page", at, page)
         summary = envelopes.json_bytes(derive.repo_summary(repo))
         meta = b""

@@ -1,0 +1,83 @@
+"""Renders a template once for each shape of what it shows, and fills texts into the result.
+
+Most of a page is the same for all prompts, and running a template costs as much for that as for
+what differs. A *frame* is what a template gives for holes instead of texts. To fill one is to join
+strings. What is filled in is escaped, as templates do.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+
+# Noncharacters of Unicode, which filters of templates keep.
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+# Most texts have none of these, and looking takes a third of escaping.
+_needs_escape = re.compile("[&<>\"']").search
+_hole = re.compile(f"{_OPEN}(\\w+){_CLOSE}")
+
+
+class _Hole:
+    """Stands for a text that is not empty. It can be printed, joined to others and tested, and
+    fails at all else, as the text is not known.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._mark = f"{_OPEN}{name}{_CLOSE}"
+
+    def __str__(self) -> str:
+        return self._mark
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("a text that is not known yet cannot be compared")
+
+
+class _Frame(NamedTuple):
+    """``pieces``: of HTML, with the name of a hole at each odd place. ``holes``: these names in
+    their order, ``names``: each once.
+    """
+
+    pieces: list[str]
+    holes: list[str]
+    names: frozenset[str]
+
+
+class Frames:
+    """The frames of templates, by their shapes: which texts are empty, and which flags are set.
+
+    ``render`` renders a template with values. A template may test texts and flags, so it has a
+    frame for each combination of these that there is; a list must be a text already.
+    """
+
+    def __init__(self, render: Callable[[str, dict[str, Any]], str]) -> None:
+        self._render = render
+        self._frames: dict[tuple[str | bool, ...], _Frame] = {}
+
+    def fill(self, template: str, **values: str | bool) -> Markup:
+        """The template with these texts and flags; what is no Markup gets escaped. A template
+        always gets values of the same names and types, in the same order.
+        """
+        shape = (template, *map(bool, values.values()))
+        frame = self._frames.get(shape)
+        if frame is None:
+            frame = self._frames[shape] = self._make(template, values)
+        shown = {
+            name: text if text.__class__ is Markup or not _needs_escape(text) else escape(text)
+            for name, text in zip(frame.names, map(values.__getitem__, frame.names), strict=True)
+        }
+        pieces = frame.pieces.copy()
+        pieces[1::2] = map(shown.__getitem__, frame.holes)
+        # As Markup(…), whose own way looks for what is not there first.
+        return str.__new__(Markup, "".join(pieces))
+
+    def _make(self, template: str, values: dict[str, str | bool]) -> _Frame:
+        with_holes = {
+            name: _Hole(name) if value and isinstance(value, str) else value
+            for name, value in values.items()
+        }
+        pieces = _hole.split(self._render(template, with_holes))
+        is_torn = any(mark in piece for mark in (_OPEN, _CLOSE) for piece in pieces[::2])
+        if is_torn or not values.keys() >= {*pieces[1::2]}:
+            raise ValueError(f"{template} changes or takes apart a text that is not known yet")
+        return _Frame(pieces, pieces[1::2], frozenset(pieces[1::2]))
