@@ -12,9 +12,13 @@ from tests.cli.test_hubctl import folders, hubctl
 from tests.support.servers import Server
 
 
-def test_a_hub_that_is_well(live: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Tests may run in memory, or in a container's layer: no place for a hub.
+@pytest.fixture(autouse=True)
+def disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run in memory, or in a container's layer: no place for a hub."""
     monkeypatch.setattr(file_systems, "kind_of", lambda path: "ext4")
+
+
+def test_a_hub_that_is_well(live: Server) -> None:
     done = hubctl("doctor", *folders(live.settings), "--base-url", live.url)
     levels = [line.split()[0] for line in done.stdout.splitlines() if line[0] != " "]
     assert "problem" not in levels, done.stdout

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from builder.render.pages import MESSAGES_SHOWN_MAX
+from builder.render.prompt_pages import MESSAGES_SHOWN_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill, parse_document
 from tests.site.browser import PHONE, Visits

@@ -392,8 +392,9 @@ def test_what_is_gone_is_gone_although_its_copy_cannot_be_removed(
     hub = Hub(fake.url)
     hub.get("ada/hello")
     fake.has(LATEST, refusal("withdrawn"), 410)
-    monkeypatch.setattr(os, "unlink", fail)
     clock.pass_by(100)
-    with pytest.raises(Withdrawn):
-        hub.get("ada/hello")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", fail)
+        with pytest.raises(Withdrawn):
+            hub.get("ada/hello")
     assert "Cannot use the copy of ada/hello on disk: not yours" in caplog.text
