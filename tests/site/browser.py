@@ -35,6 +35,13 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+def keep_notes(page: Page) -> None:
+    """What the page says for a few seconds, such as "Copied", stays: a busy machine may look later.
+    Nothing else in the scripts of prompts waits.
+    """
+    page.evaluate("() => { globalThis.setTimeout = () => 0; }")
+
+
 class Visits:
     """Visits to one site. ``faults``: what its pages should not have done since the last ``end``:
     a word on the console, an error, a dialog, a request that failed or went elsewhere.

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from builder.render.prompt_pages import MESSAGES_SHOWN_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import PHONE, Visits
+from tests.site.browser import PHONE, Visits, keep_notes
 from tests.site.catalogue import (
     BREAKOUT,
     CHAT,
@@ -26,6 +26,7 @@ def messages_of(hub: Server, repo: str) -> list[tuple[str, str]]:
 
 
 def copied_message(page: Page, number: int) -> str:
+    keep_notes(page)
     page.evaluate("navigator.clipboard.writeText('')")
     page.get_by_role("button", name=f"Copy message {number}", exact=True).click()
     expect(page.locator("#copied")).to_contain_text("Copied")

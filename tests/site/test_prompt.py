@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from builder.text.prompts import fill, parse_document
-from tests.site.browser import PHONE, Visits
+from tests.site.browser import PHONE, Visits, keep_notes
 from tests.site.catalogue import (
     ALERT,
     BOM,
@@ -31,6 +31,7 @@ def clipboard(page: Page) -> str:
 
 
 def copy(page: Page, which: str) -> str:
+    keep_notes(page)
     page.evaluate("navigator.clipboard.writeText('')")
     # Where both are the same there is one button.
     page.locator(f"#copy-{which}, #copy-filled").last.click()
@@ -48,6 +49,7 @@ def body(text: str) -> str:
 
 def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
     page = visits.open("/many/echo-00")
+    keep_notes(page)
     page.get_by_label("what").click()  # 1
     page.keyboard.type("it, please,")  # 2
     page.get_by_role("button", name=re.compile("Copy filled")).first.click()  # 3
@@ -58,6 +60,7 @@ def test_the_filled_in_prompt_in_three_actions(visits: Visits, hub: Server):
 
 def test_by_keyboard_alone(visits: Visits):
     page = visits.open("/many/echo-00")
+    keep_notes(page)
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.get_by_label("what").evaluate("one => one === document.activeElement"):
@@ -184,6 +187,7 @@ def test_front_matter_is_folded(visits: Visits):
 
 def test_snippets_are_copied(visits: Visits, hub: Server):
     page = visits.open(f"/{SQL_REVIEW}")
+    keep_notes(page)
     snippets = page.locator("pre.snippet")
     buttons = snippets.locator("button.copy")
     expect(buttons).to_have_count(snippets.count())
@@ -233,6 +237,7 @@ def test_a_prompt_is_loaded_in_each_language(
 
 def test_what_is_left_to_fill_is_told(visits: Visits):
     page = visits.open(f"/{SQL_REVIEW}")
+    keep_notes(page)
     left = page.locator("#left")
     expect(left).to_have_text("3 variables still to fill")
     page.get_by_label("purpose").fill("a report")

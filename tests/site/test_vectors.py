@@ -14,7 +14,7 @@ from builder.pipeline.build import build
 from builder.text.prompts import variable_names
 from mcp_app.prompt_text import as_text
 from tests.clients.vectors import FILL, name_of
-from tests.site.browser import Visits
+from tests.site.browser import Visits, keep_notes
 from tests.site.conftest import Tabs
 from tests.support.catalogues import settings_in, write_owner, write_version
 from tests.support.servers import file_host
@@ -64,6 +64,7 @@ def pages(tabs: Tabs, url: str) -> Visits:
 def test_the_form_fills_in_as_all_others(pages: Visits, name: str):
     case = CASES[name]
     page: Page = pages.open(f"/ada/{name}.html")
+    keep_notes(page)
     for variable, value in case["values"].items():
         control = page.locator(f'#fill [data-variable="{variable}"]')
         if value is None:
