@@ -64,8 +64,9 @@ function copyMessage(at) {
   );
 }
 
+/** The variables in the text that have no value yet. */
 function unfilled() {
-  return [...controls.keys()].filter((name) => valueOf(name) === null);
+  return [...marks.keys()].filter((name) => controls.has(name) && valueOf(name) === null);
 }
 
 function stillToFill(open) {
