@@ -59,7 +59,9 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     ``span`` of the class "cut" says how much. ``is_return_shown``: carriage returns too, where it
     matters how a line ends.
     """
-    if not _suspect.search(text):
+    # Most texts are ASCII that can be seen, which is found out in a fifth of the time.
+    is_plain = text.isascii() and text.replace("\n", "").isprintable()
+    if is_plain or not _suspect.search(text):
         return escape(text)
     marks = marks or Marks()
     parts: list[Markup] = []
