@@ -59,7 +59,7 @@ def visible(text: str, marks: Marks | None = None, is_return_shown: bool = False
     ``span`` of the class "cut" says how much. ``is_return_shown``: carriage returns too, where it
     matters how a line ends.
     """
-    # Most texts are ASCII that can be seen, which is found out in a fifth of the time.
+    # Most texts are ASCII that can be seen, which is found out in a third of the time.
     is_plain = text.isascii() and text.replace("\n", "").isprintable()
     if is_plain or not _suspect.search(text):
         return escape(text)

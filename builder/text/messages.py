@@ -31,7 +31,7 @@ _marker = re.compile(
     r"""[ \t]*\}\}[ \t]*\r*$""",
     re.MULTILINE,
 )
-# Most texts have no marker, and to look for what begins one takes a tenth of the time.
+# Most texts have no marker, which a look for what begins one finds out much sooner.
 _may_have_markers = re.compile(r"\{\{[ \t]*role[ \t]").search
 # Possessive, so that no text makes them try again.
 _blank_lines = re.compile(r"(?:[ \t\r]*+\n)*+")
