@@ -29,6 +29,7 @@ def make_visible(context: Context, found: Changes) -> None:
     _write_repos(context, found.tasks)
     _forget_repos(state, found.removed)
     if context.is_fresh:
+        state.add_indexes()
         _note_lists(state, [tag for tag, _ in state.tags.counts()])
         state.todo.add(Work.TAGS)
         state.todo.add(Work.INDEX)

@@ -27,7 +27,7 @@ from builder.store.state.owners import Owners
 from builder.store.state.passes import Passes
 from builder.store.state.pulls import SitePulls
 from builder.store.state.repos import Repos
-from builder.store.state.schema import LASTING, SCHEMA, SCHEMA_VERSION
+from builder.store.state.schema import INDEXES, LASTING, SCHEMA, SCHEMA_VERSION
 from builder.store.state.tags import Tags
 from builder.store.state.todo import Todo
 from builder.store.state.withdrawn import Withdrawn
@@ -150,8 +150,17 @@ class State:
             if name not in kept:
                 self._db.execute(f"DROP TABLE {name}")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._execute(SCHEMA)
+
+    def add_indexes(self) -> None:
+        """Make the indexes, after a build that forgot all has put its repos, and before it asks
+        for lists.
+        """
+        self._execute(INDEXES)
+
+    def _execute(self, script: str) -> None:
         # Not executescript, which would commit: readers keep the old state until the end.
-        for statement in SCHEMA.split(";\n"):
+        for statement in script.split(";\n"):
             self._db.execute(statement)
 
 

@@ -26,11 +26,6 @@ CREATE TABLE repo (
     withdrawn TEXT NOT NULL,          -- versions, joined by spaces
     checksum INTEGER NOT NULL         -- of all the above but the key
 );
-CREATE INDEX repo_mark ON repo (id, mark);
-CREATE INDEX repo_owner ON repo (owner);
-CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
-CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
-CREATE INDEX repo_new ON repo (created DESC, id, digest);
 CREATE TABLE tag (
     name TEXT NOT NULL,
     repo INTEGER NOT NULL,
@@ -43,9 +38,6 @@ CREATE TABLE tag (
     trend INTEGER NOT NULL,
     PRIMARY KEY (name, repo)
 ) WITHOUT ROWID;
-CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
-CREATE INDEX tag_trending ON tag (name, trend DESC, id);
-CREATE INDEX tag_new ON tag (name, created DESC, id);
 -- Repos of which nothing can be read any more, and how many versions they had.
 CREATE TABLE withdrawn (
     id TEXT PRIMARY KEY, mark TEXT NOT NULL, versions_count INTEGER NOT NULL
@@ -86,6 +78,18 @@ CREATE TABLE IF NOT EXISTS orphan (
 ) WITHOUT ROWID;
 """
 
+# Apart, as they are made at less cost once the tables are filled.
+INDEXES = """
+CREATE INDEX repo_mark ON repo (id, mark);
+CREATE INDEX repo_owner ON repo (owner);
+CREATE INDEX repo_top ON repo (pulls DESC, updated DESC, id, digest);
+CREATE INDEX repo_trending ON repo (trend DESC, id, digest);
+CREATE INDEX repo_new ON repo (created DESC, id, digest);
+CREATE INDEX tag_top ON tag (name, pulls DESC, updated DESC, id);
+CREATE INDEX tag_trending ON tag (name, trend DESC, id);
+CREATE INDEX tag_new ON tag (name, created DESC, id);
+"""
+
 # The tables that outlive a reset, as long as they are made like this.
 LASTING = ("orphan",)
-SCHEMA_VERSION = zlib.crc32(SCHEMA.encode()) >> 1
+SCHEMA_VERSION = zlib.crc32((SCHEMA + INDEXES).encode()) >> 1

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from builder.pipeline.context import Visible
 from builder.store import database
 from builder.store.site import Site
 from builder.store.state import State
+from builder.store.state.schema import INDEXES
 from tests.support.catalogues import (
     BASE_URL,
     build_files,
@@ -114,6 +116,14 @@ def test_nothing_changed_nothing_written(small, settled):
     assert report.changed == ()
     assert stat_tree(small.out) == before
     assert build(small, full=True).written == 0
+
+
+def test_a_full_build_leaves_a_state_with_its_indexes(small):
+    """Without them all is right, and the next builds of a large catalogue are slow."""
+    build(small)
+    with contextlib.closing(sqlite3.connect(State.path_in(small.state))) as db:
+        there = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    assert {*re.findall(r"INDEX (\w+)", INDEXES)} <= there
 
 
 def test_a_report_names_what_has_changed(small, settled):
