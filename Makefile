@@ -71,7 +71,7 @@ lock: $(VENV)/.serve
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		> build/backend.txt
 	echo uv | $(COMPILE) - --output-file installer.lock
-	$(COMPILE) pyproject.toml build/backend.txt --extra s3 --output-file requirements.lock
+	$(COMPILE) pyproject.toml build/backend.txt --extra s3 --extra nodes --output-file requirements.lock
 	$(COMPILE) pyproject.toml --extra test --constraint requirements.lock --output-file tests/requirements.lock
 	for version in 2 3 4 5; do \
 		echo "langfuse~=$$version.0" | $(COMPILE) - --output-file tests/langfuse/requirements-$$version.txt || exit 1; \
