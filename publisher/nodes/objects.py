@@ -1,0 +1,192 @@
+"""An object store: S3, Google Cloud Storage, Azure, or a folder for trials; by obstore.
+
+Only this is asked of it: an object that was put is there, listings know it, and *put-if-absent*
+(``If-None-Match: *``) creates it for one caller alone. The only importer of obstore, which is an
+optional dependency.
+"""
+
+import contextlib
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from os import environ
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from builder.model.errors import OperatorError, RequestError
+
+try:
+    import obstore
+    from obstore import exceptions
+    from obstore.store import LocalStore, from_url
+except ImportError as error:
+    raise OperatorError(
+        f"--store needs the obstore library ({error}). Install it with "
+        "`pip install 'prompt-hub[nodes]'`."
+    ) from None
+
+CONNECT_SECONDS, REQUEST_SECONDS = 5, 20
+# Within the library, of one request; whoever asks decides about more.
+_RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
+# Requests at once, where there are many to send.
+JOBS = 32
+_RACERS = 8
+
+_SCHEMES = ("s3", "gs", "az", "file")
+_URL = re.compile(rf"(?:{'|'.join(_SCHEMES)})://[^\s?#@]+")
+_EXISTS = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
+# Trying again does not help.
+_REFUSED = (
+    exceptions.PermissionDeniedError, exceptions.UnauthenticatedError,
+    exceptions.NotSupportedError, exceptions.InvalidPathError,
+    exceptions.UnknownConfigurationKeyError,
+)  # fmt: skip
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class StoreUnavailable(RequestError):
+    """The store did not answer, or refused; what was to be created may be there or not."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("storage_unavailable", message)
+
+
+class Objects:
+    """The objects below a URL such as ``s3://bucket/prefix``. For any number of threads.
+
+    Raises OperatorError where the URL is none of a store.
+    """
+
+    def __init__(self, url: str) -> None:
+        if not _URL.fullmatch(url):
+            raise OperatorError(
+                f"--store {url!r} is no address of a store. Give one such as s3://bucket/prefix, "
+                "gs://bucket/prefix, az://container/prefix or, for trials, file:///folder. "
+                "Credentials come from the environment."
+            )
+        self.url = url.rstrip("/")
+        try:
+            if url.startswith("file://"):
+                self._store = LocalStore(urlsplit(self.url).path, mkdir=True)
+            else:
+                endpoints = (environ.get(name, "") for name in _ENDPOINTS)
+                self._store = from_url(
+                    self.url,
+                    client_options={
+                        "timeout": f"{REQUEST_SECONDS}s",
+                        "connect_timeout": f"{CONNECT_SECONDS}s",
+                        "allow_http": any(one.startswith("http://") for one in endpoints),
+                    },
+                    retry_config=_RETRIES,
+                )
+        except (exceptions.BaseError, ValueError, OSError) as error:
+            raise OperatorError(
+                f"The store {self.url} cannot be used: {_first_line(error)}"
+            ) from error
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Put an object where there is none; False: there is one. Raises StoreUnavailable; then it
+        may have been created nevertheless.
+        """
+        with self._explained(f"create {key}"):
+            try:
+                obstore.put(self._store, key, data, mode="create", use_multipart=False)
+            except _EXISTS:
+                return False
+        return True
+
+    def get(self, key: str, bytes_max: int) -> bytes | None:
+        """An object's bytes; None where there is none. Raises StoreUnavailable, also for one of
+        more than ``bytes_max`` bytes.
+        """
+        with self._explained(f"read {key}"):
+            try:
+                found = obstore.get(self._store, key)
+            except (FileNotFoundError, exceptions.NotFoundError):
+                return None
+            if found.meta["size"] > bytes_max:
+                raise StoreUnavailable(
+                    f"{key} in the store {self.url} has {found.meta['size']:,} bytes, but "
+                    f"{bytes_max:,} is the limit. Something else has written it."
+                )
+            return bytes(found.bytes())
+
+    def keys(self, prefix: str, after: str = "") -> Iterator[str]:
+        """The keys below a prefix, such as ``log/``, that come after another; in any order. Raises
+        StoreUnavailable.
+        """
+        with self._explained(f"list {prefix}"):
+            # Some stores list from the key itself on.
+            for page in obstore.list(self._store, prefix, offset=after or None, chunk_size=1000):
+                yield from (one["path"] for one in page if one["path"] > after)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects; such as there are not are fine. Raises StoreUnavailable."""
+        for key in keys:
+            with (
+                self._explained(f"delete {key}"),
+                contextlib.suppress(FileNotFoundError, exceptions.NotFoundError),
+            ):
+                obstore.delete(self._store, key)
+
+    def each(self, work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+        """``work`` done on all items, many at once; the results in order."""
+        with ThreadPoolExecutor(JOBS) as pool:
+            yield from pool.map(work, items)
+
+    def probe(self) -> None:
+        """Find out whether put-if-absent works: a second creation of a name is refused, and of
+        several at once, one wins. Raises OperatorError where not; StoreUnavailable.
+        """
+        key = f"probe/{secrets.token_hex(8)}"
+        racing = f"{key}-race"
+        try:
+            if not self.create(key, b"1") or self.create(key, b"2"):
+                raise self._not_coordinating("created the same object twice")
+            if self.get(key, 1) != b"1":
+                raise self._not_coordinating("let a second creation replace the first")
+            contenders = [b"%d" % number for number in range(_RACERS)]
+            won = [*self.each(lambda data: self.create(racing, data), contenders)]
+            # None, where an answer was lost, and the library has tried again.
+            if sum(won) > 1:
+                raise self._not_coordinating(f"let {sum(won)} of {_RACERS} callers win a race")
+        finally:
+            with contextlib.suppress(StoreUnavailable):
+                self.delete([key, racing])
+
+    def _not_coordinating(self, what: str) -> OperatorError:
+        return OperatorError(
+            f"The store {self.url} {what}, so it ignores `If-None-Match: *`, and nodes would "
+            "overwrite each other's publications. Use one that honours it, such as AWS S3, "
+            "Cloudflare R2, Google Cloud Storage, Azure, MinIO or Ceph."
+        )
+
+    @contextlib.contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except _REFUSED as error:
+            raise StoreUnavailable(
+                f"The store {self.url} refused to {what}: {_first_line(error)} Check the "
+                "credentials and their rights: they must list, get, put and delete."
+            ) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise StoreUnavailable(
+                f"The store {self.url} did not {what}: {_first_line(error)}"
+            ) from error
+
+
+_ENDPOINTS = (
+    "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL",
+)  # fmt: skip
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says, without the library's long forms of itself."""
+    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return line if len(line) <= 300 else line[:299] + "…"
