@@ -1,0 +1,309 @@
+"""A content folder as a cache of a store's log: a node reads it, and builds its site from it.
+
+Entries are applied in their order by a thread; a change that this node itself has committed, by
+whoever waited for it, who has the prompt's lock. Applying twice changes nothing. ``.hub-store`` in
+the folder says which store it follows, and up to where it is surely on the disk; after a crash,
+all from there on is applied again. So nothing here waits for the disk.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from builder.model.background import Background, Failures, pause_seconds
+from builder.model.errors import HubError, OperatorError, RequestError
+from builder.pipeline.context import Named
+from builder.store.content import check_format, list_owners
+from publisher.log import log_event
+from publisher.nodes.entries import Blob, Change, Entry, read_blob
+from publisher.nodes.log import Waiting
+from publisher.nodes.objects import Objects
+from publisher.nodes.snapshots import newest_snapshot, read_snapshot
+from publisher.write import disk, durable
+
+MARK_FILE = ".hub-store"
+# The most entries that were read, and are not applied yet.
+BACKLOG_MAX = 64
+# How often it is made sure that what was applied is on the disk.
+SAVE_SECONDS = 30.0
+# How many changes of one entry are fetched and applied at a time.
+_FETCHED = 256
+_PAUSE_MIN, _PAUSE_MAX = 0.2, 10.0
+_THEN = "the node tries again by itself"
+
+log = logging.getLogger("hub.store")
+
+
+class Mark(Struct, forbid_unknown_fields=True):
+    """What ``.hub-store`` says. ``store``: the id in the store's ``store.json``."""
+
+    store: str
+    applied: int
+
+
+class _Due(NamedTuple):
+    number: int
+    entry: Entry
+    own: list[Waiting]
+
+
+def read_mark(root: str) -> Mark | None:
+    """What a content folder follows; None: no store. Raises OperatorError."""
+    try:
+        with open(f"{root}/{MARK_FILE}", "rb") as file:
+            return msgspec.json.decode(file.read(), type=Mark)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise OperatorError(
+            f"{root}/{MARK_FILE} cannot be read ({error}). This folder is a copy of a store: "
+            "remove the folder, and the node makes it again."
+        ) from error
+
+
+def check_follows_nothing(root: str) -> None:
+    """Refuse to write directly into a folder that is a copy of a store. Raises OperatorError."""
+    if read_mark(root):
+        raise OperatorError(
+            f"{root} is a copy of a store, and what is written there directly reaches no other "
+            "node. Pass the store with --store, or publish over HTTP."
+        )
+
+
+class Replica(Background):
+    """While entered, applies what it is given. ``on_applied`` is told of prompts and owners that
+    have changed, before ``applied`` says so. For one process: raises OperatorError where another
+    has the folder, or it is no copy of this store.
+    """
+
+    def __init__(self, root: str, objects: Objects, store_id: str) -> None:
+        super().__init__("replica")
+        self._root = root
+        self._objects = objects
+        self._store_id = store_id
+        self.on_applied: Callable[[Iterable[Named]], None] = lambda changed: None
+        self._due: deque[_Due] = deque()
+        self._failures = Failures()
+        # Versions whose text is gone from the store, until an entry says that they were withdrawn.
+        self._gone: set[tuple[str, str]] = set()
+        self._lock = _lock(root)
+        try:
+            self.applied = self._saved = self._begin()
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._save_at = time.monotonic() + SAVE_SECONDS
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        with contextlib.suppress(RequestError):  # then it is applied again
+            self._save()
+        os.close(self._lock)
+
+    def load_newest_snapshot(self) -> None:
+        """Bring an empty folder up to the newest snapshot; before entries are applied. Raises
+        StoreUnavailable, OperatorError.
+        """
+        number = newest_snapshot(self._objects)
+        if self.applied or not number:
+            return
+        changes = [*read_snapshot(self._objects, number).changes()]
+        for start in range(0, len(changes), _FETCHED):
+            self._apply_all(changes[start : start + _FETCHED])
+        self.applied = number
+        self._save()
+
+    def put(self, number: int, entry: Entry, own: list[Waiting]) -> None:
+        """Take the next entry; waits while too many are not applied yet."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopping or len(self._due) < BACKLOG_MAX)
+            self._due.append(_Due(number, entry, own))
+            self._changed.notify_all()
+
+    def wait(self, number: int, seconds: float) -> bool:
+        """Whether all up to an entry is applied within so many seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.applied >= number, max(0.0, seconds))
+
+    def apply_own(self, waiting: Waiting, blob: Blob | None) -> None:
+        """Apply a change that was committed here; the caller holds the prompt's lock. If it fails,
+        the thread does it later. Raises RequestError ``storage_unavailable``.
+        """
+        try:
+            self._write(waiting.change, blob)
+            self.on_applied([_named(waiting.change)])
+            waiting.is_applied = True
+        finally:
+            waiting.is_over.set()
+
+    def status(self) -> dict[str, Any]:
+        """For people and monitors."""
+        with self._changed:
+            return {
+                "applied": self.applied,
+                "waiting": len(self._due),
+                "missing": len(self._gone),
+                **self._failures.status(),
+            }
+
+    # The thread
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_stopping or self._due, SAVE_SECONDS)
+                if self._is_stopping:
+                    return
+                due = self._due[0] if self._due else None
+            self._save_if_due()
+            if not due:
+                continue
+            if not self._apply(due):
+                return
+            with self._changed:
+                self._due.popleft()
+                self.applied = due.number
+                self._changed.notify_all()
+
+    def _apply(self, due: _Due) -> bool:
+        """Apply an entry, however often that takes; False: the node stops."""
+        others = []
+        for change, waiting in zip(due.entry.changes, _own_of(due), strict=True):
+            if waiting:
+                waiting.is_over.wait()
+            if not (waiting and waiting.is_applied):
+                others.append(change)
+        while True:
+            try:
+                for start in range(0, len(others), _FETCHED):
+                    self._apply_all(others[start : start + _FETCHED])
+            except (HubError, OSError) as error:
+                if not self._pause(error):
+                    return False
+            else:
+                self._failures.clear()
+                self.on_applied(map(_named, others))
+                return True
+
+    def _pause(self, error: Exception) -> bool:
+        """Wait after a failure; False: the node stops."""
+        with self._changed:
+            self._failures.add("An entry of the store cannot be applied; the log has the cause.")
+            log_event(log, logging.ERROR, "replica", error, failures=self._failures.count)
+            pause = pause_seconds(self._failures.count, _PAUSE_MIN, _PAUSE_MAX)
+            return not self._changed.wait_for(lambda: self._is_stopping, pause)
+
+    def _apply_all(self, changes: list[Change]) -> None:
+        """Fetch the texts of some changes, many at once, and apply them in their order."""
+        for change, blob in zip(changes, self._objects.each(self._fetch, changes), strict=True):
+            owner, _, name = change.keys[0].partition("/")
+            with durable.repo_lock(self._root, owner, name) if name else contextlib.nullcontext():
+                self._write(change, blob)
+
+    def _fetch(self, change: Change) -> Blob | None:
+        if not change.version:
+            return None
+        blob = read_blob(self._objects, change)
+        if blob is None:
+            with self._changed:
+                self._gone.add((change.keys[0], change.version))
+        return blob
+
+    # The folder
+
+    def _write(self, change: Change, blob: Blob | None) -> None:
+        with disk.telling(_THEN):
+            if blob:
+                # The record last: it says that there is a version.
+                path = f"{change.keys[0]}/{change.version}"
+                self._put(f"{path}.md", blob.text)
+                self._put(f"{path}.json", blob.record)
+            for path, text in change.files.items():
+                self._put(path, text)
+            for path in change.removes:
+                disk.unlink(self._path(path))
+                repo, _, file = path.rpartition("/")
+                self._gone.discard((repo, file.removesuffix(".json")))
+
+    def _put(self, path: str, text: str) -> None:
+        target, data = self._path(path), text.encode()
+        with contextlib.suppress(FileNotFoundError), open(target, "rb") as file:
+            if file.read(len(data) + 1) == data:
+                return
+        folder = os.path.dirname(target)
+        os.makedirs(folder, exist_ok=True)
+        temporary = f"{folder}/.store.tmp"
+        disk.unlink(temporary)  # a crash's rest
+        disk.write_new(temporary, data, sync=False)
+        os.replace(temporary, target)
+
+    def _path(self, path: str) -> str:
+        if not all(part.strip(".") for part in path.split("/")):
+            raise OperatorError(f"An entry of the store {self._objects.url} names {path!r}.")
+        return f"{self._root}/{path}"
+
+    def _begin(self) -> int:
+        """Up to where the folder has what the store has."""
+        mark = read_mark(self._root)
+        if mark and mark.store != self._store_id:
+            raise OperatorError(
+                f"{self._root} is a copy of another store than {self._objects.url}. Pass another "
+                "folder with --content, or remove this one."
+            )
+        if not mark and os.path.isdir(self._root) and list_owners(self._root):
+            raise OperatorError(
+                f"{self._root} has prompts, and is no copy of the store {self._objects.url}. Copy "
+                f"them with `hubctl store copy {self._root} {self._objects.url}`, then pass "
+                "another folder with --content."
+            )
+        check_format(self._root)
+        return mark.applied if mark else 0
+
+    def _save_if_due(self) -> None:
+        if self._saved < self.applied and self._save_at <= time.monotonic():
+            try:
+                self._save()
+            except RequestError as error:
+                log_event(log, logging.ERROR, "replica", error)
+            self._save_at = time.monotonic() + SAVE_SECONDS
+
+    def _save(self) -> None:
+        applied = self.applied
+        with disk.telling(_THEN):
+            os.sync()
+            self._put(MARK_FILE, msgspec.json.encode(Mark(self._store_id, applied)).decode())
+        self._saved = applied
+
+
+def _own_of(due: _Due) -> Iterator[Waiting | None]:
+    """For each change of an entry, who waited for it here."""
+    own = {waiting.change.keys[0]: waiting for waiting in due.own}
+    return (own.get(change.keys[0]) for change in due.entry.changes)
+
+
+def _named(change: Change) -> Named:
+    owner, _, name = change.keys[0].partition("/")
+    return owner, name or None
+
+
+def _lock(root: str) -> int:
+    """Hold a folder for this process."""
+    os.makedirs(root, exist_ok=True)
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise OperatorError(
+            f"Another process has {root}, and follows the store into it. Stop that, or pass "
+            "another folder with --content."
+        ) from None
+    return descriptor
