@@ -7,24 +7,19 @@ shows that the folder was behind, it is decided again (see ``publisher.write.sto
 import contextlib
 import hashlib
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
-
-import msgspec
-from msgspec import Struct
 
 from builder.model.background import Background
 from builder.model.errors import OperatorError, RequestError
 from builder.model.labels import event_file
-from builder.model.records import format_time
 from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE
+from publisher.nodes.about import About, identify
 from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode
 from publisher.nodes.entries import Request as Kept
 from publisher.nodes.log import Log, Overtaken, Waiting
@@ -37,45 +32,8 @@ from publisher.write.store import Request
 
 # How long a decision is tried again for, because others are faster.
 PATIENCE_SECONDS = 30.0
-ABOUT_FILE = "store.json"
-_ABOUT_BYTES_MAX = 4096
-_FORMAT = 1
 
 _T = TypeVar("_T")
-
-
-class About(Struct, frozen=True, forbid_unknown_fields=True):
-    """What ``store.json`` says of a store."""
-
-    id: str
-    format: int
-    created_at: str
-
-
-def identify(objects: Objects, *, make: bool = True) -> str:
-    """The id of a store, which is made if it is new. Raises OperatorError where it cannot be used
-    by this release, or by anybody; StoreUnavailable.
-    """
-    data = objects.get(ABOUT_FILE, _ABOUT_BYTES_MAX)
-    if data is None and make:
-        objects.probe()
-        now = format_time(datetime.now(UTC))
-        objects.create(ABOUT_FILE, encode(About(secrets.token_hex(16), _FORMAT, now)))
-        data = objects.get(ABOUT_FILE, _ABOUT_BYTES_MAX)
-    if data is None:
-        raise OperatorError(f"{objects.url} has no hub: there is no {ABOUT_FILE}.")
-    try:
-        about = msgspec.json.decode(data, type=About)
-    except msgspec.DecodeError as error:
-        raise OperatorError(
-            f"{ABOUT_FILE} in the store {objects.url} is no hub's ({error}). Pass another prefix."
-        ) from error
-    if about.format != _FORMAT:
-        raise OperatorError(
-            f"The store {objects.url} has the format {about.format}, but this release knows "
-            f"{_FORMAT}. Upgrade this node."
-        )
-    return about.id
 
 
 class Bucket:
@@ -94,8 +52,8 @@ class Bucket:
         self.root = root
         self.objects = Objects(url)
         self._has_quotas = has_quotas
-        self._replica = Replica(root, self.objects, self._identify())
-        self._replica.on_applied = on_applied
+        self._about = self._identify()
+        self._replica = Replica(root, self.objects, self._about, on_applied)
         self._snapshots = Snapshots(self.objects)
         self._log = Log(self.objects, node, self._begin, self._take)
         self._ready = _Ready(self._log, self._replica)
@@ -111,14 +69,14 @@ class Bucket:
         self._running.close()
 
     @property
-    def applied(self) -> int:
-        """Up to which entry the folder has all."""
-        return self._replica.applied
+    def serial(self) -> int:
+        """Up to where the folder has all that was published, on any node."""
+        return self._about.serial + self._replica.applied
 
     @property
-    def last_number(self) -> int | None:
-        """The entry that this thread's last decision is in or was compared with."""
-        return getattr(self._turn, "number", None)
+    def decided_serial(self) -> int:
+        """Up to where this thread's last decision counts."""
+        return self._about.serial + (self._turn.number or 0)
 
     def wait_ready(self, seconds: float) -> bool:
         """Whether the folder has, within so many seconds, what the store had at the start."""
@@ -287,7 +245,7 @@ class Bucket:
 
     # The threads
 
-    def _identify(self) -> str:
+    def _identify(self) -> About:
         try:
             return identify(self.objects)
         except StoreUnavailable as error:
@@ -299,13 +257,7 @@ class Bucket:
 
     def _begin(self) -> int:
         """The number of the entry before the first that is to be read."""
-        identity = identify(self.objects)
-        mark = read_mark(self.root)
-        if mark and mark.store != identity:
-            raise OperatorError(
-                f"{self.objects.url} is another store than {self.root} follows. Restore the store "
-                "that was there, or pass another folder with --content."
-            )
+        self._replica.check_store(identify(self.objects))
         self._replica.load_newest_snapshot()
         return self._replica.applied
 

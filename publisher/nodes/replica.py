@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,6 +23,7 @@ from builder.model.errors import HubError, OperatorError, RequestError
 from builder.pipeline.context import Named
 from builder.store.content import check_format, list_owners
 from publisher.log import log_event
+from publisher.nodes.about import About
 from publisher.nodes.entries import Blob, Change, Entry, read_blob
 from publisher.nodes.log import Waiting
 from publisher.nodes.objects import Objects
@@ -43,9 +44,9 @@ log = logging.getLogger("hub.store")
 
 
 class Mark(Struct, forbid_unknown_fields=True):
-    """What ``.hub-store`` says. ``store``: the id in the store's ``store.json``."""
+    """What ``.hub-store`` says: which store the folder follows, and up to which entry."""
 
-    store: str
+    store: About
     applied: int
 
 
@@ -84,12 +85,15 @@ class Replica(Background):
     has the folder, or it is no copy of this store.
     """
 
-    def __init__(self, root: str, objects: Objects, store_id: str) -> None:
+    def __init__(
+        self, root: str, objects: Objects, about: About,
+        on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
+    ) -> None:  # fmt: skip
         super().__init__("replica")
         self._root = root
         self._objects = objects
-        self._store_id = store_id
-        self.on_applied: Callable[[Iterable[Named]], None] = lambda changed: None
+        self._about = about
+        self._on_applied = on_applied
         self._due: deque[_Due] = deque()
         self._failures = Failures()
         # Versions whose text is gone from the store, until an entry says that they were withdrawn.
@@ -115,11 +119,32 @@ class Replica(Background):
         number = newest_snapshot(self._objects)
         if self.applied or not number:
             return
-        changes = [*read_snapshot(self._objects, number).changes()]
-        for start in range(0, len(changes), _FETCHED):
-            self._apply_all(changes[start : start + _FETCHED])
+        for _ in self.apply_changes([*read_snapshot(self._objects, number).changes()]):
+            pass
         self.applied = number
         self._save()
+
+    def apply_changes(self, changes: Sequence[Change]) -> Iterator[int]:
+        """Apply changes; yields how many are done. Raises StoreUnavailable, OperatorError, and
+        RequestError ``storage_unavailable``.
+        """
+        for start in range(0, len(changes), _FETCHED):
+            some = changes[start : start + _FETCHED]
+            fetched = self._objects.each(self._fetch, some)
+            for done, (change, blob) in enumerate(zip(some, fetched, strict=True), start + 1):
+                owner, _, name = change.keys[0].partition("/")
+                lock = durable.repo_lock(self._root, owner, name) if name else None
+                with lock or contextlib.nullcontext():
+                    self._write(change, blob)
+                yield done
+
+    def check_store(self, about: About) -> None:
+        """Raises OperatorError where the folder follows another store."""
+        if about.id != self._about.id:
+            raise OperatorError(
+                f"{self._root} is a copy of another store than {self._objects.url} is now. Pass "
+                "another folder with --content, or remove this one."
+            )
 
     def put(self, number: int, entry: Entry, own: list[Waiting]) -> None:
         """Take the next entry; waits while too many are not applied yet."""
@@ -139,7 +164,7 @@ class Replica(Background):
         """
         try:
             self._write(waiting.change, blob)
-            self.on_applied([_named(waiting.change)])
+            self._on_applied([_named(waiting.change)])
             waiting.is_applied = True
         finally:
             waiting.is_over.set()
@@ -183,14 +208,14 @@ class Replica(Background):
                 others.append(change)
         while True:
             try:
-                for start in range(0, len(others), _FETCHED):
-                    self._apply_all(others[start : start + _FETCHED])
+                for _ in self.apply_changes(others):
+                    pass
             except (HubError, OSError) as error:
                 if not self._pause(error):
                     return False
             else:
                 self._failures.clear()
-                self.on_applied(map(_named, others))
+                self._on_applied(map(_named, others))
                 return True
 
     def _pause(self, error: Exception) -> bool:
@@ -200,13 +225,6 @@ class Replica(Background):
             log_event(log, logging.ERROR, "replica", error, failures=self._failures.count)
             pause = pause_seconds(self._failures.count, _PAUSE_MIN, _PAUSE_MAX)
             return not self._changed.wait_for(lambda: self._is_stopping, pause)
-
-    def _apply_all(self, changes: list[Change]) -> None:
-        """Fetch the texts of some changes, many at once, and apply them in their order."""
-        for change, blob in zip(changes, self._objects.each(self._fetch, changes), strict=True):
-            owner, _, name = change.keys[0].partition("/")
-            with durable.repo_lock(self._root, owner, name) if name else contextlib.nullcontext():
-                self._write(change, blob)
 
     def _fetch(self, change: Change) -> Blob | None:
         if not change.version:
@@ -230,8 +248,21 @@ class Replica(Background):
                 self._put(path, text)
             for path in change.removes:
                 disk.unlink(self._path(path))
-                repo, _, file = path.rpartition("/")
-                self._gone.discard((repo, file.removesuffix(".json")))
+        if change.removes:
+            self._remove_blobs(change)
+
+    def _remove_blobs(self, change: Change) -> None:
+        """Take the texts of withdrawn versions out of the store: on each node, since the one that
+        withdrew them may have died.
+        """
+        repo = change.keys[0]
+        removed = {path.rpartition("/")[2].removesuffix(".json") for path in change.removes}
+        with self._changed:
+            self._gone -= {(repo, version) for version in removed}
+        keys = self._objects.keys(f"blobs/{repo}/")
+        self._objects.delete(
+            key for key in [*keys] if key.rpartition("/")[2].rpartition("-")[0] in removed
+        )
 
     def _put(self, path: str, text: str) -> None:
         target, data = self._path(path), text.encode()
@@ -253,11 +284,8 @@ class Replica(Background):
     def _begin(self) -> int:
         """Up to where the folder has what the store has."""
         mark = read_mark(self._root)
-        if mark and mark.store != self._store_id:
-            raise OperatorError(
-                f"{self._root} is a copy of another store than {self._objects.url}. Pass another "
-                "folder with --content, or remove this one."
-            )
+        if mark:
+            self.check_store(mark.store)
         if not mark and os.path.isdir(self._root) and list_owners(self._root):
             raise OperatorError(
                 f"{self._root} has prompts, and is no copy of the store {self._objects.url}. Copy "
@@ -279,7 +307,7 @@ class Replica(Background):
         applied = self.applied
         with disk.telling(_THEN):
             os.sync()
-            self._put(MARK_FILE, msgspec.json.encode(Mark(self._store_id, applied)).decode())
+            self._put(MARK_FILE, msgspec.json.encode(Mark(self._about, applied)).decode())
         self._saved = applied
 
 
