@@ -6,15 +6,15 @@ through the store's methods, each of which has committed when it returns.
 
 A decision that depends on what a repo has is made by ``decide``, with a function without arguments,
 ``work``: it looks at everything that it depends on, from the answer that is kept for an
-``Idempotency-Key`` on, and then writes. A store that many machines share may find, at a write, that
-another machine was first: it raises an exception of its own out of ``work``, and runs ``work`` again
-from its beginning. So ``work`` lets exceptions through, and leaves nothing behind that changes what
-its next run decides, except for writes that returned, which stay. ``decide`` returns or raises what
-the last run does:
+``Idempotency-Key`` on, and then writes. A store that many machines share may find, at a write,
+that another machine was first: it raises an exception of its own out of ``work``, and runs ``work``
+again from its beginning. So ``work`` lets exceptions through, and leaves nothing behind that
+changes what its next run decides, except for writes that returned, which stay. ``decide`` returns
+or raises what the last run does:
 
 - Where that has written, at once.
-- Where it returned or raised a RequestError and has written nothing, the store first makes sure that
-  the folder has everything that is committed. If it had not, ``work`` runs again.
+- Where it returned or raised a RequestError and has written nothing, the store first makes sure
+  that the folder has everything that is committed. If it had not, ``work`` runs again.
 - Any other exception passes at once.
 
 Under ``repo_lock`` nothing runs again: where another machine was first, a write raises RequestError
