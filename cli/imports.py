@@ -27,6 +27,7 @@ from publisher.importers.run import Options, check_owners, import_found, import_
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
+from publisher.write.store import open_store
 
 CALLS_UNASKED = 20
 
@@ -159,15 +160,16 @@ def imports(
             content = stack.enter_context(tempfile.TemporaryDirectory())
         asked = f"--from {vendor} " if vendor else ""
         prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
+        store = stack.enter_context(open_store(content))
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download
             module = import_module(MODULES[vendor])
             export = _download(module, source, save, f"{vendor}-export", yes, progress)
             found = read_export(module, export)
-            outcome = import_found(found, module.TITLE, content, options, progress)
+            outcome = import_found(found, module.TITLE, store, options, progress)
         else:
-            outcome = import_source(source, content, options, progress)
+            outcome = import_source(source, store, options, progress)
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:

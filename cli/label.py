@@ -17,6 +17,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.write.drafts import NOTE_BYTES_MAX, make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
+from publisher.write.store import open_store
 
 _repo_argument = click.argument("repo", metavar="OWNER/NAME")
 _note_option = click.option("-m", "--note", metavar="TEXT", default="", help="Why it moves.")
@@ -55,7 +56,9 @@ def set_label(
     """
     owner, name = split_repo(repo)
     draft = make_label_draft({"version": version} | _given(fields))
-    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+    with open_store(content) as store:
+        done = change_label(store, owner, name, label, draft, by=by or owner)
+    _tell(done)
 
 
 @label.command()
@@ -73,7 +76,9 @@ def remove(content: str, repo: str, label: str, by: str | None, **fields: str | 
     """
     owner, name = split_repo(repo)
     draft = make_label_removal(_given(fields))
-    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+    with open_store(content) as store:
+        done = change_label(store, owner, name, label, draft, by=by or owner)
+    _tell(done)
 
 
 @label.command("list")

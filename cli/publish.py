@@ -10,6 +10,7 @@ from builder.model.names import BUMPS
 from cli.options import content_option, init_option, prepare_content, split_repo
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
+from publisher.write.store import open_store
 
 HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` builds by itself."
 
@@ -71,7 +72,8 @@ def publish(
     draft = make_draft({"content": text} | given)
     source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
     prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
-    done = publish_draft(content, owner, name, draft, publisher=publisher or owner)
+    with open_store(content) as store:
+        done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")

@@ -74,6 +74,7 @@ def publish_service(
     from publisher.sizes import size_readings
     from publisher.web.app import create_app
     from publisher.web.readiness import Readiness
+    from publisher.write.store import open_store
     from server.listening import listen_for_metrics
 
     settings = Settings(
@@ -88,6 +89,7 @@ def publish_service(
         )
     configure_logging()
     database = running.enter_context(Database(settings.state))
+    store = running.enter_context(open_store(settings.content))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
     readiness = Readiness(settings, rebuilder, database, {})
@@ -100,7 +102,7 @@ def publish_service(
     wsgi: Callable = create_app(
         settings, rebuilder, Accounts(database), database,
         publish_limit=publish_limit, quotas=quotas, issuers=issuers, open_signup=open_signup,
-        openid=openid, readiness=readiness,
+        openid=openid, readiness=readiness, store=store,
     )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})

@@ -31,6 +31,7 @@ from publisher.sizes import size_readings
 from publisher.web.app import create_app
 from publisher.web.members import reader_check
 from publisher.web.readiness import Readiness
+from publisher.write.store import Store, open_store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
@@ -66,9 +67,10 @@ def serve_hub(
         rebuilder.request(None)
         with (
             Database(settings.state) as database,
+            open_store(settings.content) as store,
             # These end after the last build, which they still follow.
             followers.deploying(settings, deployment, receiver),
-            followers.pushing(settings, git, rebuilder),
+            followers.pushing(settings, store, git, rebuilder),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
@@ -88,7 +90,7 @@ def serve_hub(
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
-                origins=mcp_origins, readiness=readiness, **publishing,
+                origins=mcp_origins, readiness=readiness, store=store, **publishing,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:
@@ -152,13 +154,13 @@ class _Followers:
 
     @contextlib.contextmanager
     def pushing(
-        self, settings: Settings, git: GitOptions | None, rebuilder: Rebuilder
+        self, settings: Settings, store: Store, git: GitOptions | None, rebuilder: Rebuilder
     ) -> Iterator[None]:
         """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
         if not git:
             yield
             return
-        with GitFollower(settings, git, rebuilder.request) as follower:
+        with GitFollower(settings, store, git, rebuilder.request) as follower:
             self._told.append(follower.tell)
             self.parts["git"] = follower.status
             yield

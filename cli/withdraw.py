@@ -55,6 +55,7 @@ def withdraw(
       hubctl withdraw ann/story@1.2.0 --reason secret --note "Use 1.2.1."
     """
     # Late, since other commands load this module to know its options.
+    from publisher.write.store import open_store
     from publisher.write.withdraw import preview
     from publisher.write.withdraw import withdraw as withdraw_for_good
 
@@ -69,7 +70,8 @@ def withdraw(
     asked, who = version or None, by or owner
     if not yes:
         _confirm(preview(content, owner, name, asked, draft, by=who), draft)
-    done = withdraw_for_good(content, owner, name, asked, draft, by=who)
+    with open_store(content) as store:
+        done = withdraw_for_good(store, owner, name, asked, draft, by=who)
     removed = _take_off(content, out, state, done)
     if done.unchanged:
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))

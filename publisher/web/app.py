@@ -70,6 +70,7 @@ from publisher.write.idempotency import (
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import NO_QUOTAS, PUBLISH_LIMIT, QuotaKeeper, Quotas
+from publisher.write.store import Folder, Store
 from server import answers
 from server.access import ANY, Access
 from server.throttle import Throttle, network
@@ -95,6 +96,7 @@ def create_app(
     openid: Provider | None = None,
     origins: Sequence[str] = (),
     readiness: Readiness | None = None,
+    store: Store | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -103,15 +105,17 @@ def create_app(
     ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
-    ``readiness``: what /readyz answers; by default without parts.
+    ``readiness``: what /readyz answers; by default without parts. ``store``: where what is
+    published goes; by default the content folder.
     """
+    store = store or Folder(settings.content)
     keeper = QuotaKeeper(settings.content, quotas)
     publications = Throttle(publish_limit, "publish") if publish_limit else None
     # More than the limit lets anybody publish in the time that answers are kept. (A window
     # that began before, and one that ends after, add one.)
     kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
-        settings, rebuilder, accounts, database, issuers, publications, kept_max,
+        settings, store, rebuilder, accounts, database, issuers, publications, kept_max,
         failed_auth_limit, keeper, readiness or Readiness(settings, rebuilder, database, {}),
     )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
@@ -124,7 +128,7 @@ def create_app(
     _allow_other_origins(app)
     access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
-        app, settings, accounts, database, issuers, access,
+        app, settings, store, accounts, database, issuers, access,
         has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))
@@ -158,11 +162,12 @@ class _Service:
     """The views."""
 
     def __init__(
-        self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
+        self, settings: Settings, store: Store, rebuilder: Rebuilder, accounts: Accounts,
+        database: Database, issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
         failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness,
     ) -> None:  # fmt: skip
         self._settings = settings
+        self._store = store
         self._links = Links(settings.base_url)
         self._rebuilder = rebuilder
         self._accounts = accounts
@@ -226,7 +231,7 @@ class _Service:
         self._accounts.check_may_publish(self._authenticate(), owner, name, labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
         done = publish(
-            self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+            self._store, owner, name, incoming.draft, publisher=token.owner,
             idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
         )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
@@ -247,7 +252,7 @@ class _Service:
         check(self._authenticate())
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         done = change_label(
-            self._settings.content, owner, name, label, incoming.draft, by=token.owner,
+            self._store, owner, name, label, incoming.draft, by=token.owner,
             idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
         )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}

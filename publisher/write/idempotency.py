@@ -73,6 +73,11 @@ class IdempotencyKey(NamedTuple):
     fingerprint: bytes
     kept_max: int = 0
 
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the key, which tells nobody the key."""
+        return hashlib.sha256(self.key.encode()).digest()
+
     def find(self) -> KeptAnswer | None:
         """What is kept of the request, if it was sent in the last day.
 

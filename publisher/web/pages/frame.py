@@ -41,6 +41,7 @@ from publisher.accounts.people.sessions import Session, Sessions
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.store import Store
 from server.access import Access
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
 from server.throttle import Throttle
@@ -89,10 +90,11 @@ class Frame:
     """
 
     def __init__(
-        self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
+        self, app: Flask, settings: Settings, store: Store, accounts: Accounts, database: Database,
         issuers: Sequence[Issuer], access: Access, **options: Any,
     ) -> None:  # fmt: skip
         self.settings = settings
+        self.store = store
         self.accounts = accounts
         self.database = database
         self.events = Events(database)

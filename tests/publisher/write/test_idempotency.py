@@ -22,6 +22,7 @@ from publisher.write.idempotency import (
     fingerprint,
 )
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 from tests.publisher.write.test_durable import at, watched
 from tests.server.test_throttle import Clock
 
@@ -47,7 +48,7 @@ class Store:
     def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
         owner, name = repo.split("/")
         return publish(
-            self.root, owner, name, make_draft({"content": text}), publisher=owner,
+            Folder(self.root), owner, name, make_draft({"content": text}), publisher=owner,
             idempotency_key=self.key(text, key, repo) if key else None,
         )  # fmt: skip
 
@@ -183,7 +184,7 @@ def test_a_refusal_keeps_nothing(store: Store):
     key = store.key("One.")
 
     def put() -> None:
-        publish(store.root, "ann", "story", draft, publisher="ann", idempotency_key=key)
+        publish(Folder(store.root), "ann", "story", draft, publisher="ann", idempotency_key=key)
 
     assert refusal(put) == "base_version_mismatch"
     assert store.keys() == []
