@@ -37,7 +37,7 @@ from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
 POLL_SECONDS = 1.0
 # How long somebody waits for a commit, and while the store fails.
 PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
-PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 5.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.0
 # Of one entry that this node writes, unless one change alone has more.
 BATCH_BYTES_MAX, BATCH_CHANGES_MAX = 1024 * 1024, 500
 # What is remembered of entries: the keys that they touched, and requests.

@@ -102,7 +102,7 @@ def change_label(
             store.sync_repo(owner, name)
         return done
 
-    return store.decide(owner, name, work)
+    return store.decide(owner, name, work, idempotency_key)
 
 
 def plan_events(

@@ -118,7 +118,7 @@ def publish(
             store.sync_repo(owner, name)
         return done
 
-    return store.decide(owner, name, work)
+    return store.decide(owner, name, work, idempotency_key)
 
 
 def preview(

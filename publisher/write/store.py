@@ -57,9 +57,12 @@ class Store(Protocol):
     def has_repo(self, owner: str, name: str) -> bool:
         """Whether the folder of the repo is there, in all that is committed."""
 
-    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
+    def decide(
+        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
+    ) -> T:
         """What ``work`` comes to, with the only right to write to the repo; see above. Makes the
-        repo's folder, and removes it if ``work`` fails before a version is in it.
+        repo's folder, and removes it if ``work`` fails before a version is in it. ``key``: of the
+        request; what another machine has made of it is kept with it before ``work`` runs.
         """
 
     def repo_lock(self, owner: str, name: str) -> AbstractContextManager[None]:
@@ -119,7 +122,9 @@ class Folder:
                 return False
         return True
 
-    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
+    def decide(
+        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
+    ) -> T:
         with self.repo_lock(owner, name):
             return work()
 

@@ -26,9 +26,7 @@ class Nodes:
     def start(self, name: str, **options: object) -> Bucket:
         """A node, once it has what the store has; its content folder has its name."""
         stack = contextlib.ExitStack()
-        bucket = stack.enter_context(
-            Bucket(str(self.root / name), self.url, node=name, **options)
-        )
+        bucket = stack.enter_context(Bucket(str(self.root / name), self.url, node=name, **options))
         assert bucket.wait_ready(LONG)
         self._running[name] = stack
         return bucket

@@ -154,9 +154,7 @@ def test_what_nobody_waits_for_is_not_tried_again(told: Told, monkeypatch: pytes
     assert [one.keys for one in read_entry(told.objects, 1).changes] == [["ada/b"]]
 
 
-def test_a_late_arrival_counts_though_nobody_waits(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_late_arrival_counts_though_nobody_waits(told: Told, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.05)
 
