@@ -65,14 +65,20 @@ class Waiting:
     def __init__(self, change: Change, seen: int) -> None:
         self.change = change
         self.seen = seen
+        self.is_decided = False
         self.number: int | None = None
         self.overtaken_by: int | None = None
-        self.is_decided = threading.Event()
         # Nobody waits any more: whatever comes of it, others apply it.
         self.is_abandoned = False
         # Whoever waited for it has applied it, or has failed to.
         self.is_over = threading.Event()
         self.is_applied = False
+
+
+class _Asked:
+    """Somebody asks whether there is anything newer."""
+
+    is_answered = False
 
 
 class _Turn(NamedTuple):
@@ -81,7 +87,7 @@ class _Turn(NamedTuple):
     """
 
     batch: list[Waiting]
-    asked: list[threading.Event]
+    asked: list[_Asked]
 
 
 class Log(Background):
@@ -102,7 +108,7 @@ class Log(Background):
         self._node = node
         self._on_entry = on_entry
         self._waiting: list[Waiting] = []
-        self._asked: list[threading.Event] = []
+        self._asked: list[_Asked] = []
         # By id, what was tried at the next number.
         self._attempts: dict[str, list[Waiting]] = {}
         # By key, the last entry that touched it; of those up to the floor nothing is known.
@@ -123,9 +129,7 @@ class Log(Background):
             self._waiting.append(waiting)
             self._drop_overtaken()
             self._changed.notify_all()
-        waiting.is_decided.wait(self._patience)
-        with self._changed:
-            if not waiting.is_decided.is_set():
+            if not self._await(lambda: waiting.is_decided):
                 waiting.is_abandoned = True
                 self._waiting.remove(waiting)
                 raise self._unavailable()
@@ -137,13 +141,13 @@ class Log(Background):
         """The number of an entry after which there was none at some moment of this call. Raises
         StoreUnavailable.
         """
-        known = threading.Event()
+        asked = _Asked()
         with self._changed:
-            self._asked.append(known)
+            self._asked.append(asked)
             self._changed.notify_all()
-        if not known.wait(self._patience):
-            raise self._unavailable()
-        return self.head
+            if not self._await(lambda: asked.is_answered):
+                raise self._unavailable()
+            return self.head
 
     def is_touched(self, keys: Collection[str], seen: int) -> bool:
         """Whether an entry after ``seen`` has one of these keys, as far as this node has read."""
@@ -167,9 +171,16 @@ class Log(Background):
         with self._changed:
             return {"head": self.head, "waiting": len(self._waiting), **self._failures.status()}
 
-    @property
-    def _patience(self) -> float:
-        return FAILING_PATIENCE_SECONDS if self._failures.count else PATIENCE_SECONDS
+    def _await(self, is_done: Callable[[], bool]) -> bool:
+        """Wait for something that the thread does, as long as one may; the caller has the lock."""
+        began = time.monotonic()
+        while not is_done():
+            patience = FAILING_PATIENCE_SECONDS if self._failures.count else PATIENCE_SECONDS
+            left = began + patience - time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.wait(left)
+        return True
 
     def _unavailable(self) -> StoreUnavailable:
         return StoreUnavailable(
@@ -249,8 +260,9 @@ class Log(Background):
                     self._read_more()
         with self._changed:
             self._look_at = time.monotonic() + POLL_SECONDS
-        for known in turn.asked:
-            known.set()
+            for asked in turn.asked:
+                asked.is_answered = True
+            self._changed.notify_all()
 
     def _read_next(self) -> bool:
         """Take in the entry at the next number, if there is one."""
@@ -283,8 +295,9 @@ class Log(Background):
             for waiting in own:
                 waiting.number = number
                 self._waiting.remove(waiting)
-                waiting.is_decided.set()
+                waiting.is_decided = True
             self._drop_overtaken()
+            self._changed.notify_all()
         self._on_entry(number, entry, own)
 
     def _remember(self, number: int, change: Change) -> None:
@@ -307,7 +320,7 @@ class Log(Background):
             if number is not None:
                 waiting.overtaken_by = number
                 self._waiting.remove(waiting)
-                waiting.is_decided.set()
+                waiting.is_decided = True
 
     def _last_touch(self, keys: Collection[str], seen: int) -> int | None:
         """The last entry after ``seen`` that has one of the keys, or may have."""
@@ -317,12 +330,13 @@ class Log(Background):
             return last
         return self._floor if seen < self._floor else None
 
-    def _fail(self, error: Exception, asked: list[threading.Event]) -> None:
+    def _fail(self, error: Exception, asked: list[_Asked]) -> None:
         with self._changed:
             self._asked += asked
             self._failures.add("The store cannot be reached, or refuses; the log has the cause.")
             count = self._failures.count
             pause = pause_seconds(count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             self._try_at = time.monotonic() + pause
+            self._changed.notify_all()  # patience is shorter now
         if count == 1 or count % 10 == 0:
             log_event(log, logging.WARNING, "store", error, failures=count)

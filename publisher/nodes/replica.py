@@ -109,7 +109,7 @@ class Replica(Background):
     def __exit__(self, *_: object) -> None:
         self._stop()
         with contextlib.suppress(RequestError):  # then it is applied again
-            self._save()
+            self._save(self.applied)
         os.close(self._lock)
 
     def load_newest_snapshot(self) -> None:
@@ -122,7 +122,7 @@ class Replica(Background):
         for _ in self.apply_changes([*read_snapshot(self._objects, number).changes()]):
             pass
         self.applied = number
-        self._save()
+        self._save(number)
 
     def apply_changes(self, changes: Sequence[Change]) -> Iterator[int]:
         """Apply changes; yields how many are done. Raises StoreUnavailable, OperatorError, and
@@ -293,18 +293,20 @@ class Replica(Background):
                 "another folder with --content."
             )
         check_format(self._root)
-        return mark.applied if mark else 0
+        if mark:
+            return mark.applied
+        self._save(0)  # before there is anything that could be taken for a folder of its own
+        return 0
 
     def _save_if_due(self) -> None:
         if self._saved < self.applied and self._save_at <= time.monotonic():
             try:
-                self._save()
+                self._save(self.applied)
             except RequestError as error:
                 log_event(log, logging.ERROR, "replica", error)
             self._save_at = time.monotonic() + SAVE_SECONDS
 
-    def _save(self) -> None:
-        applied = self.applied
+    def _save(self, applied: int) -> None:
         with disk.telling(_THEN):
             os.sync()
             self._put(MARK_FILE, msgspec.json.encode(Mark(self._about, applied)).decode())
