@@ -16,6 +16,7 @@ from builder.text.placeholders import CONVENTIONS
 from cli.import_summary import tell
 from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
+from cli.stores import open_store, store_option
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -27,7 +28,6 @@ from publisher.importers.run import Options, check_owners, import_found, import_
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
-from publisher.write.store import open_store
 
 CALLS_UNASKED = 20
 
@@ -58,6 +58,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 
 @click.command("import")
 @content_option
+@store_option
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
@@ -110,7 +111,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 )
 @init_option
 def imports(
-    content: str, source: str, vendor: str | None, save: str | None, yes: bool,
+    content: str, store_url: str | None, source: str, vendor: str | None, save: str | None, yes: bool,
     placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
     tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
@@ -159,8 +160,9 @@ def imports(
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
         asked = f"--from {vendor} " if vendor else ""
-        prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
-        store = stack.enter_context(open_store(content))
+        if not store_url:
+            prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
+        store = stack.enter_context(open_store(content, store_url))
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download

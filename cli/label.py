@@ -11,13 +11,13 @@ from builder.store.labels import read_labels
 from builder.text.one_line import one_line
 from cli.options import content_option, split_repo, state_option
 from cli.publish import HINT
+from cli.stores import open_store, store_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.protected import ProtectedLabels
 from publisher.write.drafts import NOTE_BYTES_MAX, make_label_draft, make_label_removal
 from publisher.write.labels import LabelChange, change_label
-from publisher.write.store import open_store
 
 _repo_argument = click.argument("repo", metavar="OWNER/NAME")
 _note_option = click.option("-m", "--note", metavar="TEXT", default="", help="Why it moves.")
@@ -38,6 +38,7 @@ def label() -> None:
 
 @label.command("set")
 @content_option
+@store_option
 @_repo_argument
 @click.argument("label")
 @click.argument("version")
@@ -45,8 +46,9 @@ def label() -> None:
 @_expected_option
 @_by_option
 def set_label(
-    content: str, repo: str, label: str, version: str, by: str | None, **fields: str | None
-) -> None:
+    content: str, store_url: str | None, repo: str, label: str, version: str, by: str | None,
+    **fields: str | None,
+) -> None:  # fmt: skip
     """Let LABEL of OWNER/NAME name VERSION.
 
     Creates the label, or moves it. To roll back, name the older version.
@@ -56,19 +58,23 @@ def set_label(
     """
     owner, name = split_repo(repo)
     draft = make_label_draft({"version": version} | _given(fields))
-    with open_store(content) as store:
+    with open_store(content, store_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done)
+    _tell(done, has_store=bool(store_url))
 
 
 @label.command()
 @content_option
+@store_option
 @_repo_argument
 @click.argument("label")
 @_note_option
 @_expected_option
 @_by_option
-def remove(content: str, repo: str, label: str, by: str | None, **fields: str | None) -> None:
+def remove(
+    content: str, store_url: str | None, repo: str, label: str, by: str | None,
+    **fields: str | None,
+) -> None:  # fmt: skip
     """Remove LABEL from OWNER/NAME. Its history stays.
 
     \b
@@ -76,9 +82,9 @@ def remove(content: str, repo: str, label: str, by: str | None, **fields: str | 
     """
     owner, name = split_repo(repo)
     draft = make_label_removal(_given(fields))
-    with open_store(content) as store:
+    with open_store(content, store_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done)
+    _tell(done, has_store=bool(store_url))
 
 
 @label.command("list")
@@ -199,10 +205,10 @@ def _read(content: str, repo: str) -> Labels:
     return read_labels(content, check_owner(owner), check_repo(name))
 
 
-def _tell(done: LabelChange) -> None:
+def _tell(done: LabelChange, *, has_store: bool) -> None:
     now = f"names {done.version}" if done.version else "is removed"
     click.echo(f"{done.owner}/{done.name} {done.label} {now}{' already' if done.unchanged else ''}")
-    if not done.unchanged:
+    if not (done.unchanged or has_store):
         click.echo(HINT, err=True)
 
 

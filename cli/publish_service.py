@@ -26,6 +26,7 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
+from cli.stores import make_store, store_option
 
 if TYPE_CHECKING:
     from publisher.openid.provider import Provider
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 @click.command("publish-service")
 @folder_options
+@store_option
 @base_url_option()
 @name_option
 @queries_option
@@ -54,7 +56,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.pass_obj
 def publish_service(
-    running: ExitStack, content: str, out: str, state: str, base_url: str | None,
+    running: ExitStack, content: str, out: str, state: str, store_url: str | None,
+    base_url: str | None,
     site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
     publish_limit: int, open_signup: bool, quotas: Quotas, openid: Provider | None,
     issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None, trusted_proxies: int,
@@ -74,7 +77,6 @@ def publish_service(
     from publisher.sizes import size_readings
     from publisher.web.app import create_app
     from publisher.web.readiness import Readiness
-    from publisher.write.store import open_store
     from server.listening import listen_for_metrics
 
     settings = Settings(
@@ -89,10 +91,13 @@ def publish_service(
         )
     configure_logging()
     database = running.enter_context(Database(settings.state))
-    store = running.enter_context(open_store(settings.content))
-    rebuilder = running.enter_context(Rebuilder(settings, log_build))
+    opened, rebuilder, parts = make_store(
+        settings, store_url, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)
+    )
+    store = running.enter_context(opened)
+    running.enter_context(rebuilder)
     rebuilder.request(None)  # what was published and not built when the last process ended
-    readiness = Readiness(settings, rebuilder, database, {})
+    readiness = Readiness(settings, rebuilder, database, parts)
     if metrics:
         # Its library takes long to load, and few need it.
         from server.metrics_port import MetricsPort

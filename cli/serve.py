@@ -23,10 +23,12 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
+from cli.stores import store_option
 
 
 @click.command()
 @folder_options
+@store_option
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option

@@ -17,6 +17,7 @@ from builder.store.content import check_folder
 from builder.store.site import is_built
 from cli.build import describe, say_waiting
 from cli.progress import Progress
+from cli.stores import make_store
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.deploys.follower import Deployer
@@ -31,7 +32,7 @@ from publisher.sizes import size_readings
 from publisher.web.app import create_app
 from publisher.web.members import reader_check
 from publisher.web.readiness import Readiness
-from publisher.write.store import Store, open_store
+from publisher.write.store import Store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
@@ -44,7 +45,8 @@ def serve_hub(
     settings: Settings, *, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
-    receiver: Receiver | None, git: GitOptions | None, watch: bool, **publishing: Any,
+    receiver: Receiver | None, git: GitOptions | None, watch: bool, store_url: str | None,
+    **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
     listens at; ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
@@ -56,18 +58,23 @@ def serve_hub(
         address = address_of(listener, host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
-        check_folder(settings.content)  # before the state folder is made
+        _check_store(settings, store_url, git, watch)  # before the state folder is made
         configure_logging()
         if metrics_listener:
             click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
         followers = _Followers(first.tell)
-        rebuilder = Rebuilder(settings, followers.tell, first.show_progress, first.say_waiting)
+        opened, rebuilder, parts = make_store(
+            settings, store_url,
+            partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
+            has_quotas=any(publishing["quotas"]),
+        )  # fmt: skip
+        followers.parts |= parts
         rebuilder.request(None)
         with (
             Database(settings.state) as database,
-            open_store(settings.content) as store,
+            opened as store,
             # These end after the last build, which they still follow.
             followers.deploying(settings, deployment, receiver),
             followers.pushing(settings, store, git, rebuilder),
@@ -216,6 +223,23 @@ class _FirstBuild:
             return
         self._has_site = True
         click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
+
+
+def _check_store(settings: Settings, url: str | None, git: GitOptions | None, watch: bool) -> None:
+    """Raises OperatorError where nothing can be read, or options contradict each other."""
+    if not url:
+        check_folder(settings.content)
+    elif git:
+        raise OperatorError(
+            "--git and --store exclude each other: with --store, the log of the store is what "
+            "happened, and the content folder a copy. Leave out one of them."
+        )
+    elif watch:
+        raise OperatorError(
+            "--watch and --store exclude each other: the content folder is a copy of the store, "
+            "and nobody else may write there. Leave out --watch; other nodes' publications are "
+            "built without it."
+        )
 
 
 def _say_who_cannot_sign_in(base_url: str, host: str) -> None:

@@ -22,7 +22,7 @@ FOLDERS = ("content", "state", "site")
 # Why a hub is not ready, see ``publisher.web.readiness``.
 UNREADY_REASONS = (
     "no_site", "builds_failing", "content_not_writable", "state_not_writable",
-    "site_not_writable", "disk_full", "accounts_unusable",
+    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable",
 )  # fmt: skip
 # Upper bounds, in seconds.
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

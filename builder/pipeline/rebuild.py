@@ -45,6 +45,8 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 LOOK_LATE_SECONDS = 10.0
 # How soon pulls that another process has counted are noticed.
 COUNTS_SECONDS = 5.0
+# How often, while the content is not there yet, it is noticed that the service ends.
+WAKE_SECONDS = 0.2
 # How often the caches are looked at, at most, because a reader could not use them.
 DOUBT_SECONDS = 60.0
 
@@ -77,7 +79,8 @@ class Rebuilder(Background):
     ``serial`` gives the serial that readers are told; by default it is the number of publications.
     It must return at once, never less than before. Whoever raises it has put what it counts into
     the content and called ``request`` for it before, and calls ``note_serial`` afterwards. hub.json
-    has a serial only when all that it counts is in the lists.
+    has a serial only when all that it counts is in the lists. ``await_content``: whether the
+    content is all there within so many seconds; the first build waits for that.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Rebuilder(Background):
         progress: Progress = lambda what, done, total: None,
         on_wait: Callable[[], None] = lambda: None,
         serial: Callable[[], int] | None = None,
+        await_content: Callable[[float], bool] = lambda seconds: True,
     ) -> None:  # fmt: skip
         super().__init__("rebuild")
         self._settings = settings
@@ -92,6 +96,7 @@ class Rebuilder(Background):
         self._progress = progress
         self._on_wait = on_wait
         self._serial = serial
+        self._await_content = await_content
         # That of the last batch.
         self._taken_serial: int | None = None
         self._next = _Batch()
@@ -219,6 +224,9 @@ class Rebuilder(Background):
     # The thread
 
     def _run(self) -> None:
+        while not self._await_content(WAKE_SECONDS):
+            if self._is_stopping:
+                return
         while batch := self._take():
             self._build(batch)
 

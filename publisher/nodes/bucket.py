@@ -48,12 +48,13 @@ class Bucket:
     def __init__(
         self, root: str, url: str, *, node: str, has_quotas: bool = False,
         on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
+        on_serial: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.root = root
         self.objects = Objects(url)
         self._has_quotas = has_quotas
         self._about = self._identify()
-        self._replica = Replica(root, self.objects, self._about, on_applied)
+        self._replica = Replica(root, self.objects, self._about, on_applied, on_serial)
         self._snapshots = Snapshots(self.objects)
         self._log = Log(self.objects, node, self._begin, self._take)
         self._ready = _Ready(self._log, self._replica)
@@ -75,12 +76,16 @@ class Bucket:
 
     @property
     def decided_serial(self) -> int:
-        """Up to where this thread's last decision counts."""
         return self._about.serial + (self._turn.number or 0)
 
     def wait_ready(self, seconds: float) -> bool:
         """Whether the folder has, within so many seconds, what the store had at the start."""
         return self._ready.event.wait(seconds)
+
+    def check(self) -> None:
+        """Raises OperatorError where the store cannot be read now, and says why."""
+        if self._log.problem:
+            raise OperatorError(str(self._log.problem)) from self._log.problem
 
     def status(self) -> dict[str, Any]:
         """For people and monitors."""

@@ -19,15 +19,16 @@ from builder.model.labels import event_file
 from builder.model.records import VersionFile, format_time
 from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
-from builder.store.content import FORMAT_FILE, HOME_FILE, OWNER_FILE
+from builder.store.content import FORMAT_FILE, HOME_FILE, OWNER_FILE, STORE_FILE
 from builder.store.restored import RESTORED_FILE, check_not_restoring, serial_base
 from builder.store.withdrawn_files import read_parts
 from publisher.nodes.about import identify
 from publisher.nodes.entries import Blob, Change, Entry, encode, entry_key, read_blob
 from publisher.nodes.log import BATCH_BYTES_MAX, BATCH_CHANGES_MAX
 from publisher.nodes.objects import Objects, StoreUnavailable
-from publisher.nodes.replica import MARK_FILE, Replica, check_follows_nothing
+from publisher.nodes.replica import Replica
 from publisher.nodes.snapshots import Tree, read_tree, write_snapshot
+from publisher.write.store import check_is_no_copy
 
 # As ``builder.model.progress``: what, how many are done, of how many.
 Progress = Callable[[str, int, int], None]
@@ -66,7 +67,7 @@ def copy_to_store(root: str, url: str, progress: Progress) -> Copied:
     content.check_folder(root)
     content.check_format(root)
     check_not_restoring(root)
-    check_follows_nothing(root)
+    check_is_no_copy(root)
     objects = Objects(url)
     tree, publications = read_folder(root)
     identify(objects, serial=serial_base(root) + publications)
@@ -113,7 +114,7 @@ def copy_from_store(url: str, root: str, progress: Progress) -> Copied:
             progress("copying", done, len(stale) + len(new))
     _check_equal(read_folder(root)[0], tree, root, url)
     os.sync()
-    os.unlink(f"{root}/{MARK_FILE}")
+    os.unlink(f"{root}/{STORE_FILE}")
     return _copied(tree, len(new))
 
 

@@ -116,6 +116,8 @@ class Log(Background):
         self._floor = 0
         self._requests: dict[tuple[str, str], tuple[str, Request]] = {}
         self._failures = Failures()
+        # What the store said at the last failure, for operators.
+        self.problem: Exception | None = None
         self._look_at = self._try_at = 0.0
 
     def commit(self, change: Change, seen: int) -> Waiting:
@@ -202,6 +204,7 @@ class Log(Background):
             else:
                 with self._changed:
                     self._failures.clear()
+                    self.problem = None
 
     def _next_turn(self) -> _Turn | None:
         with self._changed:
@@ -333,6 +336,7 @@ class Log(Background):
     def _fail(self, error: Exception, asked: list[_Asked]) -> None:
         with self._changed:
             self._asked += asked
+            self.problem = error
             self._failures.add("The store cannot be reached, or refuses; the log has the cause.")
             count = self._failures.count
             pause = pause_seconds(count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import HubError, OperatorError, RequestError
 from builder.pipeline.context import Named
-from builder.store.content import check_format, list_owners
+from builder.store.content import STORE_FILE, check_format, list_owners
 from publisher.log import log_event
 from publisher.nodes.about import About
 from publisher.nodes.entries import Blob, Change, Entry, read_blob
@@ -30,7 +30,6 @@ from publisher.nodes.objects import Objects
 from publisher.nodes.snapshots import newest_snapshot, read_snapshot
 from publisher.write import disk, durable
 
-MARK_FILE = ".hub-store"
 # The most entries that were read, and are not applied yet.
 BACKLOG_MAX = 64
 # How often it is made sure that what was applied is on the disk.
@@ -59,41 +58,34 @@ class _Due(NamedTuple):
 def read_mark(root: str) -> Mark | None:
     """What a content folder follows; None: no store. Raises OperatorError."""
     try:
-        with open(f"{root}/{MARK_FILE}", "rb") as file:
+        with open(f"{root}/{STORE_FILE}", "rb") as file:
             return msgspec.json.decode(file.read(), type=Mark)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
         raise OperatorError(
-            f"{root}/{MARK_FILE} cannot be read ({error}). This folder is a copy of a store: "
+            f"{root}/{STORE_FILE} cannot be read ({error}). This folder is a copy of a store: "
             "remove the folder, and the node makes it again."
         ) from error
 
 
-def check_follows_nothing(root: str) -> None:
-    """Refuse to write directly into a folder that is a copy of a store. Raises OperatorError."""
-    if read_mark(root):
-        raise OperatorError(
-            f"{root} is a copy of a store, and what is written there directly reaches no other "
-            "node. Pass the store with --store, or publish over HTTP."
-        )
-
-
 class Replica(Background):
     """While entered, applies what it is given. ``on_applied`` is told of prompts and owners that
-    have changed, before ``applied`` says so. For one process: raises OperatorError where another
+    have changed, before ``applied`` says so, and ``on_serial`` afterwards. For one process: raises OperatorError where another
     has the folder, or it is no copy of this store.
     """
 
     def __init__(
         self, root: str, objects: Objects, about: About,
         on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
+        on_serial: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         super().__init__("replica")
         self._root = root
         self._objects = objects
         self._about = about
         self._on_applied = on_applied
+        self._on_serial = on_serial
         self._due: deque[_Due] = deque()
         self._failures = Failures()
         # Versions whose text is gone from the store, until an entry says that they were withdrawn.
@@ -197,6 +189,7 @@ class Replica(Background):
                 self._due.popleft()
                 self.applied = due.number
                 self._changed.notify_all()
+            self._on_serial()
 
     def _apply(self, due: _Due) -> bool:
         """Apply an entry, however often that takes; False: the node stops."""
@@ -309,7 +302,7 @@ class Replica(Background):
     def _save(self, applied: int) -> None:
         with disk.telling(_THEN):
             os.sync()
-            self._put(MARK_FILE, msgspec.json.encode(Mark(self._about, applied)).decode())
+            self._put(STORE_FILE, msgspec.json.encode(Mark(self._about, applied)).decode())
         self._saved = applied
 
 

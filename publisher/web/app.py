@@ -306,13 +306,14 @@ class _Service:
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
         """Wait until readers see what was ``saved``."""
         try:
-            return self._rebuilder.make_visible(owner, name)
+            visible = self._rebuilder.make_visible(owner, name)
         except RequestError as error:
             raise RequestError(
                 error.code,
                 f"{saved} is saved. {error} Send the same request again in {RETRY_SECONDS} "
                 "seconds: it is not saved twice.",
             ) from error
+        return self._store.decided_serial or visible
 
     def _answer(self, done: Published, serial: int) -> Response:
         where = {"owner": done.owner, "name": done.name, "version": done.version}

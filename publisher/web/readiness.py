@@ -33,6 +33,11 @@ _ACCOUNTS_UNUSABLE = (
     "cause. Restore the database or fix its folder, then restart the service."
 )
 
+_STORE_UNAVAILABLE = (
+    "The store cannot be read or written, so nobody can publish; reads go on. The log has the "
+    "cause. Restore the connection or its rights; this node tries again by itself."
+)
+
 
 class Readiness:
     """Asked from any thread. ``parts`` are shown, but do not make a hub unready."""
@@ -101,6 +106,9 @@ class Readiness:
             self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1)")
         except (RequestError, OperatorError):
             yield "accounts_unusable", _ACCOUNTS_UNUSABLE
+        store = self.parts.get("store")
+        if store and store()["failures"]:
+            yield "store_unavailable", _STORE_UNAVAILABLE
 
 
 def _is_full(path: str) -> bool:

@@ -21,12 +21,12 @@ Under ``repo_lock`` nothing runs again: where another machine was first, a write
 ``version_conflict``. ``replace_profile`` then asks ``may`` again.
 """
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol, TypeVar
 
+from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import disk, durable
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
@@ -53,6 +53,9 @@ class Store(Protocol):
 
     root: str
     """The content folder, where everything is read."""
+
+    decided_serial: int | None
+    """Up to which serial this thread's last decision counts; None: as many as readers see."""
 
     def has_repo(self, owner: str, name: str) -> bool:
         """Whether the folder of the repo is there, in all that is committed."""
@@ -111,6 +114,8 @@ class Store(Protocol):
 class Folder:
     """A folder on a disk of this machine (see ``durable``)."""
 
+    decided_serial = None
+
     def __init__(self, root: str) -> None:
         self.root = root
 
@@ -165,10 +170,20 @@ class Folder:
         durable.sync_repo(self.root, owner, name)
 
 
-@contextlib.contextmanager
-def open_store(content_root: str) -> Iterator[Store]:
-    """Where what is published to a hub with this content folder goes."""
-    yield Folder(content_root)
+def open_folder(content_root: str) -> Folder:
+    """A folder as a store of its own. Raises OperatorError where it is a copy of another."""
+    check_is_no_copy(content_root)
+    return Folder(content_root)
+
+
+def check_is_no_copy(content_root: str) -> None:
+    """Raises OperatorError where what is written to a folder directly would reach no other node."""
+    if os.path.lexists(f"{content_root}/{content.STORE_FILE}"):
+        raise OperatorError(
+            f"{content_root} is a copy of a store that many nodes share, and what is written only "
+            "there reaches none of them. Pass the store with --store and another folder with "
+            "--content, or publish over HTTP."
+        )
 
 
 def request_of(key: IdempotencyKey | None, kept: KeptAnswer) -> Request | None:
