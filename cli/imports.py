@@ -111,8 +111,8 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 )
 @init_option
 def imports(
-    content: str, store_url: str | None, source: str, vendor: str | None, save: str | None, yes: bool,
-    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
+    content: str, store_url: str | None, source: str, vendor: str | None, save: str | None,
+    yes: bool, placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
     tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
     init: bool,

@@ -71,8 +71,8 @@ def read_mark(root: str) -> Mark | None:
 
 class Replica(Background):
     """While entered, applies what it is given. ``on_applied`` is told of prompts and owners that
-    have changed, before ``applied`` says so, and ``on_serial`` afterwards. For one process: raises OperatorError where another
-    has the folder, or it is no copy of this store.
+    have changed, before ``applied`` says so, and ``on_serial`` afterwards. For one process: raises
+    OperatorError where another has the folder, or it is no copy of this store.
     """
 
     def __init__(
