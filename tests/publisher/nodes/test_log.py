@@ -138,7 +138,7 @@ def test_an_answer_that_was_lost_to_another_node_is_no_success(told: Told):
 
 
 def test_what_nobody_waits_for_is_not_tried_again(told: Told, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.05)
+    # Counts once the first request has failed.
     monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.05)
 
     def fail(kind: str, key: str) -> None:
@@ -155,7 +155,7 @@ def test_what_nobody_waits_for_is_not_tried_again(told: Told, monkeypatch: pytes
 
 
 def test_a_late_arrival_counts_though_nobody_waits(told: Told, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(log_module, "PATIENCE_SECONDS", 0.05)
+    # Counts once the first request has failed.
     monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.05)
 
     def lose(kind: str, key: str) -> None:
