@@ -1,6 +1,7 @@
 """Publishing through nodes of one store: one order for all, and each folder a copy of it."""
 
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import read_profile, write_profile
 from publisher.write.publish import Past, Published, publish, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LONG, Nodes
 from tests.publisher.nodes.faulty import fail_once
@@ -57,10 +59,6 @@ def test_two_nodes_number_one_prompt(nodes: Nodes):
 
 
 def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
-    from datetime import UTC, datetime
-
-    from publisher.write.store import Folder
-
     now = datetime(2026, 1, 2, tzinfo=UTC)
     one = nodes.start("one")
     (tmp_path / "plain").mkdir()
@@ -191,6 +189,45 @@ def test_a_request_that_overtakes_itself_makes_one_version(nodes: Nodes, databas
     assert [path for path in nodes.content("two") if path.endswith(".md")] == ["ann/story/1.0.0.md"]
 
 
+def test_an_answer_that_another_node_has_kept_over_is_found_in_the_log(
+    nodes: Nodes, database: Database
+):
+    """Both decide before either commits, and what the second keeps is not what happens."""
+    one, two = nodes.start("one"), nodes.start("two")
+    second_waits, first_is_done = threading.Event(), threading.Event()
+    done: list[Published] = []
+    second = threading.Thread(
+        target=lambda: done.append(
+            put(
+                two,
+                "first\n",
+                idempotency_key=key_of(database),
+                now=datetime(2026, 1, 2, tzinfo=UTC),
+            )
+        )
+    )
+
+    def hold_second(kind: str, path: str) -> None:
+        if kind == "create" and path.startswith("log/"):
+            second_waits.set()
+            assert first_is_done.wait(LONG)
+
+    def begin_second(kind: str, path: str) -> None:
+        if kind == "create" and path.startswith("log/"):
+            one.objects.before = lambda kind, path: None
+            second.start()
+            assert second_waits.wait(LONG)
+
+    one.objects.before, two.objects.before = begin_second, hold_second
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    first = put(one, "first\n", idempotency_key=key_of(database), now=now)
+    put(one, "another\n")
+    first_is_done.set()
+    second.join()
+    assert done == [first]
+    assert put(one, "first\n", idempotency_key=key_of(database)) == first
+
+
 # Withdrawals
 
 
@@ -286,8 +323,6 @@ def test_a_quota_holds_over_all_nodes(nodes: Nodes):
 
 
 def test_histories_come_whole_or_are_refused(nodes: Nodes):
-    from datetime import UTC, datetime
-
     one, two = nodes.start("one"), nodes.start("two")
     past = [Past(Draft(content=f"{n}\n"), datetime(2025, 1, n, tzinfo=UTC)) for n in (1, 2, 3)]
     done = [*publish_past(one, "ann", "story", past, after=None, publisher="ann")]
