@@ -127,20 +127,29 @@ class _Search:
 
 
 class Prompt(NamedTuple):
-    """The state of a prompt: its versions' texts in order, where the first is number 1, and the
-    numbers that its labels name, by label.
+    """The state of a prompt: its versions' texts in order, where the first is number 1; the numbers
+    that its labels name, by label; and the numbers that are withdrawn.
     """
 
     texts: tuple[str, ...] = ()
     labels: tuple[tuple[str, int], ...] = ()
+    withdrawn: frozenset[int] = frozenset()
+
+    @property
+    def latest(self) -> int:
+        """Its number; 0 for none."""
+        numbers = range(len(self.texts), 0, -1)
+        return next((one for one in numbers if one not in self.withdrawn), 0)
 
 
 def step_prompt(prompt: Prompt, operation: Operation) -> Prompt | None:
     """A prompt after one of these, whose results are:
 
-    - ``publish`` (text, the number that it is based on, or None): its number, or ``conflict``;
-    - ``move`` (label, number, the number that it was, 0 for none, or None for any): ``moved``, or
-      ``conflict``;
+    - ``publish`` (text, the number that it is based on, or None, labels that move with it): its
+      number, or ``conflict``;
+    - ``move`` (label, number, the number that it was, 0 for none, or None for any): ``moved``,
+      ``unchanged``, ``conflict``, ``withdrawn``, or ``missing``;
+    - ``withdraw`` (number): ``withdrawn``, ``unchanged``, or ``missing``;
     - ``latest`` (): a number, 0 for none;
     - ``label`` (label): a number, 0 for none.
     """
@@ -148,23 +157,44 @@ def step_prompt(prompt: Prompt, operation: Operation) -> Prompt | None:
     return after if operation.result is UNKNOWN or operation.result == result else None
 
 
-def _publish(prompt: Prompt, text: str, base: int | None) -> tuple[object, Prompt]:
-    if base is not None and base != len(prompt.texts):
+def _publish(
+    prompt: Prompt, text: str, base: int | None = None, labels: tuple[str, ...] = ()
+) -> tuple[object, Prompt]:
+    if base is not None and base != prompt.latest:
         return "conflict", prompt
-    return len(prompt.texts) + 1, prompt._replace(texts=(*prompt.texts, text))
+    number = len(prompt.texts) + 1
+    moved = dict(prompt.labels) | dict.fromkeys(labels, number)
+    return number, prompt._replace(texts=(*prompt.texts, text), labels=tuple(sorted(moved.items())))
 
 
-def _move(prompt: Prompt, label: str, number: int, expected: int | None) -> tuple[object, Prompt]:
-    labels = dict(prompt.labels)
-    if number > len(prompt.texts) or expected not in (None, labels.get(label, 0)):
+def _move(
+    prompt: Prompt, label: str, number: int, expected: int | None = None
+) -> tuple[object, Prompt]:
+    named = dict(prompt.labels)
+    if number in prompt.withdrawn:
+        return "withdrawn", prompt
+    if number > len(prompt.texts):
+        return "missing", prompt
+    if expected not in (None, named.get(label, 0)):
         return "conflict", prompt
-    labels[label] = number
-    return "moved", prompt._replace(labels=tuple(sorted(labels.items())))
+    if named.get(label) == number:
+        return "unchanged", prompt
+    return "moved", prompt._replace(labels=tuple(sorted((named | {label: number}).items())))
+
+
+def _withdraw(prompt: Prompt, number: int) -> tuple[object, Prompt]:
+    if number > len(prompt.texts):
+        return "missing", prompt
+    if number in prompt.withdrawn:
+        return "unchanged", prompt
+    left = tuple(one for one in prompt.labels if one[1] != number)
+    return "withdrawn", prompt._replace(labels=left, withdrawn=prompt.withdrawn | {number})
 
 
 _EFFECTS: dict[str, Callable[..., tuple[object, Prompt]]] = {
     "publish": _publish,
     "move": _move,
-    "latest": lambda prompt: (len(prompt.texts), prompt),
+    "withdraw": _withdraw,
+    "latest": lambda prompt: (prompt.latest, prompt),
     "label": lambda prompt, label: (dict(prompt.labels).get(label, 0), prompt),
 }

@@ -68,6 +68,16 @@ PUBLISHED = done("publish", "a", None, gives=1, at=(0, 1))
         done("label", "prod", gives=2, at=(10, 11)), done("label", "test", gives=0, at=(10, 11)),
     ],
     [PUBLISHED, lost("move", "prod", 1, None, at=2), done("label", "prod", gives=1, at=(3, 4))],
+    # A withdrawn version takes its labels with it, and its number is not given again.
+    [
+        done("publish", "a", None, ("prod", "test"), gives=1, at=(0, 1)),
+        done("publish", "b", None, ("prod",), gives=2, at=(2, 3)),
+        done("withdraw", 2, gives="withdrawn", at=(4, 5)),
+        done("withdraw", 2, gives="unchanged", at=(6, 7)), done("latest", gives=1, at=(6, 7)),
+        done("label", "prod", gives=0, at=(6, 7)), done("label", "test", gives=1, at=(6, 7)),
+        done("move", "prod", 2, gives="withdrawn", at=(6, 7)),
+        done("publish", "c", 1, gives=3, at=(8, 9)), done("withdraw", 4, gives="missing", at=(8, 9)),
+    ],
 ])  # fmt: skip
 def test_linearizable(history: list[Operation]) -> None:
     assert is_linearizable(*history)
@@ -106,6 +116,15 @@ def test_linearizable(history: list[Operation]) -> None:
     ],
     [PUBLISHED, *[done("move", "prod", 1, 0, gives="moved", at=(2, 3))] * 2],
     [PUBLISHED, done("publish", "b", 1, gives="conflict", at=(2, 3))],
+    [
+        PUBLISHED, done("withdraw", 1, gives="withdrawn", at=(2, 3)),
+        done("publish", "b", None, gives=1, at=(4, 5)),
+    ],
+    [
+        PUBLISHED, done("withdraw", 1, gives="withdrawn", at=(2, 3)),
+        done("latest", gives=1, at=(4, 5)),
+    ],
+    [PUBLISHED, *[done("withdraw", 1, gives="withdrawn", at=(2, 3))] * 2],
 ])  # fmt: skip
 def test_not_linearizable(history: list[Operation]) -> None:
     assert not is_linearizable(*history)
@@ -131,7 +150,9 @@ def simulate(seed: int, count: int) -> list[Operation]:
         returned = free[client] = moment + chance.random() * 3
         kind, arguments = chance.choice([
             ("publish", (f"text {number}", chance.choice([None, len(prompt.texts)]))),
+            ("publish", (f"text {number}", None, ("prod",))),
             ("move", ("prod", 1, None)), ("move", ("prod", 2, chance.randrange(3))),
+            ("withdraw", (chance.randrange(1, 40),)),
             ("latest", ()), ("label", ("prod",)),
         ])  # fmt: skip
         asked = Operation("ann/story", kind, arguments, UNKNOWN, called, returned)
@@ -139,7 +160,7 @@ def simulate(seed: int, count: int) -> list[Operation]:
             prompt = chance.choice([prompt, step_prompt(prompt, asked)])
             history.append(asked)
             continue
-        results = ["moved", "conflict", *range(count)]
+        results = ["moved", "unchanged", "conflict", "withdrawn", "missing", *range(count)]
         (answered,) = (
             one for one in (asked._replace(result=result) for result in results)
             if step_prompt(prompt, one) is not None
