@@ -76,7 +76,8 @@ PUBLISHED = done("publish", "a", None, gives=1, at=(0, 1))
         done("withdraw", 2, gives="unchanged", at=(6, 7)), done("latest", gives=1, at=(6, 7)),
         done("label", "prod", gives=0, at=(6, 7)), done("label", "test", gives=1, at=(6, 7)),
         done("move", "prod", 2, gives="withdrawn", at=(6, 7)),
-        done("publish", "c", 1, gives=3, at=(8, 9)), done("withdraw", 4, gives="missing", at=(8, 9)),
+        done("publish", "c", 1, gives=3, at=(8, 9)),
+        done("withdraw", 4, gives="missing", at=(8, 9)),
     ],
 ])  # fmt: skip
 def test_linearizable(history: list[Operation]) -> None:
