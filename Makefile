@@ -79,7 +79,7 @@ lock: $(VENV)/.serve
 	printf '%s\n' 'prompty[jinja2]' skills-ref | $(COMPILE) - --output-file tests/formats/requirements.txt
 	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
-bench: $(VENV)/.serve build/mlflow
+bench: $(VENV)/.test build/mlflow
 	sh tests/install-tools
 	$(call install,bench/requirements.lock)
 	for script in $(filter-out bench/bench_publish.py bench/bench_versions.py,$(wildcard bench/bench_*.py)); do \

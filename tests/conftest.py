@@ -18,6 +18,15 @@ from hypothesis import HealthCheck, settings
 
 from builder.model.settings import Settings
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.object_stores import (  # noqa: F401
+    azure_server,
+    azure_store,
+    folder_store,
+    object_store,
+    s3_server,
+    s3_store,
+    served_store,
+)
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.

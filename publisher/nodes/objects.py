@@ -145,13 +145,14 @@ class Objects:
         key = f"probe/{secrets.token_hex(8)}"
         racing = f"{key}-race"
         try:
-            if not self.create(key, b"1") or self.create(key, b"2"):
+            # False, where an answer was lost, and the library has tried again.
+            self.create(key, b"1")
+            if self.create(key, b"2"):
                 raise self._not_coordinating("created the same object twice")
             if self.get(key, 1) != b"1":
                 raise self._not_coordinating("let a second creation replace the first")
             contenders = [b"%d" % number for number in range(_RACERS)]
             won = [*self.each(lambda data: self.create(racing, data), contenders)]
-            # None, where an answer was lost, and the library has tried again.
             if sum(won) > 1:
                 raise self._not_coordinating(f"let {sum(won)} of {_RACERS} callers win a race")
         finally:
@@ -173,6 +174,11 @@ class Objects:
             raise StoreUnavailable(
                 f"The store {self.url} refused to {what}: {_first_line(error)} Check the "
                 "credentials and their rights: they must list, get, put and delete."
+            ) from error
+        except (exceptions.NotFoundError, FileNotFoundError) as error:
+            raise StoreUnavailable(
+                f"The store {self.url} could not {what}: there is no such bucket. Create it, or "
+                "correct --store."
             ) from error
         except (exceptions.BaseError, OSError) as error:
             raise StoreUnavailable(
