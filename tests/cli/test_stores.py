@@ -16,9 +16,7 @@ class Hub:
 
     def run(self, *args: str, copy: str = "scratch", **more) -> Result:
         content = str(self.copies / copy)
-        return CliRunner().invoke(
-            main, [*args, "--store", self.url, "--content", content], **more
-        )
+        return CliRunner().invoke(main, [*args, "--store", self.url, "--content", content], **more)
 
     def text(self, path: str, copy: str = "scratch") -> str:
         return (self.copies / copy / path).read_text()
