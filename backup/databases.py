@@ -11,7 +11,7 @@ from builder.model.errors import OperatorError
 from builder.stats.database import PULLS_FILE, pulls_file
 from builder.store import sqlite
 from builder.store.sqlite import DatabaseFile
-from publisher.accounts.database import ACCOUNTS_FILE, accounts_file
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 
 # By name in the state folder.
 FILES = {ACCOUNTS_FILE: accounts_file, PULLS_FILE: pulls_file}

@@ -25,8 +25,9 @@ from builder.deploy.parallel import Work
 from builder.model.errors import ContentError, OperatorError
 from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, Restored, read_restored
-from publisher.accounts.database import ACCOUNTS_FILE, Database
+from publisher.accounts.database import Database
 from publisher.accounts.people.distrust import Ended, end_access
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 
 NAME_BYTES_MAX = 255

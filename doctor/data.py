@@ -19,8 +19,8 @@ from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION as STATE_VERSION
 from doctor.findings import Finding, Subject, ok, problem, warning
-from publisher.accounts.database import SCHEMA_VERSION as ACCOUNTS_VERSION
-from publisher.accounts.database import accounts_file
+from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
+from publisher.accounts.sqlite_engine import accounts_file
 from publisher.outside.private_way import is_loopback
 
 _SHOWN_MAX = 3

@@ -8,7 +8,7 @@ from builder.store.locks import BUILD_LOCK, WORKERS_LOCK
 from doctor.findings import Finding, Subject, ok, problem, warning
 from doctor.folders import name_of
 from doctor.machine import FILES_MIN, RAISE_FILES
-from publisher.accounts.database import ACCOUNTS_FILE
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 _COMMAND_CHARS_MAX = 100
 

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from builder.model.settings import Settings
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.postgres import accounts_place, postgres  # noqa: F401
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.

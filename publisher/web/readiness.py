@@ -98,7 +98,7 @@ class Readiness:
                 "inodes on the disk of each of these folders.",
             )
         try:
-            self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1)")
+            self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1) AS one")
         except (RequestError, OperatorError):
             yield "accounts_unusable", _ACCOUNTS_UNUSABLE
 
