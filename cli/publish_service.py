@@ -13,6 +13,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
 from builder.store.site import read_hub
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     langfuse_option,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 @click.command("publish-service")
 @folder_options
+@accounts_option
 @base_url_option()
 @name_option
 @queries_option
@@ -54,10 +56,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.pass_obj
 def publish_service(
-    running: ExitStack, content: str, out: str, state: str, base_url: str | None,
-    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
-    publish_limit: int, open_signup: bool, quotas: Quotas, openid: Provider | None,
-    issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None, trusted_proxies: int,
+    running: ExitStack, content: str, out: str, state: str, accounts: str | None,
+    base_url: str | None, site_name: str, queries: bool, search: str, langfuse: bool,
+    private: bool | None, publish_limit: int, open_signup: bool, quotas: Quotas,
+    openid: Provider | None, issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None,
+    trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 
@@ -87,7 +90,7 @@ def publish_service(
             "may read. Run `hubctl serve --private` instead."
         )
     configure_logging()
-    database = running.enter_context(Database(settings.state))
+    database = running.enter_context(Database(accounts or settings.state))
     rebuilder = running.enter_context(Rebuilder(settings, log_build))
     rebuilder.request(None)  # what was published and not built when the last process ended
     readiness = Readiness(settings, rebuilder, database, {})

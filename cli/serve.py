@@ -6,6 +6,7 @@ import click
 
 from builder.model.settings import Settings
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     following_options,
@@ -27,6 +28,7 @@ from cli.options import (
 
 @click.command()
 @folder_options
+@accounts_option
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option

@@ -1,6 +1,7 @@
 """Which processes use the state folder, as the kernel's list of locks tells."""
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from doctor.machine import FILES_MIN, RAISE_FILES
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 _COMMAND_CHARS_MAX = 100
+# Of the URL of a database, with the user's name.
+_password = re.compile(r"(?<=://)\S*@|(?<=[?&]password=)[^&]*")
 
 
 class _Holder(NamedTuple):
@@ -93,6 +96,7 @@ def _holder(pid: int) -> _Holder:
     except OSError:
         return _Holder(pid, None, None)
     words = [os.path.basename(word) for word in words[:2]] + words[2:]
+    words = [_password.sub("", word) for word in words]
     return _Holder(pid, user, " ".join(filter(None, words))[:_COMMAND_CHARS_MAX])
 
 

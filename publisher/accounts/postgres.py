@@ -214,16 +214,22 @@ class PostgresEngine:
             ) from error
 
     def _version_found(self) -> int:
-        ((encoding, has_version),) = self.execute(
-            "SELECT current_setting('server_encoding'), to_regclass(?) IS NOT NULL",
-            (VERSION_TABLE,),
-        )
+        ((encoding,),) = self.execute("SELECT current_setting('server_encoding')")
         if encoding != "UTF8":
             raise OperatorError(
                 f"The {self.server} stores texts as {encoding}. Create one with `createdb "
                 "--encoding UTF8 --template template0`."
             )
-        version = self.execute(f"SELECT version FROM {VERSION_TABLE}")[0][0] if has_version else 0
+        # Not by `to_regclass`, whose cache does not know what another has made since BEGIN.
+        tables = self.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        if not tables:
+            return 0
+        if (VERSION_TABLE,) not in tables:
+            raise OperatorError(
+                f"The {self.server} has tables of another program. Create a database for the "
+                "accounts alone, with `createdb`."
+            )
+        ((version,),) = self.execute(f"SELECT version FROM {VERSION_TABLE}")
         if version > SCHEMA_VERSION:
             raise OperatorError(
                 f"The {self.server} was changed by a newer release of hub. Upgrade to that release."
@@ -236,11 +242,6 @@ class PostgresEngine:
             return
         connection = self._own.connection
         if not before:
-            if self.execute("SELECT 1 FROM pg_tables WHERE schemaname = current_schema()"):
-                raise OperatorError(
-                    f"The {self.server} has tables of another program. Create a database for the "
-                    "accounts alone, with `createdb`."
-                )
             self._run(connection, f"CREATE TABLE {VERSION_TABLE} (version BIGINT NOT NULL)")
             self.execute(f"INSERT INTO {VERSION_TABLE} VALUES (0)")
         upgrade(before, lambda sql: self._run(connection, _definition(sql)), self.execute)

@@ -30,7 +30,8 @@ _BUILDS_FAIL = (
 )
 _ACCOUNTS_UNUSABLE = (
     "The accounts database cannot be used, so nobody can publish or sign in. The log has the "
-    "cause. Restore the database or fix its folder, then restart the service."
+    "cause. Start PostgreSQL if the accounts are there. Otherwise restore the database or fix its "
+    "folder, then restart the service."
 )
 
 

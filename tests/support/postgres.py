@@ -18,7 +18,7 @@ import pytest
 from tests.support.servers import free_port, wait_until
 
 PASSWORD = "not/for:people@all"
-_QUOTED = "not%2Ffor%3Apeople%40all"
+QUOTED_PASSWORD = "not%2Ffor%3Apeople%40all"
 # Where packages keep what only the server needs.
 _FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 
@@ -67,6 +67,9 @@ class Postgres:
         )  # fmt: skip
 
     def start(self) -> None:
+        """Start it, unless it runs."""
+        if self._process:
+            return
         settings = {
             "port": str(self.port), "listen_addresses": "127.0.0.1", "fsync": "off",
             "unix_socket_directories": str(self.folder), "shared_buffers": "16MB",
@@ -105,7 +108,7 @@ class Postgres:
         shutil.rmtree(self.folder)
 
     def url(self, database: str) -> str:
-        return f"postgresql://hub:{_QUOTED}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://hub:{QUOTED_PASSWORD}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, options: str = "") -> str:
         """The URL of a new database."""
