@@ -475,9 +475,15 @@ def test_a_standby_that_is_lost(installed_tools: None, monkeypatch: pytest.Monke
                 "postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'",
                 "SELECT pg_reload_conf()",
             )  # fmt: skip
+            wait_until(
+                lambda: primary.execute(
+                    "postgres", "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+                ),
+                "the standby",
+            )
             url = primary.new_database()
             with pytest.raises(OperatorError, match="read-only"):
-                Database(url.replace(str(primary.port), str(standby.port)))
+                Database(standby.url("postgres"))
             with Database(url) as database:
                 Accounts(database).add_owner("ann", NOW)
             standby.stop()
