@@ -53,7 +53,10 @@ def test_a_build_and_a_service(subject: Subject) -> None:
     assert found[1].startswith(f"process {user} of ") and "has the accounts open" in found[1]
 
 
-def test_the_password_of_a_database_is_not_shown(subject: Subject) -> None:
+def test_the_password_of_a_database_is_not_shown(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_COMMAND_CHARS_MAX", 10_000)
     secrets = ["postgresql://hub:hunter2@db/hub", "postgresql://db/hub?password=hunter2&a=b"]
     with holding(f"{subject.settings.state}/{BUILD_LOCK}", *secrets):
         (found,) = processes.holders(subject)
