@@ -14,7 +14,18 @@ from click.testing import CliRunner, Result
 from builder.model.settings import Settings
 from cli.hubctl import main
 from publisher.accounts.accounts import Accounts
+from publisher.accounts.copying import TABLES
 from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from tests.support.catalogues import settings_in
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres
 from tests.support.servers import PROJECT, Process, Server, clean_environment, serve_command
@@ -107,6 +118,45 @@ def test_two_nodes(url: str, small: Settings, tmp_path: Path):
     for process in processes:
         assert QUOTED_PASSWORD not in process.text and PASSWORD not in process.text
     assert not os.path.exists(f"{small.state}/accounts.sqlite3")
+
+
+def test_moving_from_the_state_folder(url: str, small: Settings):
+    with Database(small.state) as old:
+        accounts = Accounts(old)
+        for owner in ("bob", "ann"):
+            accounts.add_owner(owner)
+            Passwords(old).put_hash(owner, "$argon2id$")
+            Sessions(old).begin(owner, f"secret of {owner}", address="192.0.2.1", agent="Firefox")
+            Invitations(old).invite(owner)
+            Identities(old).add(owner, "https://id.example", owner, address="192.0.2.1")
+            ProtectedLabels(old).set(owner, "", "production", True)
+            accounts.set_trusted_only(owner, "story", True)
+        text, token = accounts.create_token("ann", "ci", ["story"], rights=["publish"])
+        draft = SavedDrafts(old).save("ann", "story", "A \0 title", b"{\0}")
+        issuer = Issuer("github", "https://token.example")
+        TrustedPublishers(old).add("ann", "", issuer, "octo/prompts", "publish.yml")
+        IdempotencyKey(old, "ann", "key", b"\0\1").store(KeptAnswer("1.0.0", None, b"\2"))
+        old.execute("INSERT INTO exchanged VALUES (?, 9)", (b"\3",))
+        rows = {table: old.execute(f"SELECT {of} FROM {table}") for table, of in TABLES.items()}
+        there = old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    assert {name for (name,) in there} == rows.keys() and all(rows.values())
+    assert "no accounts.sqlite3" in hubctl("owner", "copy", small.out, status=1).stderr
+    assert (
+        "with --accounts" in hubctl("owner", "copy", small.state, "--accounts", "", status=2).stderr
+    )
+    assert "Copied the accounts of 2 owners." in hubctl("owner", "copy", small.state).stderr
+    with Database(url) as database:
+        for table, of in TABLES.items():
+            copied = database.execute(f"SELECT {of} FROM {table}")
+            assert sorted(copied) == sorted(rows[table]) or table == "draft"
+        assert Accounts(database).authenticate(text) == token
+        assert SavedDrafts(database).of("ann") == [draft._replace(title="A \ufffd title")]
+        assert Sessions(database).find("secret of ann")
+        with Database(small.state) as old:
+            assert Events(database).latest("ann", 99) == Events(old).latest("ann", 99)
+        Events(database).note("ann", "signed_in", address="192.0.2.9")
+        assert Events(database).latest("ann", 1)[0].address == "192.0.2.9"
+    assert "has owners already" in hubctl("owner", "copy", small.state, status=1).stderr
 
 
 def test_the_publish_service(url: str):

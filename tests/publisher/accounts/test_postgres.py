@@ -16,6 +16,8 @@ import pytest
 
 from builder.model.errors import OperatorError, RequestError
 from builder.model.metrics import ACCOUNTS_ERRORS
+from builder.model.settings import Settings
+from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts import postgres as engine_module
 from publisher.accounts import schema
 from publisher.accounts.accounts import Accounts
@@ -23,6 +25,7 @@ from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.accounts.saved_drafts import PER_OWNER_MAX, SavedDrafts
 from publisher.accounts.schema import MIGRATIONS, SCHEMA_VERSION
+from publisher.web.readiness import Readiness
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres, running_postgres
 from tests.support.servers import DEADLINE_SECONDS, free_port, wait_until
 
@@ -454,6 +457,21 @@ def _reads(database: Database) -> bool:
         return bool(handles(database))
     except RequestError:
         return False
+
+
+def test_a_hub_whose_server_stops_is_not_ready(own: Postgres, small: Settings):
+    with Database(own.new_database()) as database, Rebuilder(small, lambda _: None) as rebuilder:
+        readiness = Readiness(small, rebuilder, database, {})
+
+        def codes() -> set[str]:
+            readiness._kept_until = 0.0
+            return {code for code, _ in readiness.reasons()}
+
+        assert "accounts_unusable" not in codes()
+        own.stop()
+        assert "accounts_unusable" in codes()
+        own.start()
+        assert "accounts_unusable" not in codes()
 
 
 def test_a_statement_that_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch):
