@@ -73,6 +73,8 @@ _REMEDIES: tuple[tuple[type[psycopg.Error], str], ...] = (
 )
 
 log = logging.getLogger("hub.accounts")
+# A command that has no log says what is wrong by its error.
+log.addHandler(logging.NullHandler())
 
 
 class PostgresEngine:
@@ -88,6 +90,7 @@ class PostgresEngine:
         self.version = 0
         self._connect = functools.partial(_connect, options)
         self._idle: list[psycopg.Connection] = []
+        self._turn = threading.Lock()
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
         self._own = threading.local()
         self._watch = _Watch()
@@ -115,6 +118,12 @@ class PostgresEngine:
             yield
             return
         with contextlib.ExitStack() as stack:
+            # Those that wait have no connection, or reads would find none.
+            if not self._turn.acquire(timeout=BUSY_SECONDS):
+                raise RequestError(
+                    "storage_unavailable", "Another request is changing the accounts. Try again."
+                )
+            stack.callback(self._turn.release)
             with _telling():
                 connection = stack.enter_context(self._taken())
                 self._run(connection, _BEGIN)

@@ -22,7 +22,7 @@ def parse_postgres_url(text: str) -> str:
         parts = urlsplit(text)
         is_valid = (
             is_postgres_url(text)
-            and parts.path.count("/") == 1
+            and re.fullmatch("/[^/]+", parts.path) is not None
             and text.count("@") == parts.netloc.count("@") <= 1
             and "#" not in text
             # Several hosts are separated by commas, each with its port.

@@ -25,6 +25,7 @@ from publisher.accounts.database import Database, open_postgres
 from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.accounts.saved_drafts import PER_OWNER_MAX, SavedDrafts
 from publisher.accounts.schema import MIGRATIONS, SCHEMA_VERSION
+from publisher.web import readiness as readiness_module
 from publisher.web.readiness import Readiness
 from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres, running_postgres
 from tests.support.servers import DEADLINE_SECONDS, free_port, wait_until
@@ -112,6 +113,7 @@ with database.transaction():
         "postgresql://hub:hunter2#x@db/h", "postgresql://hub:12?hunter2@db/h",
         "postgresql://db:hunter2/h", "postgresql://hub:hunter2@[::1/h", "mysql://hub:hunter2@db/h",
         "hunter2", "postgresql://hub:hunter2@db/h/g",
+        "postgresql://hub:hunter2@db/",
     ],
 )  # fmt: skip
 def test_addresses_that_cannot_be(wrong: str):
@@ -368,7 +370,29 @@ def test_so_many_connections(url: str, monkeypatch: pytest.MonkeyPatch):
         with database.transaction():
             refused = thread.submit(refusal, database, writes=False).result(DEADLINE_SECONDS)
             assert "Too many requests" in str(refused)
+            refused = thread.submit(refusal, database).result(DEADLINE_SECONDS)
+            assert "Another request is changing" in str(refused)
         assert thread.submit(handles, database).result(DEADLINE_SECONDS) == []
+
+
+def test_reads_do_not_wait_for_writers(database: Database, url: str):
+    count = engine_module.CONNECTIONS_MAX
+    with Database(url) as other, ThreadPoolExecutor(2 * count) as threads:
+        with other.transaction():
+            waiting = [
+                threads.submit(Accounts(database).add_owner, f"o-{number}", NOW)
+                for number in range(2 * count - 1)
+            ]
+            wait_until(
+                lambda: other.execute(
+                    "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                ),
+                "a writer to wait",
+            )
+            assert threads.submit(handles, database).result(DEADLINE_SECONDS) == ["ann"]
+        for one in waiting:
+            one.result(DEADLINE_SECONDS)
+        assert len(handles(database)) == 2 * count
 
 
 def test_threads_share_few_connections(postgres: Postgres, database: Database, url: str):
@@ -459,12 +483,14 @@ def _reads(database: Database) -> bool:
         return False
 
 
-def test_a_hub_whose_server_stops_is_not_ready(own: Postgres, small: Settings):
+def test_a_hub_whose_server_stops_is_not_ready(
+    own: Postgres, small: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(readiness_module, "KEPT_SECONDS", 0)
     with Database(own.new_database()) as database, Rebuilder(small, lambda _: None) as rebuilder:
         readiness = Readiness(small, rebuilder, database, {})
 
         def codes() -> set[str]:
-            readiness._kept_until = 0.0
             return {code for code, _ in readiness.reasons()}
 
         assert "accounts_unusable" not in codes()
