@@ -9,7 +9,7 @@ from builder.model.names import check_label, check_owner, check_repo
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
-from cli.options import content_option, split_repo, state_option
+from cli.options import accounts_option, content_option, split_repo, state_option
 from cli.publish import HINT
 from cli.stores import open_store, store_option
 from cli.table import echo_table
@@ -157,9 +157,10 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
 
 @label.command()
 @state_option
+@accounts_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def protect(state: str, where: str, label: str) -> None:
+def protect(state: str, accounts: str | None, where: str, label: str) -> None:
     """Protect LABEL of one prompt, or of all prompts of OWNER.
 
     Over HTTP, a protected label moves only with a token that names it: see `hubctl token create
@@ -168,26 +169,27 @@ def protect(state: str, where: str, label: str) -> None:
     \b
       hubctl label protect ann production
     """
-    _set_protected(state, where, label, is_on=True)
+    _set_protected(accounts or state, where, label, is_on=True)
 
 
 @label.command()
 @state_option
+@accounts_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def unprotect(state: str, where: str, label: str) -> None:
+def unprotect(state: str, accounts: str | None, where: str, label: str) -> None:
     """Let any token with the right `label` move LABEL again.
 
     \b
       hubctl label unprotect ann production
     """
-    _set_protected(state, where, label, is_on=False)
+    _set_protected(accounts or state, where, label, is_on=False)
 
 
-def _set_protected(state: str, where: str, label: str, *, is_on: bool) -> None:
+def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
     owner, _, name = where.partition("/")
     check_owner(owner)
-    with Database(state) as database:
+    with Database(place) as database:
         Accounts(database).check_known(owner)
         is_new = ProtectedLabels(database).set(owner, name, label, is_on)
     told = "protected" if is_on else "not protected"

@@ -13,6 +13,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
 from builder.store.site import read_hub
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     langfuse_option,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 @click.command("publish-service")
 @folder_options
 @store_option
+@accounts_option
 @base_url_option()
 @name_option
 @queries_option
@@ -57,10 +59,10 @@ if TYPE_CHECKING:
 @click.pass_obj
 def publish_service(
     running: ExitStack, content: str, out: str, state: str, store_url: str | None,
-    base_url: str | None,
-    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
-    publish_limit: int, open_signup: bool, quotas: Quotas, openid: Provider | None,
-    issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None, trusted_proxies: int,
+    accounts: str | None, base_url: str | None, site_name: str, queries: bool, search: str, langfuse: bool,
+    private: bool | None, publish_limit: int, open_signup: bool, quotas: Quotas,
+    openid: Provider | None, issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None,
+    trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 
@@ -90,7 +92,7 @@ def publish_service(
             "may read. Run `hubctl serve --private` instead."
         )
     configure_logging()
-    database = running.enter_context(Database(settings.state))
+    database = running.enter_context(Database(accounts or settings.state))
     opened, rebuilder, parts = make_store(
         settings, store_url, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)
     )

@@ -6,6 +6,7 @@ import click
 
 from builder.model.settings import Settings
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     following_options,
@@ -29,6 +30,7 @@ from cli.stores import store_option
 @click.command()
 @folder_options
 @store_option
+@accounts_option
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option

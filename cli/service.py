@@ -42,14 +42,15 @@ from server.throttle import Throttle
 
 
 def serve_hub(
-    settings: Settings, *, host: str, port: int, rate_limit: int,
+    settings: Settings, *, accounts: str | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
     receiver: Receiver | None, git: GitOptions | None, watch: bool, store_url: str | None,
     **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
-    listens at; ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
+    listens at. ``accounts``: the URL of their database; None: it is in the state folder.
+    ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
     """
     with (
         listen(host, port) as listener,
@@ -73,7 +74,7 @@ def serve_hub(
         followers.parts |= parts
         rebuilder.request(None)
         with (
-            Database(settings.state) as database,
+            Database(accounts or settings.state) as database,
             opened as store,
             # These end after the last build, which they still follow.
             followers.deploying(settings, deployment, receiver),

@@ -30,15 +30,15 @@ from tests.server.test_throttle import Clock
 class Store:
     """A content folder, and answers that are kept for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, accounts_place: str) -> None:
         self.root = f"{folder}/content"
-        self._state = f"{folder}/state"
+        self._place = accounts_place
         os.makedirs(self.root, exist_ok=True)
         self.open()
 
     def open(self) -> None:
         """As a new process does."""
-        self.database = Database(self._state)
+        self.database = Database(self._place)
 
     def key(self, text: str, key: str = "k", repo: str = "ann/story") -> IdempotencyKey:
         owner, name = repo.split("/")
@@ -62,8 +62,8 @@ class Store:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path)
+def store(tmp_path: Path, accounts_place: str) -> Iterator[Store]:
+    made = Store(tmp_path, accounts_place)
     yield made
     made.database.close()
 
@@ -206,9 +206,9 @@ def test_a_key_that_another_repo_takes_meanwhile(store: Store):
     assert refusal(lambda: poem.store(kept)) == "idempotency_key_reused"
 
 
-def test_at_once_from_two_processes(tmp_path: Path):
+def test_at_once_from_two_processes(tmp_path: Path, accounts_place: str):
     # Each has its own connection, as processes do.
-    stores = [Store(tmp_path) for _ in range(4)]
+    stores = [Store(tmp_path, accounts_place) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda store: store.put("One."), stores))
     assert all(answer == answers[0] for answer in answers)
