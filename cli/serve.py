@@ -11,6 +11,7 @@ from cli.options import (
     following_options,
     git_options,
     langfuse_option,
+    limits_option,
     listening_options,
     mcp_origin_option,
     metrics_option,
@@ -34,6 +35,7 @@ from cli.options import (
 @private_option
 @listening_options(8000)
 @publish_limit_option
+@limits_option
 @signup_options
 @openid_options
 @trusted_issuer_option

@@ -16,6 +16,7 @@ from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
 from cli.build import describe, say_waiting
+from cli.limits import counting
 from cli.progress import Progress
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
@@ -43,7 +44,8 @@ def serve_hub(
     settings: Settings, *, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
-    receiver: Receiver | None, git: GitOptions | None, watch: bool, **publishing: Any,
+    receiver: Receiver | None, git: GitOptions | None, watch: bool, limits: str | None,
+    **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
     listens at; ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
@@ -74,6 +76,9 @@ def serve_hub(
             Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
             contextlib.ExitStack() as stack,
         ):
+            shared = stack.enter_context(counting(limits, settings.base_url))
+            if shared:
+                followers.parts["limits"] = shared.status
             readiness = Readiness(settings, rebuilder, database, followers.parts)
             connections = count_connections(trusted_proxies)
             if metrics_listener:
@@ -85,10 +90,11 @@ def serve_hub(
                     partial(size_readings, settings),
                 )  # fmt: skip
                 stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
+            # Reads are counted on the event loop, which must not wait for other machines.
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
-                origins=mcp_origins, readiness=readiness, **publishing,
+                origins=mcp_origins, readiness=readiness, shared=shared, **publishing,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:

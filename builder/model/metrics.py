@@ -193,6 +193,12 @@ DATABASE_SIZE = Gauge(
     database=("accounts", "pulls", "build"),
 )  # fmt: skip
 INDEX_SIZE = Gauge("hub_search_index_size_bytes", "Size of the search index.")
+LIMITS_FAILURES = Gauge(
+    "hub_limits_failures_in_row",
+    "Failed attempts to count limits in Redis since the last success. Above 0, this node counts "
+    "for itself.",
+    part="limits", key="failures",
+)  # fmt: skip
 DEPLOY_BEHIND = Gauge(
     "hub_deploy_behind_seconds", "Age of the oldest build that `--deploy` has not deployed.",
     part="deploy", key="behind_seconds",

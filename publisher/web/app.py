@@ -72,7 +72,7 @@ from publisher.write.publish import Published, publish
 from publisher.write.quotas import NO_QUOTAS, PUBLISH_LIMIT, QuotaKeeper, Quotas
 from server import answers
 from server.access import ANY, Access
-from server.throttle import Throttle, network
+from server.throttle import Shared, Throttle, network
 
 FAILED_AUTH_LIMIT = 20
 
@@ -95,6 +95,7 @@ def create_app(
     openid: Provider | None = None,
     origins: Sequence[str] = (),
     readiness: Readiness | None = None,
+    shared: Shared | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -103,16 +104,18 @@ def create_app(
     ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
-    ``readiness``: what /readyz answers; by default without parts.
+    ``readiness``: what /readyz answers; by default without parts. ``shared``: where limits are
+    counted with other processes.
     """
     keeper = QuotaKeeper(settings.content, quotas)
-    publications = Throttle(publish_limit, "publish") if publish_limit else None
+    publications = Throttle(publish_limit, "publish", shared=shared) if publish_limit else None
     # More than the limit lets anybody publish in the time that answers are kept. (A window
     # that began before, and one that ends after, add one.)
     kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
         settings, rebuilder, accounts, database, issuers, publications, kept_max,
         failed_auth_limit, keeper, readiness or Readiness(settings, rebuilder, database, {}),
+        shared,
     )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
@@ -125,7 +128,7 @@ def create_app(
     access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
         app, settings, accounts, database, issuers, access,
-        has_signup=open_signup, openid=openid and openid.name,
+        shared=shared, has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))
     app.add_url_rule(_rule(PUBLISH_URL), "publish", service.publish, methods=["POST"])
@@ -146,7 +149,7 @@ def create_app(
         # Its libraries take long to load, and few hubs need them.
         from publisher.web.pages import openid as openid_pages
 
-        openid_pages.add_to(frame, openid, open_signup=open_signup)
+        openid_pages.add_to(frame, openid, open_signup=open_signup, shared=shared)
     return app
 
 
@@ -160,7 +163,7 @@ class _Service:
     def __init__(
         self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
         issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
-        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness,
+        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness, shared: Shared | None,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._links = Links(settings.base_url)
@@ -172,7 +175,9 @@ class _Service:
         self._quotas = quotas
         self._readiness = readiness
         self._publications = publications
-        self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
+        self._failures = (
+            Throttle(failed_auth_limit, "failed-auth", shared=shared) if failed_auth_limit else None
+        )
 
     def health(self) -> Response:
         """200 where there is a site to read, even an old one; 503 before the first is built."""
