@@ -1,9 +1,11 @@
 """The whole hub on one port: what `hubctl serve` runs."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +40,9 @@ from server.late import Late
 from server.listening import address_of, count_connections, listen, listen_for_metrics, run
 from server.mount import Hub
 from server.throttle import Throttle
+
+if TYPE_CHECKING:
+    from publisher.nodes.lease import Lease
 
 
 def serve_hub(
@@ -135,9 +140,12 @@ class _Followers:
 
     @contextlib.contextmanager
     def deploying(
-        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None
-    ) -> Iterator[None]:
-        """Deploy after each build, if that is wanted. Raises OperatorError."""
+        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
+        lease: Lease | None = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Deploy after each build, if that is wanted; of several nodes, the one with the lease.
+        Raises OperatorError.
+        """
         if not deployment:
             yield
             return
@@ -151,7 +159,9 @@ class _Followers:
             notices = receiver and Notices(receiver, settings.state, settings.base_url)
             if notices:
                 stack.enter_context(notices)
-            deployer = stack.enter_context(Deployer(job, notices))
+            if lease:
+                stack.enter_context(lease)  # released when nothing is deployed any more
+            deployer = stack.enter_context(Deployer(job, notices, lease))
             self._told.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield

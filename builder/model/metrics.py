@@ -207,6 +207,11 @@ DEPLOY_FAILURES = Gauge(
     "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
     part="deploy", key="failures",
 )  # fmt: skip
+DEPLOY_LEASE = Gauge(
+    "hub_deploy_holds_lease",
+    "1 on the node that deploys, of several; on all of them 0: nobody does.",
+    part="deploy", key="holds_lease",
+)  # fmt: skip
 GIT_FAILURES = Gauge(
     "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",
     part="git", key="failures",
