@@ -25,6 +25,7 @@ from builder.store.site import read_hub
 from publisher.deploys import follower
 from publisher.deploys.follower import Deployer
 from publisher.deploys.job import Job
+from publisher.nodes.deadline import now
 from publisher.nodes.lease import Lease
 from publisher.nodes.objects import Objects
 from tests.deploy.conftest import PREFIX, S3, deploy_to, expected
@@ -193,6 +194,35 @@ def test_a_paused_holder_leaves_no_older_file(
     wait_until(lambda: first.status() == f"ok {serial_of(second)}", "its site")
     assert proxy.count("PUT") == uploads  # nothing but what the other has deployed
     assert Followed(first.settings, None, s3, bucket).has_all()
+
+
+def test_a_site_that_is_older_than_the_destination_waits(
+    content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
+
+    class Held(Lease):
+        earlier, asked = 1_000_000, 0
+
+        def noted(self) -> int:
+            self.asked += 1
+            return max(self.earlier, super().noted())
+
+    lease = Held(Objects(f"file://{tmp_path}/store"), "deploy", "first")
+    lease.deadline.extend(1, now() + 3600)
+    settings = settings_in(tmp_path / "site")._replace(content=content)
+    job = Job(settings.out, settings.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
+    with Deployer(job, lease=lease) as deployer:
+        deployer.tell(build(settings, index=False))
+        wait_until(lambda: lease.asked > 2, "several looks")
+        assert deployer.status()["status"] == "behind" and not proxy.seen
+        lease.earlier = 0
+        wait_until(lambda: deployer.status()["status"] == "ok", "the deployment")
+    # Later holders wait for what this one has deployed.
+    assert lease.noted() == serial_of(settings)
+    assert Followed(settings, deployer, s3, bucket).has_all()
+    lease.deadline.close()
 
 
 def test_nothing_changes_after_the_check_fails(
