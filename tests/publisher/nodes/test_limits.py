@@ -68,11 +68,11 @@ def is_back(counts: SharedCounts, throttle: Throttle) -> None:
 
 def test_nodes_share_a_count(redis: Redis, node: Node) -> None:
     first, second = node(redis.url), node(redis.url)
-    one = Throttle(4, "publish", shared=first)
-    other = Throttle(4, "publish", shared=second)
+    one = Throttle(4, "publish", 60, shared=first)
+    other = Throttle(4, "publish", 60, shared=second)
     assert hits(one, count=3) == 3
     assert hits(other, count=3) == 1
-    assert 1 <= one.hit("ann") <= 60
+    assert 1 <= one.hit("ann") <= 3600
     assert hits(other, "bob") == 1
     # What is refused does not count, and what is given back counts no more, on any node.
     one.give_back("ann")
@@ -89,22 +89,22 @@ def test_limits_and_hubs_are_apart(redis: Redis, node: Node) -> None:
     other_hub = SharedCounts(redis.url, "https://other.example.org")
     with other_hub:
         limits = [
-            Throttle(1, "publish", shared=counts),
+            Throttle(1, "publish", 60, shared=counts),
             Throttle(1, "openid", what="start", shared=counts),
             Throttle(1, "openid", what="answer", shared=counts),
-            Throttle(1, "publish", shared=other_hub),
+            Throttle(1, "publish", 60, shared=other_hub),
         ]
         assert [hits(limit, count=2) for limit in limits] == [1, 1, 1, 1]
 
 
 def test_a_window_ends(redis: Redis, node: Node) -> None:
     counts = node(redis.url)
-    limit = Throttle(1, "publish", shared=counts)
+    limit = Throttle(1, "publish", 60, shared=counts)
     assert hits(limit, count=2) == 1
     # Every key ends by itself: Redis remembers nobody for longer than the window.
     client = counts._client
     keys = client.keys("hub:*")
-    assert len(keys) == 1 and 0 < client.ttl(keys[0]) <= 60
+    assert len(keys) == 1 and 0 < client.ttl(keys[0]) <= 3600
     client.pexpire(keys[0], 1)
     wait_until(lambda: not client.exists(keys[0]), "the end of the window")
     limit.give_back("ann")
@@ -126,7 +126,7 @@ def test_redis_is_killed_and_comes_back(
     monkeypatch.setattr(logging.getLogger("hub"), "propagate", True)
     caplog.set_level(logging.INFO, "hub.limits")
     nodes = [node(redis.url) for _ in range(2)]
-    throttles = [Throttle(2, "publish", shared=counts) for counts in nodes]
+    throttles = [Throttle(2, "publish", 60, shared=counts) for counts in nodes]
     assert [hits(throttle) for throttle in throttles] == [1, 1]
     redis.kill()
     # Each for itself, from the start; a second failure is not told again.
@@ -147,7 +147,7 @@ def test_a_redis_that_hangs_holds_up_one_request(
     redis: Redis, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = node(redis.url)
-    throttle = Throttle(3, "publish", shared=counts)
+    throttle = Throttle(3, "publish", 60, shared=counts)
     assert hits(throttle) == 1
     monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.25)
     monkeypatch.setattr(limits, "RETRY_SECONDS", 10_000.0)
@@ -178,7 +178,7 @@ def test_a_name_server_that_hangs_holds_up_one_request(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     try:
         counts = node("redis://redis.example.org")
-        assert hits(Throttle(3, "publish", shared=counts), count=500) == 3
+        assert hits(Throttle(3, "publish", 60, shared=counts), count=500) == 3
         assert counts.status()["failures"] == 1
     finally:
         answers.set()
@@ -192,7 +192,7 @@ def test_a_wrong_password_is_told(
         caplog.clear()
         counts = node(f"redis://{login}127.0.0.1:{redis.port}")
         assert "Correct user and password in --limits" in caplog.records[0].fields["reason"]
-        assert hits(Throttle(1, "publish", shared=counts), count=2) == 1
+        assert hits(Throttle(1, "publish", 60, shared=counts), count=2) == 1
         assert "gu3ss" not in str(caplog.records[0].__dict__) + str(counts.status())
 
 
