@@ -87,6 +87,12 @@ publish_limit_option = click.option(
     show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
     help="Publications per minute and owner; 0: no limit.",
 )  # fmt: skip
+limits_option = click.option(
+    "--limits", metavar="URL", envvar="HUB_LIMITS", show_envvar=True,
+    help="Count limits on publishing and signing in together with other nodes, in the Redis or "
+    "Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable if the URL has a "
+    "password. [default: each process counts for itself]",
+)  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN", envvar="HUB_MCP_ORIGINS",
     show_envvar=True,

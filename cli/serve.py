@@ -12,6 +12,7 @@ from cli.options import (
     following_options,
     git_options,
     langfuse_option,
+    limits_option,
     listening_options,
     mcp_origin_option,
     metrics_option,
@@ -38,6 +39,7 @@ from cli.stores import store_option
 @private_option
 @listening_options(8000)
 @publish_limit_option
+@limits_option
 @signup_options
 @openid_options
 @trusted_issuer_option

@@ -1,9 +1,11 @@
 """The whole hub on one port: what `hubctl serve` runs."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +18,9 @@ from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
 from cli.build import describe, say_waiting
+from cli.limits import counting
 from cli.progress import Progress
-from cli.stores import make_store
+from cli.stores import make_lease, make_store
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.deploys.follower import Deployer
@@ -40,13 +43,16 @@ from server.listening import address_of, count_connections, listen, listen_for_m
 from server.mount import Hub
 from server.throttle import Throttle
 
+if TYPE_CHECKING:
+    from publisher.nodes.lease import Lease
+
 
 def serve_hub(
     settings: Settings, *, accounts: str | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
     receiver: Receiver | None, git: GitOptions | None, watch: bool, store_url: str | None,
-    **publishing: Any,
+    limits: str | None, **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
     listens at. ``accounts``: the URL of their database; None: it is in the state folder.
@@ -77,13 +83,21 @@ def serve_hub(
             Database(accounts or settings.state) as database,
             opened as store,
             # These end after the last build, which they still follow.
-            followers.deploying(settings, deployment, receiver),
+            followers.deploying(
+                settings,
+                deployment,
+                receiver,
+                make_lease("deploy", store) if store_url and deployment else None,
+            ),
             followers.pushing(settings, store, git, rebuilder),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
             contextlib.ExitStack() as stack,
         ):
+            shared = stack.enter_context(counting(limits, settings.base_url))
+            if shared:
+                followers.parts["limits"] = shared.status
             readiness = Readiness(settings, rebuilder, database, followers.parts)
             connections = count_connections(trusted_proxies)
             if metrics_listener:
@@ -95,10 +109,11 @@ def serve_hub(
                     partial(size_readings, settings),
                 )  # fmt: skip
                 stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
+            # Reads are counted on the event loop, which must not wait for other machines.
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
-                origins=mcp_origins, readiness=readiness, store=store, **publishing,
+                origins=mcp_origins, readiness=readiness, store=store, shared=shared, **publishing,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:
@@ -139,9 +154,12 @@ class _Followers:
 
     @contextlib.contextmanager
     def deploying(
-        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None
-    ) -> Iterator[None]:
-        """Deploy after each build, if that is wanted. Raises OperatorError."""
+        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
+        lease: Lease | None = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Deploy after each build, if that is wanted; of several nodes, the one with the lease.
+        Raises OperatorError.
+        """
         if not deployment:
             yield
             return
@@ -155,7 +173,9 @@ class _Followers:
             notices = receiver and Notices(receiver, settings.state, settings.base_url)
             if notices:
                 stack.enter_context(notices)
-            deployer = stack.enter_context(Deployer(job, notices))
+            if lease:
+                stack.enter_context(lease)  # released when nothing is deployed any more
+            deployer = stack.enter_context(Deployer(job, notices, lease))
             self._told.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from builder.pipeline.context import Named
     from builder.pipeline.rebuild import Rebuilder
     from publisher.nodes.bucket import Bucket
+    from publisher.nodes.lease import Lease
     from publisher.write.store import Store
 
 # How often it is looked whether the store fails.
@@ -66,6 +67,13 @@ def make_store(
     )  # fmt: skip
     rebuilder = make_rebuilder(serial=lambda: bucket.serial, await_content=bucket.wait_ready)
     return bucket, rebuilder, {"store": bucket.status}
+
+
+def make_lease(what: str, store: Bucket) -> Lease:
+    """What one of the nodes of a store does at a time."""
+    from publisher.nodes.lease import Lease
+
+    return Lease(store.objects, what, socket.gethostname())
 
 
 def _bucket(content: str, url: str, **options: Any) -> Bucket:

@@ -73,7 +73,7 @@ from publisher.write.quotas import NO_QUOTAS, PUBLISH_LIMIT, QuotaKeeper, Quotas
 from publisher.write.store import Folder, Store
 from server import answers
 from server.access import ANY, Access
-from server.throttle import Throttle, network
+from server.throttle import Shared, Throttle, network
 
 FAILED_AUTH_LIMIT = 20
 
@@ -97,6 +97,7 @@ def create_app(
     origins: Sequence[str] = (),
     readiness: Readiness | None = None,
     store: Store | None = None,
+    shared: Shared | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -106,17 +107,19 @@ def create_app(
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
     ``readiness``: what /readyz answers; by default without parts. ``store``: where what is
-    published goes; by default the content folder.
+    published goes; by default the content folder. ``shared``: where limits are counted with other
+    processes.
     """
     store = store or Folder(settings.content)
     keeper = QuotaKeeper(settings.content, quotas)
-    publications = Throttle(publish_limit, "publish") if publish_limit else None
+    publications = Throttle(publish_limit, "publish", shared=shared) if publish_limit else None
     # More than the limit lets anybody publish in the time that answers are kept. (A window
     # that began before, and one that ends after, add one.)
     kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
         settings, store, rebuilder, accounts, database, issuers, publications, kept_max,
         failed_auth_limit, keeper, readiness or Readiness(settings, rebuilder, database, {}),
+        shared,
     )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
@@ -129,7 +132,7 @@ def create_app(
     access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
         app, settings, store, accounts, database, issuers, access,
-        has_signup=open_signup, openid=openid and openid.name,
+        shared=shared, has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))
     app.add_url_rule(_rule(PUBLISH_URL), "publish", service.publish, methods=["POST"])
@@ -150,7 +153,7 @@ def create_app(
         # Its libraries take long to load, and few hubs need them.
         from publisher.web.pages import openid as openid_pages
 
-        openid_pages.add_to(frame, openid, open_signup=open_signup)
+        openid_pages.add_to(frame, openid, open_signup=open_signup, shared=shared)
     return app
 
 
@@ -164,7 +167,7 @@ class _Service:
     def __init__(
         self, settings: Settings, store: Store, rebuilder: Rebuilder, accounts: Accounts,
         database: Database, issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
-        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness,
+        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness, shared: Shared | None,
     ) -> None:  # fmt: skip
         self._settings = settings
         self._store = store
@@ -177,7 +180,9 @@ class _Service:
         self._quotas = quotas
         self._readiness = readiness
         self._publications = publications
-        self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
+        self._failures = (
+            Throttle(failed_auth_limit, "failed-auth", shared=shared) if failed_auth_limit else None
+        )
 
     def health(self) -> Response:
         """200 where there is a site to read, even an old one; 503 before the first is built."""
