@@ -61,20 +61,21 @@ class Origin:
 
     def mirrored(self) -> dict[str, bytes]:
         """The files that a mirror should have."""
+        files = self.files
         wanted = {CATALOGUE, "api/v1/hub.json"}
-        for line in self.files[CATALOGUE].splitlines():
+        for line in files[CATALOGUE].splitlines():
             repo = REPOS + "/{owner}/{name}".format_map(json.loads(line))
             wanted |= {f"{repo}.json", f"{repo}/versions.json"}
-            for one in json.loads(self.files[f"{repo}/versions.json"])["data"]:
+            for one in json.loads(files[f"{repo}/versions.json"])["data"]:
                 if "withdrawn" not in one:
                     version = f"{repo}/versions/{one['version']}"
                     wanted |= {f"{version}.json", f"{version}.txt"}
-            if f"{repo}/labels.json" in self.files:
+            if f"{repo}/labels.json" in files:
                 wanted.add(f"{repo}/labels.json")
-                for one in json.loads(self.files[f"{repo}/labels.json"])["data"]:
+                for one in json.loads(files[f"{repo}/labels.json"])["data"]:
                     label = f"{repo}/labels/{one['label']}"
                     wanted |= {f"{label}.json", f"{label}/history.json"}
-        return {path: data for path, data in self.files.items() if path in wanted}
+        return {path: data for path, data in files.items() if path in wanted}
 
     def edit(self, path: str, change: Change) -> None:
         """Answer with other bytes than those of the file."""
