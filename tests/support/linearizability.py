@@ -17,7 +17,8 @@ CONFIGURATIONS_MAX = 500_000
 
 class Operation(NamedTuple):
     """What a client asked of a key, from ``called`` until ``returned``, in seconds of one clock;
-    ``result`` is UNKNOWN where no answer came, and ``returned`` does not count then.
+    ``result`` is UNKNOWN where no answer came, and ``returned`` does not count then. ``note`` is
+    for whoever keeps the history.
     """
 
     key: str
@@ -26,6 +27,7 @@ class Operation(NamedTuple):
     result: Any
     called: float
     returned: float = math.inf
+    note: str = ""
 
 
 class Undecided(Exception):

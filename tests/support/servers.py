@@ -82,6 +82,10 @@ class Process:
 
         return wait_until(find, f"a line with {part!r} in:\n{self.text}")
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 

@@ -1,0 +1,273 @@
+"""A client of the nodes that does one operation after another, and notes what came of each."""
+
+import contextlib
+import random
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import requests
+
+from tests.nodes.cluster import AGENT, Cluster, Node, numbers
+from tests.publisher.web.pages.conftest import Visitor
+from tests.support.linearizability import UNKNOWN, Operation
+
+LABELS = ("production", "canary")
+TIMEOUT_SECONDS = 15
+ATTEMPTS_MAX = 8
+PAUSE_SECONDS = 0.1
+# What an answer means for the history, by its code.
+REFUSALS = {
+    "base_version_mismatch": "conflict", "label_moved": "conflict",
+    "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
+}  # fmt: skip
+AGAIN = ("unavailable", "storage_unavailable")
+NOT_SENT = (ConnectionRefusedError,)
+
+
+class Published(NamedTuple):
+    """A publication that was acknowledged, and by which process of a node."""
+
+    repo: str
+    number: int
+    text: str
+    serial: int
+    node: Node
+    starts: int
+
+
+class Notes:
+    """What all clients know together."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.history: list[Operation] = []
+        # The texts and notes of operations by what they were asked with; see ``resolved``.
+        self.published: list[Published] = []
+        self.by_repo: dict[str, list[Published]] = defaultdict(list)
+        self.withdrawing: set[tuple[str, int]] = set()
+        self.complaints: list[str] = []
+        self.done = 0
+
+    def note(self, operation: Operation) -> None:
+        with self.lock:
+            self.history.append(operation)
+            self.done += 1
+
+    def complain(self, text: str) -> None:
+        with self.lock:
+            self.complaints.append(text)
+
+    def add(self, published: Published) -> None:
+        with self.lock:
+            self.published.append(published)
+            self.by_repo[published.repo].append(published)
+
+
+class Answer(NamedTuple):
+    """``result`` is UNKNOWN where it is not known what came of a request."""
+
+    result: Any
+    data: dict[str, Any]
+
+
+def version_of(number: int) -> str:
+    return f"1.0.{number - 1}"
+
+
+def number_of(version: str | None) -> int:
+    return int(version.rpartition(".")[2]) + 1 if version else 0
+
+
+class Client:
+    """Does operations drawn by ``chance`` on some repos, at any node."""
+
+    def __init__(
+        self, cluster: Cluster, notes: Notes, repos: tuple[str, ...], chance: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._notes = notes
+        self._repos = repos
+        self._chance = chance
+        self._session = requests.Session()
+
+    def do_one(self) -> None:
+        (work,) = self._chance.choices(
+            [self.publish, self.move, self.withdraw, self.read], [50, 25, 3, 22]
+        )
+        work(self._chance.choice(self._repos))
+
+    def close(self) -> None:
+        self._session.close()
+
+    # Operations
+
+    def publish(self, repo: str) -> None:
+        base = self._some_number(repo, newest=True) if self._chance.random() < 0.3 else None
+        labels = (self._chance.choice(LABELS),) if self._chance.random() < 0.2 else ()
+        text = f"Text {next(numbers)}."
+        body: dict[str, Any] = {"content": text, "labels": [*labels]}
+        if base:
+            body["base_version"] = version_of(base)
+        arguments = (sha256(text.encode()).hexdigest(), base, labels)
+
+        def understand(data: dict[str, Any]) -> int:
+            return number_of(data["version"])
+
+        node, answer = self._send("POST", repo, "versions", body, "publish", arguments, understand)
+        if isinstance(answer.result, int):
+            published = Published(
+                repo, answer.result, text, answer.data["serial"], node, node.starts
+            )
+            self._notes.add(published)
+            self._read(published, node, "")
+
+    def move(self, repo: str) -> None:
+        number = self._some_number(repo)
+        if not number:
+            return
+        label = self._chance.choice(LABELS)
+        body: dict[str, Any] = {"version": version_of(number), "note": f"Note {next(numbers)}"}
+        expected = None
+        if self._chance.random() < 0.4:
+            expected = self._some_number(repo) if self._chance.random() < 0.8 else 0
+            body["expected"] = version_of(expected) if expected else None
+        arguments = (label, number, expected)
+
+        def understand(data: dict[str, Any]) -> str:
+            return "unchanged" if data["unchanged"] else "moved"
+
+        self._send(
+            "PUT", repo, f"labels/{label}", body, "move", arguments, understand, body["note"]
+        )
+
+    def withdraw(self, repo: str) -> None:
+        number = self._some_number(repo)
+        if not number:
+            return
+        with self._notes.lock:
+            self._notes.withdrawing.add((repo, number))
+        owner, _, name = repo.partition("/")
+        node = self._chance.choice(self._cluster.nodes)
+        visitor = Visitor(node.url, "127.0.0.1", AGENT)
+        visitor.session.cookies.set(
+            "hub-account", self._cluster.secrets[owner], domain="127.0.0.1", path="/account"
+        )
+        note = f"Note {next(numbers)}"
+        called = time.monotonic()
+        operation = Operation(repo, "withdraw", (number,), UNKNOWN, called, note=note)
+        fields = {"what": "version", "version": version_of(number), "reason": "error", "note": note}
+        with contextlib.closing(visitor.session), contextlib.suppress(requests.RequestException):
+            page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw", timeout=60)
+            if page.status != 200:
+                return
+            page = visitor.submit("/withdraw", **fields)
+            if page.status != 200 or not any(one.action.endswith("confirm") for one in page.forms):
+                return
+            called = time.monotonic()
+            page = visitor.submit("/confirm")
+            told = re.search(r"(is withdrawn\.|was withdrawn before)", page.words)
+            if page.status == 200 and told:
+                result = "withdrawn" if told[1] == "is withdrawn." else "unchanged"
+                operation = operation._replace(result=result, returned=time.monotonic())
+        self._notes.note(operation._replace(called=called))
+
+    def read(self, repo: str) -> None:
+        """What was acknowledged is at each node that has its serial."""
+        with self._notes.lock:
+            known = [*self._notes.by_repo[repo]]
+            self._notes.done += 1
+        if known:
+            published = self._chance.choice(known)
+            node = self._chance.choice(self._cluster.nodes)
+            self._read(published, node, f"?min_serial={published.serial}")
+
+    def _read(self, published: Published, node: Node, query: str) -> None:
+        path = f"/api/v1/repos/{published.repo}/versions/{version_of(published.number)}{query}"
+        starts = node.starts
+        try:
+            answer = self._session.get(node.url + path, timeout=TIMEOUT_SECONDS)
+        except requests.RequestException:
+            return
+        is_same = starts == published.starts == node.starts
+        if answer.status_code == 200:
+            found = answer.json()["data"]["content"]
+            if found != published.text:
+                self._notes.complain(f"{path} is {found!r}, not {published.text!r}")
+        elif answer.status_code == 410:
+            if (published.repo, published.number) not in self._notes.withdrawing:
+                self._notes.complain(f"{path} is withdrawn, and nobody did that")
+        elif answer.status_code != 503 and (query or is_same):
+            self._notes.complain(
+                f"node {node.number}: {path}: {answer.status_code} {answer.text[:300]}"
+            )
+
+    # Requests
+
+    def _some_number(self, repo: str, newest: bool = False) -> int:
+        """The number of a version that was acknowledged; 0 where there is none."""
+        with self._notes.lock:
+            known = [one.number for one in self._notes.by_repo[repo]]
+        if not known:
+            return 0
+        return max(known) if newest else self._chance.choice(known[-6:])
+
+    def _send(
+        self, method: str, repo: str, path: str, body: dict[str, Any], kind: str,
+        arguments: tuple, understand: Callable[[dict[str, Any]], Any], note: str = "",
+    ) -> tuple[Node, Answer]:  # fmt: skip
+        """Send a request, again with its key if it has one, and note what came of it."""
+        has_key = self._chance.random() < 0.6
+        headers = {"Authorization": f"Bearer {self._cluster.tokens[repo.partition('/')[0]]}"}
+        if has_key:
+            headers["Idempotency-Key"] = f"key-{next(numbers)}"
+        url = f"/api/v1/repos/{repo}/{path}"
+        first = called = time.monotonic()
+        unsure = False
+        for attempt in range(ATTEMPTS_MAX if has_key else 1):
+            if attempt:
+                time.sleep(PAUSE_SECONDS * attempt)
+            node = self._chance.choice(self._cluster.nodes)
+            called = time.monotonic()
+            answer = self._send_once(node, method, url, body, headers, understand)
+            if answer.result is not UNKNOWN:
+                break
+            unsure = True
+        operation = Operation(repo, kind, arguments, UNKNOWN, first, note=note)
+        if answer.result is UNKNOWN or (unsure and answer.result in REFUSALS.values()):
+            self._notes.note(operation)
+        if answer.result is not UNKNOWN:
+            is_late = unsure and answer.result in REFUSALS.values()
+            if is_late and kind == "publish" and answer.result == "withdrawn":
+                return node, answer  # its own text, which somebody has withdrawn by now
+            self._notes.note(
+                operation._replace(
+                    result=answer.result, called=called if is_late else first,
+                    returned=time.monotonic(),
+                )
+            )  # fmt: skip
+        return node, answer
+
+    def _send_once(
+        self, node: Node, method: str, path: str, body: dict[str, Any], headers: dict[str, str],
+        understand: Callable[[dict[str, Any]], Any],
+    ) -> Answer:  # fmt: skip
+        try:
+            answer = self._session.request(
+                method, node.url + path, json=body, headers=headers, timeout=TIMEOUT_SECONDS
+            )
+            data = answer.json()
+        except (requests.RequestException, ValueError):
+            return Answer(UNKNOWN, {})
+        if answer.status_code < 300:
+            return Answer(understand(data["data"]), data["data"])
+        code = data["error"]["code"]
+        if code not in REFUSALS and code not in AGAIN:
+            self._notes.complain(
+                f"node {node.number}: {method} {path}: {answer.status_code} {answer.text[:500]}"
+            )
+        return Answer(REFUSALS.get(code, UNKNOWN), {})

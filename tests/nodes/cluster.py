@@ -1,0 +1,255 @@
+"""Nodes of one hub as they run in life: `hubctl serve --store` over an object store, PostgreSQL and
+Redis, each node with proxies before these three, and a clock of its own.
+"""
+
+import contextlib
+import itertools
+import json
+import secrets
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import requests
+
+from builder.model.settings import Settings
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.people.sessions import Sessions
+from tests.support.catalogues import settings_in
+from tests.support.fault_proxy import FaultProxy, Rule
+from tests.support.object_stores import ObjectStore
+from tests.support.servers import Process, clean_environment, free_port, serve_command, wait_until
+
+# Of all nodes: what is in their sites must not tell them apart.
+BASE_URL = "http://127.0.0.1:8000"
+NO_LIMIT = "1000000"
+AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
+
+
+class Services(NamedTuple):
+    """What all nodes share: URLs of accounts and limits."""
+
+    store: ObjectStore
+    accounts: str
+    limits: str
+
+
+class Proxies(NamedTuple):
+    """What is between a node and the services."""
+
+    store: FaultProxy
+    accounts: FaultProxy
+    limits: FaultProxy
+
+    def clear(self) -> None:
+        for proxy in self:
+            proxy.set_rules()
+
+
+class Node:
+    """A node, whose folders outlive its process. ``skew_seconds``: how far its clock is off."""
+
+    def __init__(
+        self, number: int, folder: Path, services: Services, proxies: Proxies, skew_seconds: int
+    ) -> None:
+        self.number = number
+        self.proxies = proxies
+        self.settings: Settings = settings_in(folder, BASE_URL)
+        self.url = f"http://127.0.0.1:{free_port()}"
+        # Each start is another one: what a process has promised ends with it.
+        self.starts = 0
+        self._skew = skew_seconds
+        self._services = services
+        self._process: Process | None = None
+        self._past: list[str] = []
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        store = self._services.store.through(self.proxies.store.address)
+        command = serve_command(
+            self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
+            "--store", store.url, "--accounts", self._past_proxy("accounts"),
+            "--limits", self._past_proxy("limits"),
+            "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
+        )  # fmt: skip
+        if self._skew:
+            command = ["faketime", "-f", f"{self._skew:+}s", *command]
+        environment = clean_environment(FAKETIME_DONT_FAKE_MONOTONIC="1", **store.environment)
+        self._process = Process(*command, env=environment)
+        self._process.wait_for_line("(stop with Ctrl-C)")
+        self.starts += 1
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def kill(self) -> None:
+        """As a power cut does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        status = self._end(signal.SIGTERM)
+        assert status == 0, f"node {self.number} ended with {status}\n{self.output}"
+
+    def _end(self, how: int) -> int:
+        process, self._process = self._process, None
+        try:
+            return process.stop(how)
+        finally:
+            self._past.append(process.text)
+
+    def pause(self) -> None:
+        """It does nothing, and does not know that time passes."""
+        self._process.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._process.send(signal.SIGCONT)
+
+    def wipe(self) -> None:
+        """Remove all of its folders."""
+        for folder in (self.settings.content, self.settings.out, self.settings.state):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def ask(self, path: str) -> dict:
+        """The JSON at a path; empty where there is no answer."""
+        with contextlib.suppress(requests.RequestException, ValueError):
+            return requests.get(self.url + path, timeout=20).json()
+        return {}
+
+    @property
+    def serial(self) -> int:
+        """Up to where its lists have everything."""
+        return self.ask("/api/v1/hub.json").get("data", {}).get("serial", -1)
+
+    def wait_ready(self) -> None:
+        """Until it publishes, too."""
+        wait_until(
+            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ok",
+            f"node {self.number}, which says {self.ask('/readyz')}\n{self.output}",
+        )
+
+    def _is_alive(self) -> bool:
+        assert self._process.is_alive, f"node {self.number} has ended:\n{self.output}"
+        return True
+
+    @property
+    def output(self) -> str:
+        """What all of its processes have written."""
+        runs = [*self._past, *([self._process.text] if self._process else [])]
+        return "\n".join(f"--- node {self.number}\n{text[-20_000:]}" for text in runs)
+
+    def _past_proxy(self, what: str) -> str:
+        """The URL of a service, with the address of the proxy before it."""
+        url = getattr(self._services, what)
+        proxied = url.replace(urlsplit(url).netloc.rpartition("@")[2],
+                              getattr(self.proxies, what).address)  # fmt: skip
+        return f"{proxied}?sslmode=disable" if what == "accounts" else proxied
+
+
+class Cluster:
+    """Some nodes, and what their owners sign in with."""
+
+    def __init__(self, nodes: list[Node], services: Services, owners: tuple[str, ...]) -> None:
+        self.nodes = nodes
+        self.owners = owners
+        self.tokens: dict[str, str] = {}
+        self.secrets: dict[str, str] = {}
+        with Database(services.accounts) as database:
+            for owner in owners:
+                Accounts(database).add_owner(owner)
+                self.tokens[owner], _ = Accounts(database).create_token(owner, "test")
+                self.secrets[owner] = secrets.token_urlsafe(32)
+                Sessions(database).begin(
+                    owner, self.secrets[owner], address="127.0.0.1", agent=AGENT
+                )
+
+    @property
+    def output(self) -> str:
+        return "\n".join(node.output for node in self.nodes)
+
+    def heal(self) -> None:
+        """All services are there, and all nodes run."""
+        for node in self.nodes:
+            node.proxies.clear()
+            if node.is_running:
+                node.resume()
+            else:
+                node.start()
+        for node in self.nodes:
+            node.wait_ready()
+
+    def wait_same(self) -> dict[str, bytes]:
+        """Wait until all nodes have the same site; gives it."""
+        first, *others = self.nodes
+
+        def differing() -> list[str]:
+            trees = [tree(node.settings.out) for node in self.nodes]
+            names = set().union(*trees)
+            return [one for one in names if len({found.get(one) for found in trees}) > 1]
+
+        try:
+            wait_until(lambda: len({node.serial for node in self.nodes}) == 1, "one serial")
+            wait_until(lambda: not differing(), "one site")
+        except AssertionError as error:
+            serials = {node.number: node.serial for node in self.nodes}
+            told = f"{error}: {serials} {json.dumps(sorted(differing())[:40], indent=1)}"
+            raise AssertionError(f"{told}\n{self.output}") from None
+        for node in others:
+            assert tree(node.settings.content) == tree(first.settings.content)
+        return tree(first.settings.out)
+
+
+def tree(folder: str) -> dict[str, bytes]:
+    """The files of a folder that changes meanwhile, without those that are a node's own."""
+    found = {}
+    for path in Path(folder).rglob("*"):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            if not path.name.startswith("."):
+                found[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return found
+
+
+@contextlib.contextmanager
+def running_cluster(
+    folder: Path, services: Services, owners: tuple[str, ...], skews: tuple[int, ...]
+) -> Iterator[Cluster]:
+    """A node for each of these skews of clocks, in seconds."""
+    with contextlib.ExitStack() as stack:
+        nodes = []
+        for number, skew in enumerate(skews):
+            proxies = Proxies(
+                stack.enter_context(FaultProxy(services.store.server)),
+                *(stack.enter_context(FaultProxy(_address(url), plain=True))
+                  for url in (services.accounts, services.limits)),
+            )  # fmt: skip
+            node = Node(number, folder / f"node-{number}", services, proxies, skew)
+            stack.callback(_end, node)
+            nodes.append(node)
+        cluster = Cluster(nodes, services, owners)
+        cluster.heal()
+        yield cluster
+
+
+def _end(node: Node) -> None:
+    if node.is_running:
+        node.resume()
+        node.kill()
+
+
+def _address(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+numbers = itertools.count(1)
+"""Each text and note is another one, so that what is found at rest tells where it came from."""
+
+
+def drop_requests(*faults: str, chance: float, seed: int) -> list[Rule]:
+    """Each of these faults for a share of all requests."""
+    return [
+        Rule(fault, chance=chance, seed=seed + at, seconds=0.7) for at, fault in enumerate(faults)
+    ]

@@ -1,0 +1,107 @@
+"""What is found at rest: the log and the folders of nodes, and what that says of a history."""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from builder.store import content
+from builder.store.check import check
+from builder.store.labels import read_moves
+from builder.store.withdrawn_files import read_parts
+from publisher.nodes.entries import LOG, entry_number, read_entry
+from publisher.nodes.objects import Objects
+from tests.nodes.client import Published, number_of, version_of
+from tests.support.linearizability import UNKNOWN, Operation
+
+
+class Repo(NamedTuple):
+    """What a prompt has: SHA-256 of its texts by number, also of those that are ``withdrawn``; the
+    notes of all that was done to labels, and of withdrawals.
+    """
+
+    texts: dict[int, str]
+    withdrawn: frozenset[int]
+    notes: frozenset[str]
+    ordinals: list[int]
+
+
+def read_repo(root: str, repo: str) -> Repo:
+    owner, _, name = repo.partition("/")
+    listing = content.list_versions(root, owner, name)
+    parts = read_parts(root, repo, listing.withdrawn)
+    texts, ordinals = {}, []
+    for version in listing.versions:
+        record = content.read_record(root, owner, name, version)
+        texts[number_of(str(version))] = record.sha256
+        ordinals.append(record.ordinal)
+    for gone in parts.versions:
+        texts[number_of(str(gone.version))] = gone.remains.sha256
+        ordinals.append(gone.remains.ordinal)
+    notes = {move.note for move in read_moves(root, owner, name, listing)}
+    notes |= {gone.withdrawal.note for gone in parts.versions}
+    withdrawn = frozenset(number_of(str(gone.version)) for gone in parts.versions)
+    return Repo(texts, withdrawn, frozenset(notes), sorted(ordinals))
+
+
+def faults(root: str, repos: Iterable[str], published: Iterable[Published]) -> list[str]:
+    """What is wrong with a node's content folder: something acknowledged is not there, something is
+    there twice, or numbers are left out.
+    """
+    found = [str(fault) for fault in check(root)]
+    by_repo = {repo: read_repo(root, repo) for repo in repos}
+    for name, repo in by_repo.items():
+        expected = [*range(1, len(repo.texts) + 1)]
+        if sorted(repo.texts) != expected or repo.ordinals != expected:
+            found.append(f"{name} has the numbers {sorted(repo.texts)}, {repo.ordinals}")
+        if len({*repo.texts.values()}) != len(repo.texts):
+            found.append(f"{name} has a text twice")
+    for one in published:
+        if one.number not in by_repo[one.repo].texts:
+            found.append(f"{one.repo} has lost {version_of(one.number)}, serial {one.serial}")
+    return found
+
+
+def log_faults(objects: Objects, published: Iterable[Published]) -> list[str]:
+    """What is wrong with a store's log: gaps, a version twice, an order that is not that of
+    versions, or what was acknowledged under another number.
+    """
+    numbers = sorted(map(entry_number, objects.keys(LOG)))
+    found = [] if numbers == [*range(1, len(numbers) + 1)] else [f"the log has {numbers}"]
+    committed: dict[tuple[str, int], int] = {}
+    last: dict[str, int] = {}
+    for number in numbers:
+        for change in read_entry(objects, number).changes:
+            if not change.version:
+                continue
+            repo, version = change.keys[0], number_of(change.version)
+            if (repo, version) in committed or version != last.get(repo, 0) + 1:
+                found.append(f"entry {number} has {repo} {change.version}")
+            committed[repo, version] = number
+            last[repo] = version
+    for one in published:
+        if committed.get((one.repo, one.number)) != one.serial:
+            found.append(f"{one}: its entry is {committed.get((one.repo, one.number))}")
+    return found
+
+
+def resolved(history: Iterable[Operation], root: str) -> list[Operation]:
+    """The history without what is not known: what can be seen at rest has happened, sooner or
+    later, and nothing else has.
+    """
+    operations = [*history]
+    repos = {name: read_repo(root, name) for name in {one.key for one in operations}}
+    found = []
+    for one in operations:
+        repo = repos[one.key]
+        if one.result is not UNKNOWN:
+            found.append(one)
+            continue
+        result = None
+        if one.kind == "publish":
+            numbers = [number for number, text in repo.texts.items() if text == one.arguments[0]]
+            result = numbers[0] if numbers else None
+        elif one.note in repo.notes:
+            result = "moved" if one.kind == "move" else "withdrawn"
+        if result is not None:
+            found.append(one._replace(result=result, returned=math.inf))
+    return found

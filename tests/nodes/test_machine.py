@@ -1,0 +1,114 @@
+"""Four nodes with clients at all of them, while nodes are killed, paused and wiped, and stores,
+databases and limits fail, answer late or not at all. At rest nothing acknowledged is lost, there is
+one order of everything, and all nodes have the same site.
+
+NODES_OPERATIONS says how many operations there are, NODES_SEED what happens. What is done and what
+goes wrong is the same for a seed; when, is not.
+"""
+
+import os
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from publisher.nodes.objects import Objects
+from tests.nodes.client import Client, Notes, Published
+from tests.nodes.cluster import Cluster, Services, running_cluster
+from tests.nodes.rest import faults, log_faults, resolved
+from tests.nodes.trouble import Trouble
+from tests.support.linearizability import Prompt, complaints, step_prompt
+from tests.support.servers import DEADLINE_SECONDS
+
+OPERATIONS = int(os.environ.get("NODES_OPERATIONS", "300"))
+SEED = int(os.environ.get("NODES_SEED", "1"))
+CLIENTS = 8
+OWNERS = ("ann", "bob", "cleo")
+REPOS = tuple(f"{owner}/{name}" for owner in OWNERS for name in ("story", "review"))
+# Seconds by which the clocks are off.
+SKEWS = (0, 60, -60, 0)
+# Operations between one trouble and the next.
+TROUBLE_EVERY = 12
+
+
+class Run:
+    """Clients in threads, and trouble beside them."""
+
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.notes = Notes()
+        self.trouble = Trouble(cluster, random.Random(f"{seed}/trouble"))
+        self._clients = [
+            Client(cluster, self.notes, REPOS, random.Random(f"{seed}/{number}"))
+            for number in range(CLIENTS)
+        ]
+        self._failures: list[BaseException] = []
+
+    def go(self, operations: int) -> None:
+        """Do so many operations; raises what went wrong in a client."""
+        threads = [
+            threading.Thread(target=self._work, args=(client, operations), daemon=True)
+            for client in self._clients
+        ]
+        for thread in threads:
+            thread.start()
+        due = TROUBLE_EVERY
+        seen, since = 0, time.monotonic()
+        while any(thread.is_alive() for thread in threads):
+            if self.notes.done >= due and self.notes.done < operations:
+                self.trouble.make()
+                due = self.notes.done + TROUBLE_EVERY
+            if self.notes.done != seen:
+                seen, since = self.notes.done, time.monotonic()
+            assert time.monotonic() - since < DEADLINE_SECONDS, f"nothing happens after {seen}"
+            time.sleep(0.01)
+        if self._failures:
+            raise self._failures[0]
+
+    def _work(self, client: Client, operations: int) -> None:
+        try:
+            while self.notes.done < operations and not self._failures:
+                client.do_one()
+        except BaseException as error:
+            self._failures.append(error)
+        finally:
+            client.close()
+
+
+def test_operations_and_trouble(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, value in services.store.environment.items():
+        monkeypatch.setenv(key, value)
+    with running_cluster(tmp_path, services, OWNERS, SKEWS) as cluster:
+        run = Run(cluster, SEED)
+        try:
+            run.go(OPERATIONS)
+            published = verdict(cluster, run, services)
+        except BaseException as error:
+            trouble = "\n".join(run.trouble.made)
+            error.add_note(f"NODES_SEED={SEED} NODES_OPERATIONS={OPERATIONS}\n{trouble}")
+            error.add_note(cluster.output)
+            raise
+    # It is no proof if next to nothing has happened.
+    assert len(published) >= OPERATIONS // 10
+    assert {"heal"} < {*run.trouble.made}
+
+
+def verdict(cluster: Cluster, run: Run, services: Services) -> list[Published]:
+    """Fails where anything is wrong; what was acknowledged, if not."""
+    notes = run.notes
+    cluster.heal()
+    # Each node publishes still, and with that, all remove what builds have left to readers.
+    quiet = Client(cluster, notes, REPOS, random.Random(0))
+    for repo in REPOS:
+        quiet.publish(repo)
+    cluster.wait_same()
+    root = cluster.nodes[0].settings.content
+    assert notes.complaints == []
+    assert faults(root, REPOS, notes.published) == []
+    assert log_faults(Objects(services.store.url), notes.published) == []
+    history = resolved(notes.history, root)
+    assert complaints(history, step_prompt, Prompt()) == []
+    return notes.published
