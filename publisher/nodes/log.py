@@ -244,7 +244,12 @@ class Log(Background):
                 [waiting.change for waiting in turn.batch],
             )  # fmt: skip
             number = self.head + 1
-            self._attempts[entry.id] = turn.batch
+            with self._changed:
+                # Whoever waits for nothing any more needs to know nothing, either.
+                for tried, batch in [*self._attempts.items()]:
+                    if all(waiting.is_abandoned for waiting in batch):
+                        del self._attempts[tried]
+                self._attempts[entry.id] = turn.batch
             if self._objects.create(entry_key(number), encode(entry)):
                 self._decide(number, entry)
             elif not self._read_next():
