@@ -30,9 +30,11 @@ _hub() {
         *:sync) words='--check --force --offline --file --help' ;;
         *:label) words='--expected --remove --help' ;;
         2:mirror | 3:mirror)
-            _hub_files "$word"
-            [[ $word != -* ]] || COMPREPLY=($(compgen -W '--check --help' -- "$word"))
-            return
+            words='--check --help'
+            if [[ $word != -* ]]; then
+                _hub_files "$word"
+                return
+            fi
             ;;
         *:mirror) words='--check --help' ;;
         1:help) words=$commands ;;
