@@ -217,10 +217,10 @@ class PostgresEngine:
                 self.version = self._version_found()
                 self._upgrade()
         except (psycopg.Error, RequestError) as error:
-            reason = error.__cause__ if isinstance(error, RequestError) else error
+            reason = str(error.__cause__ or error).partition("\n")[0].rstrip(".")
             raise OperatorError(
-                f"Cannot use the {self.server}: {' '.join(str(reason).split())}. Check that it "
-                "is there, and that --accounts and the password are right."
+                f"Cannot use the {self.server}: {reason}. Check that it is there, and that "
+                "--accounts and the password are right."
             ) from error
 
     def _version_found(self) -> int:
