@@ -86,9 +86,10 @@ class PostgresEngine:
 
     def __init__(self, url: str, *, may_change: bool = True) -> None:
         options = _options(url)
-        self.server = f"PostgreSQL database {options.get('dbname')} at {_host(options)}"
+        host = options.get("host") or options.get("hostaddr") or "this machine"
+        self.server = f"PostgreSQL database {options['dbname']} at {host}"
         self.version = 0
-        self._connect = functools.partial(_connect, options)
+        self._connect = functools.partial(psycopg.connect, autocommit=True, **options)
         self._idle: list[psycopg.Connection] = []
         self._turn = threading.Lock()
         self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
@@ -216,10 +217,10 @@ class PostgresEngine:
                 self.version = self._version_found()
                 self._upgrade()
         except (psycopg.Error, RequestError) as error:
-            reason = error.__cause__ if isinstance(error, RequestError) else error
+            reason = str(error.__cause__ or error).partition("\n")[0].rstrip(".")
             raise OperatorError(
-                f"Cannot use the {self.server}: {' '.join(str(reason).split())}. Check that it "
-                "is there, and that --accounts and the password are right."
+                f"Cannot use the {self.server}: {reason}. Check that it is there, and that "
+                "--accounts and the password are right."
             ) from error
 
     def _version_found(self) -> int:
@@ -331,14 +332,6 @@ def _options(url: str) -> dict[str, Any]:
             "behind its ? and whether each % is followed by two hexadecimal digits."
         ) from None
     return {"connect_timeout": CONNECT_SECONDS} | _OPTIONS | given
-
-
-def _host(options: dict[str, Any]) -> str:
-    return options.get("host") or options.get("hostaddr") or "this machine"
-
-
-def _connect(options: dict[str, Any]) -> psycopg.Connection:
-    return psycopg.connect(autocommit=True, **options)
 
 
 def _check_texts(args: Sequence[Any]) -> None:

@@ -417,7 +417,7 @@ def test_a_node_that_is_killed_in_a_transaction(database: Database, url: str):
 
 
 def test_a_node_that_stops_in_a_transaction(database: Database, url: str):
-    with node(url, IN_A_TRANSACTION.format(seconds=0.5)) as other:
+    with node(url, IN_A_TRANSACTION.format(seconds=2)) as other:
         os.kill(other.pid, signal.SIGSTOP)
         Accounts(database).add_owner("bob", NOW)
     assert handles(database) == ["ann", "bob"]
@@ -458,16 +458,17 @@ def test_a_server_that_stops_in_a_transaction(own: Postgres, how: int):
 
 
 def test_a_server_that_hangs(own: Postgres, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "ANSWER_SECONDS", 0.5)
     monkeypatch.setattr(engine_module, "CONNECT_SECONDS", 2)
     url = own.new_database()
     with Database(url) as database:
         Accounts(database).add_owner("ann", NOW)
         own.send(signal.SIGSTOP)
         try:
-            # By a connection that is there, by a new one, and at the start.
-            for writes in (False, True):
-                assert "cannot be reached" in str(refusal(database, writes=writes))
+            with monkeypatch.context() as impatient:
+                impatient.setattr(engine_module, "ANSWER_SECONDS", 1)
+                # By a connection that is there, by a new one, and at the start.
+                for writes in (False, True):
+                    assert "cannot be reached" in str(refusal(database, writes=writes))
             with pytest.raises(OperatorError, match="timeout"):
                 Database(url)
         finally:
@@ -501,7 +502,7 @@ def test_a_hub_whose_server_stops_is_not_ready(
 
 
 def test_a_statement_that_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 0.2)
+    monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 3)
     with Database(url) as database:
         with pytest.raises(RequestError, match="takes too long"):
             database.execute("SELECT pg_sleep(600)")
@@ -531,8 +532,8 @@ def test_a_standby_that_is_lost(installed_tools: None, monkeypatch: pytest.Monke
             with Database(url) as database:
                 Accounts(database).add_owner("ann", NOW)
             standby.stop()
-            monkeypatch.setattr(engine_module, "ANSWER_SECONDS", 1.0)
-            monkeypatch.setattr(engine_module, "BUSY_SECONDS", 0.5)
+            monkeypatch.setattr(engine_module, "ANSWER_SECONDS", 3)
+            monkeypatch.setattr(engine_module, "BUSY_SECONDS", 1)
             with Database(url) as database:
                 # Nobody knows whether this one is stored.
                 assert "cannot be reached" in str(refusal(database))
