@@ -88,8 +88,8 @@ class _Gathered:
 
 class Deployer(Background):
     """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
-    Entering raises OperatorError if the destination cannot be used at all. ``lease``: without it,
-    nothing is deployed; whoever made it enters it.
+    Entering raises OperatorError if the destination cannot be used at all. ``lease``: deploys only
+    while this node holds it, and whoever made it enters it; None: always.
     """
 
     def __init__(
