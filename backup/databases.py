@@ -4,26 +4,31 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from backup.objects import Objects, StoredFile
 from builder.model.errors import OperatorError
 from builder.stats.database import PULLS_FILE, pulls_file
 from builder.store import sqlite
 from builder.store.sqlite import DatabaseFile
-from publisher.accounts.database import ACCOUNTS_FILE, accounts_file
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE, accounts_file
 
 # By name in the state folder.
 FILES = {ACCOUNTS_FILE: accounts_file, PULLS_FILE: pulls_file}
 _BUSY_SECONDS = 30.0
 
 
-def store_databases(state: str, objects: Objects) -> list[StoredFile]:
+def kinds(has_accounts: bool) -> dict[str, Callable[[str], DatabaseFile]]:
+    """Those of FILES that a hub uses; one whose accounts are elsewhere may have an old file."""
+    return {name: make for name, make in FILES.items() if has_accounts or name != ACCOUNTS_FILE}
+
+
+def store_databases(state: str, objects: Objects, has_accounts: bool) -> list[StoredFile]:
     """Store the databases of a state folder, each as it is at one moment. Needs room for a copy of
     the largest there. Raises OperatorError, also for one that is damaged.
     """
     stored = []
-    for name, make in FILES.items():
+    for name, make in kinds(has_accounts).items():
         file = make(state)
         if not os.path.lexists(file.path):
             continue

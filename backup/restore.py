@@ -25,8 +25,9 @@ from builder.deploy.parallel import Work
 from builder.model.errors import ContentError, OperatorError
 from builder.store.locks import build_lock
 from builder.store.restored import RESTORED_FILE, Restored, read_restored
-from publisher.accounts.database import ACCOUNTS_FILE, Database
+from publisher.accounts.database import Database
 from publisher.accounts.people.distrust import Ended, end_access
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.write.rendering import render
 
 NAME_BYTES_MAX = 255
@@ -38,6 +39,7 @@ class Options(NamedTuple):
     """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``site``: what readers saw, a folder
     or a URL. ``skip_numbers``: take a floor in any case. ``complete``: nothing happened after the
     snapshot. ``revoke_tokens``: also personal ones. ``replace``: put aside what is there.
+    ``accounts``: the URL of their database, where they are not in the state folder.
     """
 
     snapshot_id: str | None = None
@@ -47,6 +49,7 @@ class Options(NamedTuple):
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
+    accounts: str | None = None
 
 
 class Report(NamedTuple):
@@ -110,6 +113,8 @@ def restore(
                 if options.skip_numbers or not has_all:
                     floor = _skip_numbers(place, highest, content, staging.files)
                 staging.give_to_owners()
+                if options.accounts:
+                    ended = _end_access(options.accounts, snapshot, options)
             aside = staging.put_in_place()
     return Report(
         snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, fetched, found, floor, ended,
@@ -155,17 +160,23 @@ def _fill_databases(
 ) -> Ended | None:
     """Collect the databases, check them, and let nobody in who may not be any more."""
     objects = Objects(place)
-    for file in snapshot.databases:
+    files = databases.kinds(has_accounts=not options.accounts)
+    there = [file for file in snapshot.databases if file.path in files]
+    for file in there:
         path = f"{folder}/{file.path}"
         write_file(path, objects.read(file), mode=0o600)
-        kind = databases.FILES[file.path](folder)
+        kind = files[file.path](folder)
         with kind.telling(), contextlib.closing(sqlite3.connect(path)) as db:
             kind.check_sound(db)
             # The last one to close it takes its write-ahead log away.
-    if not any(file.path == ACCOUNTS_FILE for file in snapshot.databases):
+    if not any(file.path == ACCOUNTS_FILE for file in there):
         return None
+    return _end_access(folder, snapshot, options)
+
+
+def _end_access(where: str, snapshot: Snapshot, options: Options) -> Ended | None:
     # Opening it also refuses what a newer release has made.
-    with Database(folder) as database:
+    with Database(where) as database:
         if options.complete:
             return None
         return end_access(database, snapshot.at, tokens=options.revoke_tokens)

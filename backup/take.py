@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from backup import snapshots
-from backup.databases import store_databases
+from backup.databases import kinds, store_databases
 from backup.objects import LIST_BYTES_MAX, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import FORMAT, Snapshot
@@ -57,12 +57,14 @@ def back_up(
     keep: int,
     work: Work,
     on_wait: Callable[[], None] = lambda: None,
+    has_accounts: bool = True,
 ) -> Report:
     """Store a snapshot of the content and the databases, and keep the newest ``keep``.
 
-    Others may publish meanwhile. ``on_wait`` is called when another backup has to end first.
-    Raises OperatorError; then the snapshots from before are whole, and the next backup removes
-    what this one left.
+    Others may publish meanwhile. Without ``has_accounts``, those are elsewhere, and whatever is
+    left of them in the state folder is passed over. ``on_wait`` is called when another backup has
+    to end first. Raises OperatorError; then the snapshots from before are whole, and the next
+    backup removes what this one left.
     """
     started = time.perf_counter()
     check_folder(content)
@@ -75,9 +77,9 @@ def back_up(
         existing = snapshots.ids(place)
         last = _last(place, existing)
         shards, skipped = _store_content(content, objects, last.lists if last else {}, work)
-        databases = store_databases(state, objects)
+        databases = store_databases(state, objects, has_accounts)
         if last:
-            _check_still_there(last, content, state, shards, databases)
+            _check_still_there(last, content, state, shards, databases, has_accounts)
         place.sync()
         if not place.checks_arrival:
             _check(objects, work)
@@ -107,13 +109,15 @@ def _last(place: Place, existing: list[str]) -> Snapshot | None:
 
 
 def _check_still_there(
-    last: Snapshot, content: str, state: str, shards: list[_Shard], databases: list[StoredFile]
-) -> None:
+    last: Snapshot, content: str, state: str, shards: list[_Shard], databases: list[StoredFile],
+    has_accounts: bool,
+) -> None:  # fmt: skip
     """Raises OperatorError where all of something is gone: such backups would push out those that
     have it.
     """
     gone = [f"{state}/{name}" for name in (
-        {file.path for file in last.databases} - {file.path for file in databases}
+        {file.path for file in last.databases} & kinds(has_accounts).keys()
+        - {file.path for file in databases}
     )]  # fmt: skip
     if last.lists and not shards:
         gone.append(f"all of {content}")

@@ -10,7 +10,13 @@ from backup.places import open_place
 from backup.take import Report, back_up
 from builder.deploy.parallel import Work
 from builder.model.plural import counted
-from cli.options import backup_place_options, content_option, out_option, state_option
+from cli.options import (
+    accounts_option,
+    backup_place_options,
+    content_option,
+    out_option,
+    state_option,
+)
 from cli.progress import Progress
 from cli.table import echo_table
 
@@ -22,6 +28,7 @@ SKIPPED_SHOWN = 5
 @content_option
 @out_option
 @state_option
+@accounts_option
 @backup_place_options
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
@@ -35,15 +42,15 @@ SKIPPED_SHOWN = 5
 @click.option("--list", "is_list", is_flag=True, help="Back up nothing; list the snapshots.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def backup(
-    destination: str, content: str, out: str, state: str, endpoint_url: str | None, jobs: int,
-    keep: int, verify: bool, is_list: bool, is_json: bool,
+    destination: str, content: str, out: str, state: str, accounts: str | None,
+    endpoint_url: str | None, jobs: int, keep: int, verify: bool, is_list: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
 
     Others may publish meanwhile. Stores only what changed, reads it back, and then writes the
     snapshot, so a snapshot is there whole or not at all. After an interruption, run the command
-    again. DEST is for this hub alone, and private: it has hashes of passwords and tokens. By
-    default, DEST is the environment variable HUB_BACKUP.
+    again. Leaves accounts in PostgreSQL to pg_dump. DEST is for this hub alone, and private: it has
+    hashes of passwords and tokens. By default, DEST is the environment variable HUB_BACKUP.
 
     \b
       hubctl backup /mnt/backup/hub
@@ -66,10 +73,15 @@ def backup(
             progress.close()
             _tell_verified(checked, is_json)
         else:
-            report = back_up(content, state, place, keep=keep, work=work, on_wait=say_waiting)
+            report = back_up(
+                content, state, place, keep=keep, work=work, on_wait=say_waiting,
+                has_accounts=not accounts,
+            )  # fmt: skip
             progress.close()
             click.echo(json.dumps(report._asdict()) if is_json else describe(report))
             _tell_skipped(report.skipped)
+            if accounts:
+                click.echo("Not backed up: the accounts in PostgreSQL. Run pg_dump.", err=True)
 
 
 def say_waiting() -> None:

@@ -20,6 +20,7 @@ HEAD = f"""\
 # What a reader looks for first.
 USUAL = ("site-name", "base-url", "search", "rate-limit", "publish-limit", "open-signup")
 EXAMPLES = {
+    "accounts": "postgresql://hub@db.example.org/hub",
     "base-url": "https://prompts.example.org",
     "metrics": "127.0.0.1:9108",
     "redirect-from": "[::]:80",

@@ -7,18 +7,19 @@ import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from cli.options import base_url_option, folder_options
+from cli.options import accounts_option, base_url_option, folder_options
 
 
 @click.command()
 @folder_options
+@accounts_option
 @base_url_option("the one the site was built with")
 @click.option("--offline", is_flag=True, help="Leave out the checks that ask the base URL.")
 @click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def doctor(
-    context: click.Context, content: str, out: str, state: str, base_url: str | None,
-    offline: bool, is_json: bool,
+    context: click.Context, content: str, out: str, state: str, accounts: str | None,
+    base_url: str | None, offline: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Look at the whole hub, and say what to do about what is wrong.
 
@@ -38,7 +39,7 @@ def doctor(
 
     noted = last_settings(content, out, state)
     url = base_url or (noted.base_url if noted else DEFAULT_BASE_URL)
-    subject = Subject(Settings(content, out, state, url), noted)
+    subject = Subject(Settings(content, out, state, url), noted, accounts)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):

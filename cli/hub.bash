@@ -3,7 +3,7 @@
 
 _hub() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='pull cat search versions labels lock sync update push label help' words=
+    local commands='pull cat search versions labels lock sync update push label mirror help' words=
     # Which operand of the command it is, from 1; 0 is the command.
     local operand=$((COMP_CWORD - 1))
     [[ ${COMP_WORDS[2]-} != --trusted || $COMP_CWORD -eq 2 ]] || operand=$((operand - 1))
@@ -29,6 +29,12 @@ _hub() {
         *:lock | *:update) words='--file --help' ;;
         *:sync) words='--check --force --offline --file --help' ;;
         *:label) words='--expected --remove --help' ;;
+        2:mirror | 3:mirror)
+            _hub_files "$word"
+            [[ $word != -* ]] || COMPREPLY=($(compgen -W '--check --help' -- "$word"))
+            return
+            ;;
+        *:mirror) words='--check --help' ;;
         1:help) words=$commands ;;
         1:push) words='--trusted --help' ;;
         2:push)

@@ -30,6 +30,7 @@ COMMANDS = {
     "restore": "cli.restore",
     "serve": "cli.serve",
     "stats": "cli.stats",
+    "store": "cli.store",
     "token": "cli.token",
     "withdraw": "cli.withdraw",
 }

@@ -16,6 +16,7 @@ from builder.text.placeholders import CONVENTIONS
 from cli.import_summary import tell
 from cli.options import content_option, init_option, prepare_content
 from cli.progress import Progress
+from cli.stores import open_store, store_option
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -57,6 +58,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 
 @click.command("import")
 @content_option
+@store_option
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
@@ -109,8 +111,8 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 )
 @init_option
 def imports(
-    content: str, source: str, vendor: str | None, save: str | None, yes: bool,
-    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
+    content: str, store_url: str | None, source: str, vendor: str | None, save: str | None,
+    yes: bool, placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
     tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
     init: bool,
@@ -158,16 +160,18 @@ def imports(
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
         asked = f"--from {vendor} " if vendor else ""
-        prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
+        if not store_url:
+            prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
+        store = stack.enter_context(open_store(content, store_url))
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download
             module = import_module(MODULES[vendor])
             export = _download(module, source, save, f"{vendor}-export", yes, progress)
             found = read_export(module, export)
-            outcome = import_found(found, module.TITLE, content, options, progress)
+            outcome = import_found(found, module.TITLE, store, options, progress)
         else:
-            outcome = import_source(source, content, options, progress)
+            outcome = import_source(source, store, options, progress)
     tell(outcome, options)
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:

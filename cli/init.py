@@ -21,6 +21,7 @@ from cli.config_text import config_text
 from publisher.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
+from publisher.write.store import Folder
 
 PARTS = Path(__file__).parent / "new_hub"
 PACKAGE = "prompt-hub"
@@ -122,7 +123,7 @@ def _create_content(content: str, owner: str, sample: bool) -> None:
         else:
             text = (PARTS / "first-prompt.md").read_text(encoding="utf-8")
             draft = make_draft({"content": text, "changelog": "First version"})
-            publish(new, owner, FIRST_PROMPT, draft, publisher=owner)
+            publish(Folder(new), owner, FIRST_PROMPT, draft, publisher=owner)
     owners = tree.list_owners(content)
     count = sum(len(tree.list_repos(content, each)) for each in owners)
     click.echo(f"Created {content} with {counted(count, 'prompt')}.")

@@ -9,8 +9,9 @@ from builder.model.names import check_label, check_owner, check_repo
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
-from cli.options import content_option, split_repo, state_option
+from cli.options import accounts_option, content_option, split_repo, state_option
 from cli.publish import HINT
+from cli.stores import open_store, store_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
@@ -37,6 +38,7 @@ def label() -> None:
 
 @label.command("set")
 @content_option
+@store_option
 @_repo_argument
 @click.argument("label")
 @click.argument("version")
@@ -44,8 +46,9 @@ def label() -> None:
 @_expected_option
 @_by_option
 def set_label(
-    content: str, repo: str, label: str, version: str, by: str | None, **fields: str | None
-) -> None:
+    content: str, store_url: str | None, repo: str, label: str, version: str, by: str | None,
+    **fields: str | None,
+) -> None:  # fmt: skip
     """Let LABEL of OWNER/NAME name VERSION.
 
     Creates the label, or moves it. To roll back, name the older version.
@@ -55,17 +58,23 @@ def set_label(
     """
     owner, name = split_repo(repo)
     draft = make_label_draft({"version": version} | _given(fields))
-    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+    with open_store(content, store_url) as store:
+        done = change_label(store, owner, name, label, draft, by=by or owner)
+    _tell(done, has_store=bool(store_url))
 
 
 @label.command()
 @content_option
+@store_option
 @_repo_argument
 @click.argument("label")
 @_note_option
 @_expected_option
 @_by_option
-def remove(content: str, repo: str, label: str, by: str | None, **fields: str | None) -> None:
+def remove(
+    content: str, store_url: str | None, repo: str, label: str, by: str | None,
+    **fields: str | None,
+) -> None:  # fmt: skip
     """Remove LABEL from OWNER/NAME. Its history stays.
 
     \b
@@ -73,7 +82,9 @@ def remove(content: str, repo: str, label: str, by: str | None, **fields: str | 
     """
     owner, name = split_repo(repo)
     draft = make_label_removal(_given(fields))
-    _tell(change_label(content, owner, name, label, draft, by=by or owner))
+    with open_store(content, store_url) as store:
+        done = change_label(store, owner, name, label, draft, by=by or owner)
+    _tell(done, has_store=bool(store_url))
 
 
 @label.command("list")
@@ -146,9 +157,10 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
 
 @label.command()
 @state_option
+@accounts_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def protect(state: str, where: str, label: str) -> None:
+def protect(state: str, accounts: str | None, where: str, label: str) -> None:
     """Protect LABEL of one prompt, or of all prompts of OWNER.
 
     Over HTTP, a protected label moves only with a token that names it: see `hubctl token create
@@ -157,26 +169,27 @@ def protect(state: str, where: str, label: str) -> None:
     \b
       hubctl label protect ann production
     """
-    _set_protected(state, where, label, is_on=True)
+    _set_protected(accounts or state, where, label, is_on=True)
 
 
 @label.command()
 @state_option
+@accounts_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def unprotect(state: str, where: str, label: str) -> None:
+def unprotect(state: str, accounts: str | None, where: str, label: str) -> None:
     """Let any token with the right `label` move LABEL again.
 
     \b
       hubctl label unprotect ann production
     """
-    _set_protected(state, where, label, is_on=False)
+    _set_protected(accounts or state, where, label, is_on=False)
 
 
-def _set_protected(state: str, where: str, label: str, *, is_on: bool) -> None:
+def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:
     owner, _, name = where.partition("/")
     check_owner(owner)
-    with Database(state) as database:
+    with Database(place) as database:
         Accounts(database).check_known(owner)
         is_new = ProtectedLabels(database).set(owner, name, label, is_on)
     told = "protected" if is_on else "not protected"
@@ -194,10 +207,10 @@ def _read(content: str, repo: str) -> Labels:
     return read_labels(content, check_owner(owner), check_repo(name))
 
 
-def _tell(done: LabelChange) -> None:
+def _tell(done: LabelChange, *, has_store: bool) -> None:
     now = f"names {done.version}" if done.version else "is removed"
     click.echo(f"{done.owner}/{done.name} {done.label} {now}{' already' if done.unchanged else ''}")
-    if not done.unchanged:
+    if not (done.unchanged or has_store):
         click.echo(HINT, err=True)
 
 

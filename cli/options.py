@@ -17,6 +17,7 @@ from builder.model.settings import (
     parse_base_url,
 )
 from builder.store.site import read_hub
+from publisher.accounts.postgres_url import parse_postgres_url
 from publisher.deploys.job import Job
 from publisher.deploys.receiver import SECRET_VARIABLE as NOTICE_SECRET_VARIABLE
 from publisher.deploys.receiver import make_receiver
@@ -43,6 +44,13 @@ out_option = click.option(
 state_option = click.option(
     "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
     show_envvar=True, help="State folder: accounts, pull counts, build cache, search index.",
+)  # fmt: skip
+accounts_option = click.option(
+    "--accounts", metavar="URL", envvar="HUB_ACCOUNTS", show_envvar=True,
+    callback=lambda context, option, value: parse_postgres_url(value) if value else None,
+    help="PostgreSQL database of the accounts, for hubs of several nodes, like "
+    "postgresql://hub@db.example.org/hub. Keep its password out of hub.toml: put the URL with it "
+    "into the variable, or the password into ~/.pgpass. [default: a file in the state folder]",
 )  # fmt: skip
 name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",
@@ -78,6 +86,12 @@ publish_limit_option = click.option(
     "--publish-limit", type=click.IntRange(0), metavar="N", default=PUBLISH_LIMIT,
     show_default=True, envvar="HUB_PUBLISH_LIMIT", show_envvar=True,
     help="Publications per minute and owner; 0: no limit.",
+)  # fmt: skip
+limits_option = click.option(
+    "--limits", metavar="URL", envvar="HUB_LIMITS", show_envvar=True,
+    help="Count limits on publishing and signing in together with other nodes, in the Redis or "
+    "Valkey at URL: redis://, rediss://, valkey:// or unix://. Use the variable if the URL has a "
+    "password. [default: each process counts for itself]",
 )  # fmt: skip
 mcp_origin_option = click.option(
     "--mcp-origin", "mcp_origins", multiple=True, metavar="ORIGIN", envvar="HUB_MCP_ORIGINS",

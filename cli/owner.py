@@ -8,16 +8,20 @@ import click
 import msgspec
 
 from builder.model.errors import OperatorError
+from builder.model.plural import counted
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
-from cli.options import base_url_option, state_option
+from cli.options import accounts_option, base_url_option, state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts, format_time
+from publisher.accounts.copying import copy_accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people import locks
 from publisher.accounts.people.invitations import INVITATION_SECONDS, Invitations, invitation_link
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.ways import ways_to_sign_in
+from publisher.accounts.postgres_url import is_postgres_url
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.outside.private_way import is_loopback, is_private_way
 
 # How long a hub on this machine may take to say how it is.
@@ -26,13 +30,14 @@ ANSWER_SECONDS_MAX = 5
 
 @click.group()
 def owner() -> None:
-    """Add, invite, lock and list the owners who publish over HTTP."""
+    """Add, invite, lock, list and copy the owners who publish over HTTP."""
 
 
 @owner.command()
 @state_option
+@accounts_option
 @click.argument("handle")
-def add(state: str, handle: str) -> None:
+def add(state: str, accounts: str | None, handle: str) -> None:
     """Add the owner HANDLE, who can then have tokens.
 
     A handle has 1 to 39 characters: a-z, 0-9 and single hyphens between them. To let a person
@@ -41,7 +46,7 @@ def add(state: str, handle: str) -> None:
     \b
       hubctl owner add ann
     """
-    with _accounts_in(state) as database:
+    with _accounts_in(accounts or state) as database:
         Accounts(database).add_owner(handle)
     click.echo(
         f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
@@ -50,9 +55,10 @@ def add(state: str, handle: str) -> None:
 
 @owner.command()
 @state_option
+@accounts_option
 @base_url_option("that of the hub that runs with this state folder")
 @click.argument("handle")
-def invite(state: str, base_url: str | None, handle: str) -> None:
+def invite(state: str, accounts: str | None, base_url: str | None, handle: str) -> None:
     """Create a link with which HANDLE sets a password and signs in.
 
     Adds the owner if HANDLE is new. Also resets a lost password. The link works once, for 24 hours;
@@ -71,7 +77,7 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
             "unencrypted. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
-    with _accounts_in(state) as database:
+    with _accounts_in(accounts or state) as database:
         code = Invitations(database).invite(handle, now)
         has_password = Passwords(database).has(handle)
     click.echo(invitation_link(link_base, code))
@@ -85,15 +91,15 @@ def invite(state: str, base_url: str | None, handle: str) -> None:
     )
 
 
-def _accounts_in(state: str) -> Database:
+def _accounts_in(where: str) -> Database:
     """The accounts of a hub; says so where there were none, as the folder may be the wrong one."""
-    if not os.path.isdir(state):
+    if not is_postgres_url(where) and not os.path.isdir(where):
         click.echo(
-            f"Created the state folder {os.path.abspath(state)}. If your hub has another one, pass "
+            f"Created the state folder {os.path.abspath(where)}. If your hub has another one, pass "
             "it with --state.",
             err=True,
         )
-    return Database(state)
+    return Database(where)
 
 
 def _address_of_hub(state: str) -> str:
@@ -132,8 +138,9 @@ def _is_hub(base_url: str) -> bool:
 
 @owner.command()
 @state_option
+@accounts_option
 @click.argument("handle")
-def lock(state: str, handle: str) -> None:
+def lock(state: str, accounts: str | None, handle: str) -> None:
     """Lock HANDLE at once: no one can sign in or publish as this owner.
 
     Ends sessions and open invitations; rejects tokens and CI jobs. Published prompts stay.
@@ -142,7 +149,7 @@ def lock(state: str, handle: str) -> None:
     \b
       hubctl owner lock ann
     """
-    with Database(state) as database:
+    with Database(accounts or state) as database:
         is_new = locks.lock(database, handle)
     was = "is locked" if is_new else "was already locked"
     click.echo(f"{handle} {was}. To unlock: hubctl owner unlock {handle}", err=True)
@@ -150,8 +157,9 @@ def lock(state: str, handle: str) -> None:
 
 @owner.command()
 @state_option
+@accounts_option
 @click.argument("handle")
-def unlock(state: str, handle: str) -> None:
+def unlock(state: str, accounts: str | None, handle: str) -> None:
     """Unlock HANDLE: password and tokens work again.
 
     If someone else may know them, first revoke the tokens (`hubctl token revoke`) and send a new
@@ -160,15 +168,37 @@ def unlock(state: str, handle: str) -> None:
     \b
       hubctl owner unlock ann
     """
-    with Database(state) as database:
+    with Database(accounts or state) as database:
         is_new = locks.unlock(database, handle)
     click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
 
 
+@owner.command()
+@accounts_option
+@click.argument("source", metavar="DIR")
+def copy(accounts: str | None, source: str) -> None:
+    """Copy all accounts from the state folder DIR to the database of --accounts.
+
+    That database must have no owners. Stop the hub before, and then start it with --accounts. DIR
+    stays as it is.
+
+    \b
+      hubctl owner copy var --accounts postgresql://hub@db.example.org/hub
+    """
+    if not accounts:
+        raise click.UsageError("Name the database to copy to, with --accounts or HUB_ACCOUNTS.")
+    if not os.path.exists(f"{source}/{ACCOUNTS_FILE}"):
+        raise OperatorError(f"{source} has no {ACCOUNTS_FILE}. Name the state folder of the hub.")
+    with Database(source) as there, Database(accounts) as database:
+        owners = copy_accounts(there, database)
+    click.echo(f"Copied the accounts of {counted(owners, 'owner')}.", err=True)
+
+
 @owner.command("list")
 @state_option
+@accounts_option
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_owners(state: str, is_json: bool) -> None:
+def list_owners(state: str, accounts: str | None, is_json: bool) -> None:
     """List the owners, their number of active tokens, and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
@@ -177,7 +207,7 @@ def list_owners(state: str, is_json: bool) -> None:
     \b
       hubctl owner list
     """
-    with Database(state) as database:
+    with Database(accounts or state) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
     if is_json:

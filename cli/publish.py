@@ -8,6 +8,7 @@ import click
 from builder.model.errors import OperatorError
 from builder.model.names import BUMPS
 from cli.options import content_option, init_option, prepare_content, split_repo
+from cli.stores import open_store, store_option
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
@@ -16,6 +17,7 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
 
 @click.command()
 @content_option
+@store_option
 @click.argument("repo", metavar="OWNER/NAME")
 @click.argument("file", type=click.File("rb"))
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
@@ -47,7 +49,8 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 @init_option
 def publish(
-    content: str, repo: str, file: BinaryIO, publisher: str | None, init: bool, **fields: Any
+    content: str, store_url: str | None, repo: str, file: BinaryIO, publisher: str | None,
+    init: bool, **fields: Any,
 ) -> None:  # fmt: skip
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
@@ -70,10 +73,12 @@ def publish(
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
     source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
-    prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
-    done = publish_draft(content, owner, name, draft, publisher=publisher or owner)
+    if not store_url:
+        prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
+    with open_store(content, store_url) as store:
+        done = publish_draft(store, owner, name, draft, publisher=publisher or owner)
     for warning in done.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")
-    if not done.unchanged:
+    if not (done.unchanged or store_url):
         click.echo(HINT, err=True)

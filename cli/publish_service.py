@@ -13,9 +13,11 @@ from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
 from builder.store.site import read_hub
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     langfuse_option,
+    limits_option,
     metrics_option,
     name_option,
     openid_options,
@@ -26,6 +28,7 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
+from cli.stores import make_store, store_option
 
 if TYPE_CHECKING:
     from publisher.openid.provider import Provider
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 @click.command("publish-service")
 @folder_options
+@store_option
+@accounts_option
 @base_url_option()
 @name_option
 @queries_option
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
 @langfuse_option
 @private_option
 @publish_limit_option
+@limits_option
 @signup_options
 @openid_options
 @trusted_issuer_option
@@ -54,10 +60,12 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.pass_obj
 def publish_service(
-    running: ExitStack, content: str, out: str, state: str, base_url: str | None,
-    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
-    publish_limit: int, open_signup: bool, quotas: Quotas, openid: Provider | None,
-    issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None, trusted_proxies: int,
+    running: ExitStack, content: str, out: str, state: str, store_url: str | None,
+    accounts: str | None, base_url: str | None, site_name: str, queries: bool, search: str,
+    langfuse: bool, private: bool | None, publish_limit: int, limits: str | None,
+    open_signup: bool, quotas: Quotas,
+    openid: Provider | None, issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None,
+    trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 
@@ -68,6 +76,7 @@ def publish_service(
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from builder.pipeline.rebuild import Rebuilder
+    from cli.limits import counting
     from publisher.accounts.accounts import Accounts
     from publisher.accounts.database import Database
     from publisher.log import configure_logging, log_build
@@ -87,20 +96,27 @@ def publish_service(
             "may read. Run `hubctl serve --private` instead."
         )
     configure_logging()
-    database = running.enter_context(Database(settings.state))
-    rebuilder = running.enter_context(Rebuilder(settings, log_build))
+    database = running.enter_context(Database(accounts or settings.state))
+    opened, rebuilder, parts = make_store(
+        settings, store_url, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)
+    )
+    store = running.enter_context(opened)
+    running.enter_context(rebuilder)
     rebuilder.request(None)  # what was published and not built when the last process ended
-    readiness = Readiness(settings, rebuilder, database, {})
+    shared = running.enter_context(counting(limits, settings.base_url))
+    if shared:
+        parts["limits"] = shared.status
+    readiness = Readiness(settings, rebuilder, database, parts)
     if metrics:
         # Its library takes long to load, and few need it.
         from server.metrics_port import MetricsPort
 
         sources = (rebuilder.readings, readiness.readings, partial(size_readings, settings))
-        running.enter_context(MetricsPort(listen_for_metrics(*metrics), sources))
+        running.enter_context(MetricsPort(listen_for_metrics(*metrics), sources, parts))
     wsgi: Callable = create_app(
         settings, rebuilder, Accounts(database), database,
         publish_limit=publish_limit, quotas=quotas, issuers=issuers, open_signup=open_signup,
-        openid=openid, readiness=readiness,
+        openid=openid, readiness=readiness, store=store, shared=shared,
     )  # fmt: skip
     if settings.base_path:
         wsgi = DispatcherMiddleware(wsgi, {settings.base_path: wsgi})

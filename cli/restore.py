@@ -12,7 +12,13 @@ import click
 from builder.model.plural import counted
 from builder.store.site import is_built
 from cli.backup import say_waiting
-from cli.options import backup_place_options, content_option, out_option, state_option
+from cli.options import (
+    accounts_option,
+    backup_place_options,
+    content_option,
+    out_option,
+    state_option,
+)
 from cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -36,6 +42,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 @content_option
 @out_option
 @state_option
+@accounts_option
 @backup_place_options
 @click.option(
     "--at", metavar="TIME", callback=_parse_time,
@@ -76,15 +83,18 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def restore(
-    source: str, content: str, out: str, state: str, endpoint_url: str | None, jobs: int,
-    at: datetime | None, snapshot: str | None, site: str | None, skip_numbers: bool,
-    complete: bool, revoke: str, replace: bool, is_json: bool,
+    source: str, content: str, out: str, state: str, accounts: str | None,
+    endpoint_url: str | None, jobs: int, at: datetime | None, snapshot: str | None,
+    site: str | None, skip_numbers: bool, complete: bool, revoke: str, replace: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
     Stop the hub first. Restores into empty folders, after every hash is verified. After an
     interruption, run the same command again. Then build the site. By default, SRC is the
     environment variable HUB_BACKUP.
+
+    Accounts in PostgreSQL are not in SRC: run pg_restore before this command, which then ends their
+    sessions and revokes their tokens.
 
     No version number is given twice: what was published after the snapshot comes back from the
     site; without a site, new versions get numbers above all that can have been given.
@@ -106,7 +116,9 @@ def restore(
         site = out
         click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
     site = None if site == "none" else site
-    options = Options(snapshot, at, site, skip_numbers, complete, revoke == "tokens", replace)
+    options = Options(
+        snapshot, at, site, skip_numbers, complete, revoke == "tokens", replace, accounts
+    )
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )

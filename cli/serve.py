@@ -6,11 +6,13 @@ import click
 
 from builder.model.settings import Settings
 from cli.options import (
+    accounts_option,
     base_url_option,
     folder_options,
     following_options,
     git_options,
     langfuse_option,
+    limits_option,
     listening_options,
     mcp_origin_option,
     metrics_option,
@@ -23,10 +25,13 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
+from cli.stores import store_option
 
 
 @click.command()
 @folder_options
+@store_option
+@accounts_option
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option
@@ -34,6 +39,7 @@ from cli.options import (
 @private_option
 @listening_options(8000)
 @publish_limit_option
+@limits_option
 @signup_options
 @openid_options
 @trusted_issuer_option

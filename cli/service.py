@@ -1,9 +1,11 @@
 """The whole hub on one port: what `hubctl serve` runs."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +18,9 @@ from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
 from cli.build import describe, say_waiting
+from cli.limits import counting
 from cli.progress import Progress
+from cli.stores import make_lease, make_store
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.deploys.follower import Deployer
@@ -31,6 +35,7 @@ from publisher.sizes import size_readings
 from publisher.web.app import create_app
 from publisher.web.members import reader_check
 from publisher.web.readiness import Readiness
+from publisher.write.store import Store
 from server.app import ReadApp, RunningApp
 from server.guard import Guard
 from server.late import Late
@@ -38,15 +43,20 @@ from server.listening import address_of, count_connections, listen, listen_for_m
 from server.mount import Hub
 from server.throttle import Throttle
 
+if TYPE_CHECKING:
+    from publisher.nodes.lease import Lease
+
 
 def serve_hub(
-    settings: Settings, *, host: str, port: int, rate_limit: int,
+    settings: Settings, *, accounts: str | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
-    receiver: Receiver | None, git: GitOptions | None, watch: bool, **publishing: Any,
+    receiver: Receiver | None, git: GitOptions | None, watch: bool, store_url: str | None,
+    limits: str | None, **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
-    listens at; ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
+    listens at. ``accounts``: the URL of their database; None: it is in the state folder.
+    ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
     """
     with (
         listen(host, port) as listener,
@@ -55,25 +65,39 @@ def serve_hub(
         address = address_of(listener, host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
-        check_folder(settings.content)  # before the state folder is made
+        _check_store(settings, store_url, git, watch)  # before the state folder is made
         configure_logging()
         if metrics_listener:
             click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
         first = _FirstBuild(settings, f"{address}{settings.base_path}/")
         followers = _Followers(first.tell)
-        rebuilder = Rebuilder(settings, followers.tell, first.show_progress, first.say_waiting)
+        opened, rebuilder, parts = make_store(
+            settings, store_url,
+            partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
+            has_quotas=any(publishing["quotas"]),
+        )  # fmt: skip
+        followers.parts |= parts
         rebuilder.request(None)
         with (
-            Database(settings.state) as database,
+            Database(accounts or settings.state) as database,
+            opened as store,
             # These end after the last build, which they still follow.
-            followers.deploying(settings, deployment, receiver),
-            followers.pushing(settings, git, rebuilder),
+            followers.deploying(
+                settings,
+                deployment,
+                receiver,
+                make_lease("deploy", store) if store_url and deployment else None,
+            ),
+            followers.pushing(settings, store, git, rebuilder),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
             contextlib.ExitStack() as stack,
         ):
+            shared = stack.enter_context(counting(limits, settings.base_url))
+            if shared:
+                followers.parts["limits"] = shared.status
             readiness = Readiness(settings, rebuilder, database, followers.parts)
             connections = count_connections(trusted_proxies)
             if metrics_listener:
@@ -85,10 +109,11 @@ def serve_hub(
                     partial(size_readings, settings),
                 )  # fmt: skip
                 stack.enter_context(MetricsPort(metrics_listener, sources, followers.parts))
+            # Reads are counted on the event loop, which must not wait for other machines.
             throttle = Throttle(rate_limit) if rate_limit else None
             publish = create_app(
                 settings, rebuilder, Accounts(database), database,
-                origins=mcp_origins, readiness=readiness, **publishing,
+                origins=mcp_origins, readiness=readiness, store=store, shared=shared, **publishing,
             )  # fmt: skip
 
             def make_mcp() -> RunningApp:
@@ -129,9 +154,12 @@ class _Followers:
 
     @contextlib.contextmanager
     def deploying(
-        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None
-    ) -> Iterator[None]:
-        """Deploy after each build, if that is wanted. Raises OperatorError."""
+        self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
+        lease: Lease | None = None,
+    ) -> Iterator[None]:  # fmt: skip
+        """Deploy after each build, if that is wanted; of several nodes, the one with the lease.
+        Raises OperatorError.
+        """
         if not deployment:
             yield
             return
@@ -145,20 +173,22 @@ class _Followers:
             notices = receiver and Notices(receiver, settings.state, settings.base_url)
             if notices:
                 stack.enter_context(notices)
-            deployer = stack.enter_context(Deployer(job, notices))
+            if lease:
+                stack.enter_context(lease)  # released when nothing is deployed any more
+            deployer = stack.enter_context(Deployer(job, notices, lease))
             self._told.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield
 
     @contextlib.contextmanager
     def pushing(
-        self, settings: Settings, git: GitOptions | None, rebuilder: Rebuilder
+        self, settings: Settings, store: Store, git: GitOptions | None, rebuilder: Rebuilder
     ) -> Iterator[None]:
         """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
         if not git:
             yield
             return
-        with GitFollower(settings, git, rebuilder.request) as follower:
+        with GitFollower(settings, store, git, rebuilder.request) as follower:
             self._told.append(follower.tell)
             self.parts["git"] = follower.status
             yield
@@ -214,6 +244,23 @@ class _FirstBuild:
             return
         self._has_site = True
         click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
+
+
+def _check_store(settings: Settings, url: str | None, git: GitOptions | None, watch: bool) -> None:
+    """Raises OperatorError where nothing can be read, or options contradict each other."""
+    if not url:
+        check_folder(settings.content)
+    elif git:
+        raise OperatorError(
+            "--git and --store exclude each other: with --store, the log of the store is what "
+            "happened, and the content folder a copy. Leave out one of them."
+        )
+    elif watch:
+        raise OperatorError(
+            "--watch and --store exclude each other: the content folder is a copy of the store, "
+            "and nobody else may write there. Leave out --watch; other nodes' publications are "
+            "built without it."
+        )
 
 
 def _say_who_cannot_sign_in(base_url: str, host: str) -> None:

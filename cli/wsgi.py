@@ -2,9 +2,10 @@
 
 It takes its settings from environment variables and ``hub.toml``, as ``hubctl`` does; the options
 of ``publish_service`` have their names. One worker with threads is right: a publication waits for
-the disk, and each worker counts limits and metrics for itself. With HUB_METRICS, a second one
-cannot start, also not for a reload. Without ``--preload``: the thread that builds would not outlive
-the fork. Raises OperatorError at start where a setting is wrong or a folder cannot be used.
+the disk, and each worker counts metrics for itself, and limits, too, without HUB_LIMITS. With
+HUB_METRICS, a second one cannot start, also not for a reload. Without ``--preload``: the thread
+that builds would not outlive the fork. Raises OperatorError at start where a setting is wrong or a
+folder cannot be used.
 """
 
 import atexit

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
-from builder.model.errors import Fault, OperatorError
+from builder.model.errors import Fault, HubError, OperatorError
 from builder.model.plural import counted
 from builder.search import index
 from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
@@ -19,8 +19,9 @@ from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
 from builder.store.state.schema import SCHEMA_VERSION as STATE_VERSION
 from doctor.findings import Finding, Subject, ok, problem, warning
-from publisher.accounts.database import SCHEMA_VERSION as ACCOUNTS_VERSION
-from publisher.accounts.database import accounts_file
+from publisher.accounts.database import open_postgres
+from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
+from publisher.accounts.sqlite_engine import accounts_file
 from publisher.outside.private_way import is_loopback
 
 _SHOWN_MAX = 3
@@ -59,10 +60,12 @@ def _look(folder: str) -> tuple[list[Fault], list[Fault]]:
 
 def databases(subject: Subject) -> Iterator[Finding]:
     """Those that are no caches are sound, and not of a newer release. Reads all of them."""
-    for file, newest in (
-        (accounts_file(subject.settings.state), ACCOUNTS_VERSION),
-        (pulls_file(subject.settings.state), PULLS_VERSION),
-    ):
+    files = [(pulls_file(subject.settings.state), PULLS_VERSION)]
+    if subject.accounts:
+        yield _server(subject.accounts)
+    else:
+        files.insert(0, (accounts_file(subject.settings.state), ACCOUNTS_VERSION))
+    for file, newest in files:
         if not os.path.exists(file.path):
             continue
         try:
@@ -70,8 +73,23 @@ def databases(subject: Subject) -> Iterator[Finding]:
         except OperatorError as error:
             yield problem(str(error))
             continue
-        old = "" if version == newest else f", format {version}: the next start upgrades it"
-        yield ok(f"{file.path} is sound{old}")
+        yield ok(f"{file.path} is sound{_told_if_old(version, newest)}")
+
+
+def _server(url: str) -> Finding:
+    try:
+        with closing(open_postgres(url, may_change=False)) as engine:
+            if not engine.version:
+                told = f"The {engine.server} has no accounts yet."
+                return warning(told, "The first start of the hub makes its tables.")
+            old = _told_if_old(engine.version, ACCOUNTS_VERSION)
+            return ok(f"the {engine.server} answers{old}")
+    except OperatorError as error:
+        return problem(str(error))
+
+
+def _told_if_old(version: int, newest: int) -> str:
+    return "" if version == newest else f", format {version}: the next start upgrades it"
 
 
 def _check(file: DatabaseFile, newest: int) -> int:
@@ -111,15 +129,15 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
     """Whether the proxy's X-Forwarded-For arrives: from outside nobody can tell, but the addresses
     at which people have signed in are in the accounts.
     """
-    file = accounts_file(subject.settings.state)
     host = urlsplit(subject.settings.base_url).hostname or ""
-    if is_loopback(host) or not os.path.exists(file.path):
+    if is_loopback(host):
         return
     try:
-        with closing(open_for_reading(file.path)) as db:
-            found = db.execute("SELECT DISTINCT address FROM event WHERE address != ''").fetchall()
-    except sqlite3.Error:
+        found = _addresses(subject)
+    except (sqlite3.Error, HubError):
         return  # `databases` has told
+    if found is None:
+        return
     # Where nginx listens on [::], it tells of IPv4 clients as ::ffff:192.0.2.7.
     addresses = sorted({address.removeprefix("::ffff:") for (address,) in found})
     if not addresses:
@@ -136,6 +154,19 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
         yield ok(
             f"people use their accounts from {counted(len(addresses), 'address', 'addresses')}"
         )
+
+
+def _addresses(subject: Subject) -> list[tuple] | None:
+    """None where there are no accounts yet. Raises sqlite3.Error, HubError."""
+    statement = "SELECT DISTINCT address FROM event WHERE address != ''"
+    if subject.accounts:
+        with closing(open_postgres(subject.accounts, may_change=False)) as engine:
+            return engine.execute(statement) if engine.version else None
+    file = accounts_file(subject.settings.state)
+    if not os.path.exists(file.path):
+        return None
+    with closing(open_for_reading(file.path)) as db:
+        return db.execute(statement).fetchall()
 
 
 def _is_inside(address: str) -> bool:

@@ -19,11 +19,13 @@ class Finding(NamedTuple):
 
 class Subject(NamedTuple):
     """The hub to look at. ``settings`` has the base URL to ask; ``noted`` are the settings that the
-    site was built with, None where there is no site that a build has noted.
+    site was built with, None where there is no site that a build has noted. ``accounts``: the URL
+    of their database, which has a password in it; None: they are in the state folder.
     """
 
     settings: Settings
     noted: Settings | None
+    accounts: str | None = None
 
     @property
     def folders(self) -> dict[str, str]:

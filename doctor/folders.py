@@ -9,7 +9,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import check_folders
 from builder.stats.database import PULLS_FILE
 from doctor.findings import Finding, Subject, ok, problem, warning
-from publisher.accounts.database import ACCOUNTS_FILE
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 # How many levels are looked at: owners and prompts; databases and the index; what lies at the top
 # of a site, of which there can be hundreds of thousands of files.

@@ -1,6 +1,7 @@
 """Which processes use the state folder, as the kernel's list of locks tells."""
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -8,9 +9,11 @@ from builder.store.locks import BUILD_LOCK, WORKERS_LOCK
 from doctor.findings import Finding, Subject, ok, problem, warning
 from doctor.folders import name_of
 from doctor.machine import FILES_MIN, RAISE_FILES
-from publisher.accounts.database import ACCOUNTS_FILE
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 _COMMAND_CHARS_MAX = 100
+# Of the URL of a database, with the user's name.
+_password = re.compile(r"(?<=://)\S*@|(?<=[?&]password=)[^&]*")
 
 
 class _Holder(NamedTuple):
@@ -93,6 +96,7 @@ def _holder(pid: int) -> _Holder:
     except OSError:
         return _Holder(pid, None, None)
     words = [os.path.basename(word) for word in words[:2]] + words[2:]
+    words = [_password.sub("", word) for word in words]
     return _Holder(pid, user, " ".join(filter(None, words))[:_COMMAND_CHARS_MAX])
 
 

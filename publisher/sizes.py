@@ -10,7 +10,7 @@ from builder.model.settings import Settings
 from builder.search.index import index_folder
 from builder.stats.database import PULLS_FILE
 from builder.store.state import State
-from publisher.accounts.database import ACCOUNTS_FILE
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 
 
 def size_readings(settings: Settings) -> Iterator[Reading]:

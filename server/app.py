@@ -38,6 +38,7 @@ from builder.search.queries import ListQuery, Queries, parse_list_query, parse_p
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
 from server.answers import Answer, Body, FileBodies, FilePart, error_answer
+from server.min_serial import RETRY_SECONDS, MinSerial, TooOld
 from server.throttle import Throttle, network
 
 RESOLVED_MAX = 50_000
@@ -72,6 +73,7 @@ class ReadApp:
         self.settings = settings
         self._base_path = settings.base_path
         self._files = FileBodies(settings.out)
+        self._min_serial = MinSerial(settings.out)
         self._throttle = throttle
         self._policy = [(b"ratelimit-policy", throttle.policy.encode())] if throttle else []
         self._queries = queries or QueryThread(settings)
@@ -117,13 +119,16 @@ class ReadApp:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):
                 return self._not_allowed(path)
-            body = await self._find_body(path, scope["query_string"])
+            query = self._min_serial.check(scope["query_string"])
+            body = await self._find_body(path, query)
             headers = dict(scope["headers"])
             if scope["method"] == "HEAD":
                 headers.pop(b"range", None)  # only a GET has ranges
             return body.answer(headers)
         except _Withdrawn as error:
             return error.answer
+        except TooOld as error:
+            return error_answer(error, RETRY_SECONDS)
         except RequestError as error:
             if error.status == 404 and not is_api:
                 page = self._redirected(path) or await self._not_found_page()

@@ -1,14 +1,18 @@
 """Limits on requests by client and time: the library ``limits``, on a storage of our own.
 
-The library's memory storage starts a thread that looks through all clients, a hundred times a
-second. Ours forgets clients once a minute, and a hit costs less than a tenth of a small read.
+Each process counts for itself, or together with others in what is ``Shared``. The library's memory
+storage starts a thread that looks through all clients, a hundred times a second. Ours forgets
+clients once a minute, and a hit costs less than a tenth of a small read.
 """
 
+import contextlib
 import ipaddress
 import math
 import threading
 import time
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Protocol, TypeVar
 
 from limits import RateLimitItemPerMinute
 from limits.storage import Storage
@@ -19,6 +23,21 @@ from builder.model.answer_headers import IPV6_CLIENT_BITS, WINDOW_SECONDS
 from builder.model.metrics import LIMITS_HIT
 
 _REMEMBERED = 4096
+
+_R = TypeVar("_R")
+
+
+class SharedAway(Exception):
+    """The counts that processes share cannot be reached just now."""
+
+
+class Shared(Protocol):
+    """Counts that several processes share."""
+
+    def ask(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
+        """What ``work`` makes of the shared counts. May wait for the network, so it is not for an
+        event loop. Raises SharedAway.
+        """
 
 
 class _WindowStorage(Storage):
@@ -82,44 +101,60 @@ class Throttle:
     """Counts the requests of each client; those that it refuses do not count.
 
     ``limit``, at least 1, is how many a client has in ``minutes``, from its first one on; ``name``
-    is what the headers call it, and the metrics, which must know it.
+    is what the headers call it, and the metrics, which must know it. With ``shared``, it counts
+    there, apart from others of that name by ``what``; while that is away, in this process.
     """
 
-    def __init__(self, limit: int, name: str = "read", minutes: int = 1) -> None:
+    def __init__(
+        self, limit: int, name: str = "read", minutes: int = 1, *, what: str = "",
+        shared: Shared | None = None,
+    ) -> None:  # fmt: skip
         self.policy = answer_headers.policy(limit, name, minutes)
         self._name = name
         LIMITS_HIT.count(name, by=0)  # a KeyError here, and not with the first refusal
-        self._item = RateLimitItemPerMinute(limit, minutes)
-        self._storage = _WindowStorage()
-        self._limiter = FixedWindowRateLimiter(self._storage)
+        self._item = RateLimitItemPerMinute(limit, minutes, f"{name} {what}".rstrip())
+        self._limiter = FixedWindowRateLimiter(_WindowStorage())
+        self._shared = shared
         self._turn = threading.Lock()
 
     def hit(self, client: str) -> int:
         """Count a request. 0: go on; else the whole seconds until the client may try again."""
-        with self._turn:
-            if self._limiter.hit(self._item, client):
-                return 0
-            end = self._limiter.get_window_stats(self._item, client).reset_time
-            self._uncount(client)
-        LIMITS_HIT.count(self._name)
-        return max(1, math.ceil(end - time.monotonic()))
+        wait_seconds = self._counted(self._hit, client)
+        if wait_seconds:
+            LIMITS_HIT.count(self._name)
+        return wait_seconds
 
     def give_back(self, client: str) -> None:
         """Count a request no more that ``hit`` has let go on."""
-        with self._turn:
-            self._uncount(client)
+        self._counted(self._uncount, client)
 
     def forget(self, client: str) -> None:
         """Count none of the client's requests until now any more."""
-        with self._turn:
-            self._limiter.clear(self._item, client)
+        self._counted(self._clear, client)
 
     def exhausted(self, wait_seconds: int) -> str:
         """The RateLimit header for a client who is told to wait so long."""
         return answer_headers.exhausted(wait_seconds, self._name)
 
-    def _uncount(self, client: str) -> None:
+    def _counted(self, work: Callable[[FixedWindowRateLimiter, str], _R], client: str) -> _R:
+        if self._shared:
+            with contextlib.suppress(SharedAway):
+                return self._shared.ask(work, client)
+        with self._turn:
+            return work(self._limiter, client)
+
+    def _hit(self, limiter: FixedWindowRateLimiter, client: str) -> int:
+        if limiter.hit(self._item, client):
+            return 0
+        end = limiter.get_window_stats(self._item, client).reset_time
+        self._uncount(limiter, client)
+        return max(1, math.ceil(end - time.monotonic()))
+
+    def _uncount(self, limiter: FixedWindowRateLimiter, client: str) -> None:
         key = self._item.key_for(client)
         # What was counted in a window that is over is of no account in the next.
-        if self._storage.get(key):
-            self._storage.incr(key, self._item.get_expiry(), -1)
+        if limiter.storage.get(key):
+            limiter.storage.incr(key, self._item.get_expiry(), -1)
+
+    def _clear(self, limiter: FixedWindowRateLimiter, client: str) -> None:
+        limiter.clear(self._item, client)

@@ -27,6 +27,7 @@ from tests.support.object_stores import (  # noqa: F401
     s3_store,
     served_store,
 )
+from tests.support.postgres import accounts_place, postgres  # noqa: F401
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.

@@ -7,7 +7,7 @@ import base64
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 try:
@@ -116,6 +116,14 @@ class Bucket(Connection):
     """See ``Destination``. A mark is an ETag."""
 
     has_rules = False
+
+    def __init__(
+        self, name: str, *, jobs: int, endpoint_url: str | None, check: Callable[[], None]
+    ) -> None:
+        super().__init__(name, jobs=jobs, endpoint_url=endpoint_url)
+        for change in ("PutObject", "DeleteObject"):
+            # Before each attempt: the library makes several, with pauses.
+            self.client.meta.events.register(f"before-send.s3.{change}", lambda **_: check())
 
     def list(self) -> Iterator[tuple[str, str]]:
         for found in self.objects():

@@ -1,7 +1,7 @@
 """What the rest of a deployment knows of where it goes to, and which kind a name means."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from builder.deploy.folder import Folder
@@ -54,21 +54,23 @@ class Nowhere(Destination):
 
 
 def open_destination(
-    name: str | None, *, jobs: int, endpoint_url: str | None = None, apart_from: Iterable[str] = ()
-) -> Destination:
+    name: str | None, *, jobs: int, endpoint_url: str | None = None,
+    apart_from: Iterable[str] = (), check: Callable[[], None] = lambda: None,
+) -> Destination:  # fmt: skip
     """The destination that people mean by a name: ``s3://bucket/prefix``, a folder's path, or
     None for ``Nowhere``.
 
     ``endpoint_url``: where S3 is spoken; by default what the client library finds
     (AWS_ENDPOINT_URL, the user's files), in the end AWS. ``apart_from``: folders that must not
-    hold the destination, nor lie in it. Raises OperatorError.
+    hold the destination, nor lie in it. ``check`` is called, in any thread, right before an object
+    changes; what it raises keeps the object as it is. Raises OperatorError.
     """
     if name is None:
         return Nowhere()
     if name.startswith("s3://"):
         from builder.deploy.bucket import Bucket  # an optional library, and a slow one
 
-        return Bucket(name, jobs=jobs, endpoint_url=endpoint_url)
+        return Bucket(name, jobs=jobs, endpoint_url=endpoint_url, check=check)
     if not name.strip():
         raise OperatorError(
             "The destination is empty. If it comes from a variable, set the variable. Pass a "
@@ -79,4 +81,4 @@ def open_destination(
             f"Unknown kind of destination {name!r}. Pass a folder (/var/www/prompts) or "
             "s3://BUCKET/PREFIX; add --endpoint-url for a service other than AWS."
         )
-    return Folder(name, apart_from)
+    return Folder(name, apart_from, check)

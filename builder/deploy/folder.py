@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from builder.deploy.order import Put
 from builder.model.errors import OperatorError
@@ -25,7 +25,10 @@ class Folder:
 
     has_rules = True
 
-    def __init__(self, name: str, apart_from: Iterable[str] = ()) -> None:
+    def __init__(
+        self, name: str, apart_from: Iterable[str] = (), check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check = check
         self.root = os.path.realpath(os.path.expanduser(name))
         if folder := find_overlap(self.root, apart_from):
             raise OperatorError(
@@ -95,6 +98,7 @@ class Folder:
                         f"{put.file} changed during the deployment. Let only `hubctl` write to "
                         "the site and the state, and deploy again."
                     )
+                self._check()
                 os.rename(temporary, target)
             except BaseException:
                 with contextlib.suppress(FileNotFoundError):
@@ -107,6 +111,7 @@ class Folder:
     def delete(self, key: str) -> None:
         path = f"{self.root}/{key}"
         with _explained(path):
+            self._check()
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             with contextlib.suppress(OSError):  # a folder that is in use, as most are

@@ -66,6 +66,16 @@ WithdrawalReason = Literal["error", "secret", "legal", "owner"]
 Sha256 = Annotated[
     str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the bytes of `content`")
 ]
+# Enough that no two states of a repo share one: a text has its whole SHA-256 beside it.
+DIGEST_CHARS = 32
+Digest = Annotated[
+    str,
+    Meta(
+        pattern=f"^[0-9a-f]{{{DIGEST_CHARS}}}$",
+        description="changes with the list of versions, a version or a label, not with pulls: "
+        "half of a SHA-256",
+    ),
+]
 Tags = Annotated[list[TagName], Meta(max_length=names.TAGS_PER_REPO_MAX)]
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
 Description = Annotated[str, Meta(max_length=2000)]
@@ -584,6 +594,7 @@ class CatalogueLine(Struct):
     tags: list[TagName]
     latest_version: VersionName
     sha256: Sha256
+    digest: Digest
 
 
 class Correction(Struct, rename={"word": "from", "nearest": "to"}):

@@ -80,6 +80,8 @@ def build(
     on_wait: Callable[[], None] = lambda: None,
     on_visible: Callable[[Visible], None] = lambda visible: None,
     is_wanted: Callable[[], bool] | None = None,
+    serial: int | None = None,
+    covers_serial: bool = True,
 ) -> Report:
     """Make the site what the content says.
 
@@ -90,7 +92,9 @@ def build(
     end first. ``on_visible``: once, when the changed repos' own files and the first pages of lists
     are written. ``is_wanted``: whether another build should begin soon; then, or when another
     process waits to build, this one leaves what is not urgent to it. By default a build leaves
-    nothing.
+    nothing. ``serial``: the serial that readers and ``on_visible`` are told, by default the number
+    of publications. ``covers_serial``: whether all changes that it counts are in ``changed``, or
+    were built before; otherwise, or where some have faults, hub.json keeps the serial that it has.
 
     Raises OperatorError; PullsError, but with ``changed`` pulls stay as they are shown instead;
     ContentError: before anything has changed in lists; but with ``changed``, after everything
@@ -103,7 +107,7 @@ def build(
         number = count_build(settings.state)
         request = Request(
             settings, None if changed is None else [*changed], full, index, progress, on_visible,
-            (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None,
+            (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None, serial, covers_serial,
         )  # fmt: skip
         try:
             report = _build_despite_damage(request)

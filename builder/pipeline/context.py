@@ -11,7 +11,7 @@ from builder.pipeline.shown_pulls import ShownPulls
 from builder.render.pages import Pages, pages_of
 from builder.stats.pulls import Pulls
 from builder.store.restored import serial_base
-from builder.store.site import Site
+from builder.store.site import Site, read_hub
 from builder.store.state import State
 
 # Owner and name of a repo; without a name, the owner's profile.
@@ -20,7 +20,8 @@ Named = tuple[str, str | None]
 
 class Visible(NamedTuple):
     """What readers can see now. ``serial``: how many publications there are, with the ones made
-    visible. ``faulty``: ids of the repos that stay as they were, because of faults.
+    visible, or what the build was given. ``faulty``: ids of the repos that stay as they were,
+    because of faults.
     """
 
     serial: int
@@ -37,6 +38,8 @@ class Request(NamedTuple):
     progress: Progress
     on_visible: Callable[[Visible], None] = lambda visible: None
     is_wanted: Callable[[], bool] | None = None
+    serial: int | None = None
+    covers_serial: bool = True
 
 
 @dataclass
@@ -77,8 +80,29 @@ class Context:
 
     @property
     def serial(self) -> int:
-        """How many publications there are. Raises ContentError."""
+        """How many publications there are, or what the build was given. Raises ContentError."""
+        if self.request.serial is not None:
+            return self.request.serial
         return serial_base(self.settings.content) + self.state.repos.totals()[1]
+
+    @property
+    def next_serial(self) -> int:
+        """What hub.json is to say after a pass that begins now. Raises ContentError."""
+        has_all = not self.faults and (self.changed is None or self.request.covers_serial)
+        if self.request.serial is None or has_all:
+            return self.serial
+        return self.told_serial or 0
+
+    @property
+    def told_serial(self) -> int | None:
+        """What hub.json says; None where there is none."""
+        hub = read_hub(self.settings.out)
+        return hub.serial if hub else None
+
+    @property
+    def lags(self) -> bool:
+        """Whether hub.json is to say another serial than it does, whatever else has changed."""
+        return self.request.serial is not None and self.next_serial != self.told_serial
 
     def note_faults(self, faults: list[Fault]) -> None:
         """Raises ContentError, unless repos were named: then others are not to wait for these."""

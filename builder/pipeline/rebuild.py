@@ -45,6 +45,8 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 LOOK_LATE_SECONDS = 10.0
 # How soon pulls that another process has counted are noticed.
 COUNTS_SECONDS = 5.0
+# How often, while the content is not there yet, it is noticed that the service ends.
+WAKE_SECONDS = 0.2
 # How often the caches are looked at, at most, because a reader could not use them.
 DOUBT_SECONDS = 60.0
 
@@ -59,6 +61,9 @@ class _Batch:
     repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
     # When the first of them was asked for, by monotonic time.
     since: float | None = None
+    # As ``build`` gets them.
+    serial: int | None = None
+    covers_serial: bool = True
 
 
 class _Stopped(BaseException):
@@ -70,18 +75,30 @@ class _Stopped(BaseException):
 class Rebuilder(Background):
     """While entered, builds what is asked for. ``tell`` gets each build's report, or its error;
     ``progress`` and ``on_wait`` are as in ``build``.
+
+    ``serial`` gives the serial that readers are told; by default it is the number of publications.
+    It must return at once, never less than before. Whoever raises it has put what it counts into
+    the content and called ``request`` for it before, and calls ``note_serial`` afterwards. hub.json
+    has a serial only when all that it counts is in the lists. ``await_content``: whether the
+    content is all there within so many seconds; the first build waits for that.
     """
 
     def __init__(
         self, settings: Settings, tell: Callable[[Outcome], None],
         progress: Progress = lambda what, done, total: None,
         on_wait: Callable[[], None] = lambda: None,
+        serial: Callable[[], int] | None = None,
+        await_content: Callable[[float], bool] = lambda seconds: True,
     ) -> None:  # fmt: skip
         super().__init__("rebuild")
         self._settings = settings
         self._tell = tell
         self._progress = progress
         self._on_wait = on_wait
+        self._serial = serial
+        self._await_content = await_content
+        # That of the last batch.
+        self._taken_serial: int | None = None
         self._next = _Batch()
         # When to look at everything, when to settle what builds have left, and when to look whether
         # pulls were counted; by monotonic time.
@@ -95,6 +112,8 @@ class Rebuilder(Background):
         self._behind_since: float | None = None
         self._last_build: dict[str, Any] | None = None
         self._last_error: dict[str, Any] | None = None
+        if serial:
+            self.request(None)  # nobody asks for what came before this process
 
     def __exit__(self, *_: object) -> None:
         """Build what publishers wait for already, then stop; the rest is left to the next start."""
@@ -110,6 +129,11 @@ class Rebuilder(Background):
                 for repo in changed:
                     self._next.repos.setdefault(repo, [])
             self._note_request()
+
+    def note_serial(self) -> None:
+        """Have hub.json brought up to a serial that has risen."""
+        with self._changed:
+            self._changed.notify_all()
 
     def doubt(self) -> None:
         """Have the state and the search index looked at, and made anew if they are damaged: a
@@ -200,6 +224,9 @@ class Rebuilder(Background):
     # The thread
 
     def _run(self) -> None:
+        while not self._await_content(WAKE_SECONDS):
+            if self._is_stopping:
+                return
         while batch := self._take():
             self._build(batch)
 
@@ -208,23 +235,40 @@ class Rebuilder(Background):
         with self._changed:
             while True:
                 now = time.monotonic()
-                if self._next.repos and now < self._look_at + LOOK_LATE_SECONDS:
-                    batch, self._next = self._next, _Batch()
+                # Before anything is taken: all that it counts was asked for until now.
+                serial = self._serial() if self._serial else None
+                batch = self._due(now, serial)
+                if batch:
+                    self._taken_serial = batch.serial = serial
+                    # As long as a look is due, nobody knows what else the content has.
+                    batch.covers_serial = self._look_at == math.inf
                     return batch
                 if self._is_stopping and not self._next.repos:
                     return None
-                if self._settle_at <= now < self._look_at + LOOK_LATE_SECONDS:
-                    return _Batch()
-                if self._look_at <= now:
-                    # Apart from what somebody waits for: a fault elsewhere must not stop it.
-                    self._look_at = math.inf
-                    return _Batch(is_everything=True)
-                if self._count_at <= now:
-                    self._count_at = now + COUNTS_SECONDS
-                    counts, self._counts = self._counts, pulls_mark(self._settings.state)
-                    if counts != self._counts:
-                        return _Batch()
                 self._changed.wait(min(self._settle_at, self._look_at, self._count_at) - now)
+
+    def _due(self, now: float, serial: int | None) -> _Batch | None:
+        """What to build at this moment. The caller holds the lock."""
+        is_look_late = now >= self._look_at + LOOK_LATE_SECONDS
+        if self._next.repos and not is_look_late:
+            batch, self._next = self._next, _Batch()
+            return batch
+        if self._is_stopping and not self._next.repos:
+            return None
+        if self._settle_at <= now and not is_look_late:
+            return _Batch()
+        if self._look_at <= now:
+            # Apart from what somebody waits for: a fault elsewhere must not stop it.
+            self._look_at = math.inf
+            return _Batch(is_everything=True)
+        if serial != self._taken_serial and self._look_at == math.inf:
+            return _Batch()
+        if self._count_at <= now:
+            self._count_at = now + COUNTS_SECONDS
+            counts, self._counts = self._counts, pulls_mark(self._settings.state)
+            if counts != self._counts:
+                return _Batch()
+        return None
 
     def _build(self, batch: _Batch) -> None:
         def on_visible(visible: Visible) -> None:
@@ -255,6 +299,8 @@ class Rebuilder(Background):
                 on_wait=self._on_wait,
                 on_visible=on_visible,
                 is_wanted=is_wanted,
+                serial=batch.serial,
+                covers_serial=batch.covers_serial,
             )
         except _Stopped:
             pass  # as if it had been killed: the next start goes on

@@ -40,7 +40,7 @@ class Settling:
     def go_on(self) -> bool:
         """Go on with all that is left; False if some of it still is."""
         context, state = self.context, self.context.state
-        if is_behind(context):
+        if is_behind(context) or context.lags:
             state.passes.note_behind()
         if self._is_waited_for() and not self._is_late():
             return False
@@ -50,11 +50,11 @@ class Settling:
                 # Between passes, so that pulls and lists do not put each other off for ever.
                 if not recount(context, self._must_yield):
                     return False
-                serial = context.serial
+                serial = context.next_serial
                 state.passes.begin(serial)
             if not self._write_pass(serial):
                 return False
-            if state.passes.end() and not is_behind(context):
+            if state.passes.end() and not is_behind(context) and not context.lags:
                 state.todo.done(Work.CATALOGUE)
                 # Repos that have changed meanwhile.
                 return not state.todo.has(Work.REPO)
@@ -100,11 +100,14 @@ class Settling:
             if todo.has(Work.HOME):
                 write_home(context.state, context.site, context.pages)
                 todo.done(Work.HOME)
-            if not todo.has(Work.CATALOGUE):
+            if todo.has(Work.CATALOGUE):
+                for work in steps:
+                    todo.add(work)
+            else:
                 self._remove_orphans()
-                return True
-            for work in steps:
-                todo.add(work)
+                if context.request.serial is None or serial == context.told_serial:
+                    return True
+                todo.add(Work.HUB)
         # What grows with the catalogue, a step each.
         for work, step in steps.items():
             if todo.has(work):

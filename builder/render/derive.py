@@ -32,7 +32,7 @@ LABELS_SHOWN_MAX = 40
 CARRIED_SHOWN_MAX = 5
 MOVES_SHOWN_MAX = 10
 
-Part = TypeVar("Part", records.ListedVersion, records.RepoSummary, records.CatalogueLine)
+Part = TypeVar("Part", records.ListedVersion, records.RepoSummary)
 
 
 class Links(NamedTuple):
@@ -248,9 +248,10 @@ def repo_summary(repo: records.Repo) -> records.RepoSummary:
     return _part(records.RepoSummary, repo)
 
 
-def catalogue_line(repo: records.Repo) -> records.CatalogueLine:
-    """The repo in ``catalogue.jsonl``."""
-    return _part(records.CatalogueLine, repo)
+def catalogue_line(repo: records.Repo, digest: str) -> records.CatalogueLine:
+    """The repo in ``catalogue.jsonl``; ``digest`` as ``builder.write.mirrored`` makes it."""
+    fields = records.CatalogueLine.__struct_fields__[:-1]
+    return records.CatalogueLine(*(getattr(repo, field) for field in fields), digest)
 
 
 def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:

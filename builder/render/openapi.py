@@ -90,7 +90,9 @@ def document(settings: Settings) -> bytes:
                 "description": "A `repo` is one prompt with all its versions. Reading needs no "
                 "key. Every answer has an `ETag` and may be cached as long as `Cache-Control` "
                 "says. A plain file host ignores queries: check `meta` for the filters that were "
-                "applied, or use the paths in `hub.json`, which work on every host.",
+                "applied, or use the paths in `hub.json`, which work on every host. With "
+                "`min_serial=N` in the query of any read, `hubctl serve` answers 503 until its "
+                "lists have the serial N.",
             },
             "servers": [{"url": settings.base_url}],
             "paths": paths,

@@ -42,6 +42,8 @@ NO_FILE_MARK = "none"
 # file, it is 1. Releases up to 1.0 do not look.
 FORMAT = 1
 FORMAT_FILE = ".hub-format"
+# In a folder that is a copy of a store which many nodes share: which, and up to where.
+STORE_FILE = ".hub-store"
 _FORMAT_BYTES_MAX = 20
 RECORD_BYTES_MAX = 2 * 1024 * 1024
 

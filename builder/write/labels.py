@@ -3,7 +3,7 @@
 Only a repo that has had a label has any of these files.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +32,16 @@ def encode_moves(moves: list[Marked]) -> bytes:
 def decode_moves(blob: bytes | None) -> list[Marked]:
     """The moves of ``RepoRow.labels``."""
     return _decode(blob) if blob else []
+
+
+def encode_current(labels: Labels) -> bytes:
+    """The file that lists the labels."""
+    return encode_history(labels.current.values())
+
+
+def encode_history(moves: Iterable[LabelMove]) -> bytes:
+    """The file that lists the moves of a label."""
+    return envelopes.whole_list([envelopes.json_bytes(move) for move in moves])
 
 
 def read_events(
@@ -93,15 +103,13 @@ class LabelFiles:
         for label, moves in {**labels.history, LATEST: latest}.items():
             if not is_current(label):
                 self._write_label(label, moves)
-        rows = [envelopes.json_bytes(move) for move in labels.current.values()]
-        self._site.write(self._file("labels"), envelopes.whole_list(rows))
+        self._site.write(self._file("labels"), encode_current(labels))
 
     def _write_label(self, label: str, moves: list[LabelMove]) -> None:
         history = self._file("label_history", label)
         raw, body = self._file("label_raw", label), self._file("label_body", label)
         record = self._file("label", label)
-        rows = [envelopes.json_bytes(move) for move in moves]
-        self._site.write(history, envelopes.whole_list(rows))
+        self._site.write(history, encode_history(moves))
         version, moved_at = moves[0].version, moves[0].moved_at
         if version is None:
             # At once: who has removed a label is not to find it.

@@ -30,7 +30,7 @@ from builder.store.withdrawn_files import WithdrawnListing, read_parts
 from builder.text import line_diff
 from builder.text.prompts import body_of
 from builder.text.summary import summarize
-from builder.write import langfuse
+from builder.write import langfuse, mirrored
 from builder.write.labels import (
     LabelFiles,
     Named,
@@ -66,7 +66,7 @@ class Task(NamedTuple):
 class _Remembered(msgspec.Struct, array_like=True):
     """A version whose files are on the site: its mark and its predecessor's, its entry, the labels
     on its page, and whether its record stores its number of publication. ``refs``: under which
-    Langfuse's SDKs find it.
+    Langfuse's SDKs find it. ``sha256``: of its record's file.
     """
 
     version: str
@@ -74,6 +74,7 @@ class _Remembered(msgspec.Struct, array_like=True):
     entry: bytes
     shown: list[str]
     is_counted: bool
+    sha256: str
     refs: list[str] = []
 
 
@@ -275,9 +276,10 @@ class RepoRenderer:
                 ahead = _Ahead(labelled, number_versions([*counted, *gone]))
             shown = ahead.labelled.get(name, []) if ahead else []
             ordinal = record.ordinal or ahead.numbers[version]
-            entry = self._write_version(stored, older, shown, ordinal)
+            entry, sha256 = self._write_version(stored, older, shown, ordinal)
             data = envelopes.json_bytes(entry)
-            row = _Remembered(name, _marks(task, index), data, shown, bool(record.ordinal))
+            is_counted = bool(record.ordinal)
+            row = _Remembered(name, _marks(task, index), data, shown, is_counted, sha256)
             written.rows.append(row)
             written.entries.append(entry)
             written.moves.extend(moves_with(name, stored.record))
@@ -323,7 +325,7 @@ class RepoRenderer:
                 continue
             older = self._read(task, task.versions[index - 1]) if index else None
             stored = self._read(task, version)
-            entry = self._write_version(stored, older, shown, numbers[version])
+            entry, row.sha256 = self._write_version(stored, older, shown, numbers[version])
             written.texts[row.version] = stored
             row.shown = shown
             if is_counted_anew:
@@ -392,7 +394,7 @@ class RepoRenderer:
 
     def _write_version(
         self, stored: Stored, older: Stored | None, labels: list[str], ordinal: int
-    ) -> ListedVersion:
+    ) -> tuple[ListedVersion, str]:
         at = {"owner": stored.owner, "name": stored.name, "version": str(stored.version)}
         previous = older.version if older else None
         version = derive.version_record(stored, previous, ordinal, self.links)
@@ -408,8 +410,9 @@ class RepoRenderer:
         page = prompt_pages.version_page(self.pages, version, labels, rows)
         self._write("version_page", at, page)
         # Last: it says where the others are.
-        self._write("version", at, envelopes.single(envelopes.json_bytes(version)))
-        return derive.version_entry(version)
+        data = envelopes.single(envelopes.json_bytes(version))
+        self._write("version", at, data)
+        return derive.version_entry(version), mirrored.sha256_of(data)
 
     def _write_repo(
         self, task: Task, written: _Written, labels: Labels, entries: list[ListedVersion]
@@ -431,7 +434,8 @@ class RepoRenderer:
             ]
         self._write("raw", at, latest.content.encode())
         self._write("body", at, latest.body.encode())
-        self._write("versions", at, envelopes.whole_list(listed))
+        versions = envelopes.whole_list(listed)
+        self._write("versions", at, versions)
         self._write("repo", at, envelopes.single(repo_json))
         self._write(
             "repo_feed", at, feeds.repo_feed(self.settings, repo, written.entries[::-1], labels)
@@ -449,7 +453,10 @@ class RepoRenderer:
             numbers = [one.ordinal for one in written.entries]
             meta = envelopes.json_bytes(langfuse.meta_of(repo, numbers, [*labels.current]))
         card = self.pages.render("card.html", repo=repo, about=about)
-        line = envelopes.json_bytes(derive.catalogue_line(repo))
+        digest = mirrored.digest_of(
+            task.owner, task.name, versions, {row.version: row.sha256 for row in rows}, labels
+        )
+        searched = envelopes.json_bytes(derive.catalogue_line(repo, ""))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0
         updated = derive.epoch_seconds(repo.updated_at)
@@ -469,10 +476,10 @@ class RepoRenderer:
             trend=trend,
             tags=" ".join(repo.tags),
             digest=digest_of(summary, card, meta),
-            search_digest=digest_of(line, b"%d %d %d %d" % (pulls, updated, created, trend)),
+            search_digest=digest_of(searched, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,
             card=card,
-            line=line,
+            line=envelopes.json_bytes(derive.catalogue_line(repo, digest)),
             langfuse=meta,
         )
 

@@ -424,13 +424,13 @@ class Accounts(Owners):
             )
 
     def _drop_ended(self, owner: str, now: datetime | None) -> None:
-        ended_at = "min(coalesce(revoked_at, expires_at), expires_at)"
+        ended_at = "CASE WHEN revoked_at < expires_at THEN revoked_at ELSE expires_at END"
         self._database.execute(
             "DELETE FROM token WHERE id IN (SELECT id FROM ("
             f"SELECT id, {ended_at} AS ended_at, row_number() OVER "
             f"(ORDER BY {ended_at} DESC, created_at DESC, id) AS place FROM token "
             "WHERE owner = ?1 AND trusted_publisher IS NULL "
-            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) "
+            "AND (revoked_at IS NOT NULL OR expires_at <= ?2)) AS ended "
             "WHERE ended_at < ?2 - ?3 OR place > ?4)",
             (owner, clock.seconds(now), ENDED_KEPT_DAYS * _DAY_SECONDS, ENDED_KEPT_MAX),
         )

@@ -125,7 +125,7 @@ class Events:
         while True:
             rows = self._database.execute(
                 f"SELECT id, {', '.join(Event._fields)} FROM event "
-                "WHERE owner = ?1 AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3",
+                "WHERE owner = ?1 AND (id < ?2 OR ?2 IS NULL) ORDER BY id DESC LIMIT ?3",
                 (owner, before, _READ_AT_ONCE),
             )
             for event_id, *row in rows:

@@ -43,7 +43,7 @@ class SavedDrafts:
         """The drafts of an owner (of one prompt), the last changed first, without their data."""
         rows = self._database.execute(
             "SELECT id, repo, title, changed_at, revision FROM draft "
-            "WHERE owner = ?1 AND changed_at > ?2 AND (?3 IS NULL OR repo = ?3) "
+            "WHERE owner = ?1 AND changed_at > ?2 AND (repo = ?3 OR ?3 IS NULL) "
             "ORDER BY changed_at DESC, id",
             (owner, clock.seconds(now) - KEPT_SECONDS, repo),
         )
@@ -110,7 +110,7 @@ class SavedDrafts:
         was one.
         """
         rows = self._database.execute(
-            "DELETE FROM draft WHERE owner = ?1 AND id = ?2 AND (?3 IS NULL OR revision = ?3) "
+            "DELETE FROM draft WHERE owner = ?1 AND id = ?2 AND (revision = ?3 OR ?3 IS NULL) "
             "RETURNING 1",
             (owner, draft_id, revision),
         )

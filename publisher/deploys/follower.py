@@ -4,6 +4,11 @@ What builds in this process have changed is known, so a publication costs the re
 files. Everything is compared, with the destination's listing, at the start, after a failure, every
 hour, and after a build of another process. While a deployment runs, what comes up is gathered for
 the next one. A process of its own does the work (``worker``).
+
+Of several nodes, the one with the lease deploys. One that gets it compares everything, as soon as
+its site has what the node before it began to deploy, and again after another time of the lease:
+what that node sent before its time ended, and the destination took only then, is repaired so. It
+may have been paused in the middle of an upload, which no check before it can notice.
 """
 
 import logging
@@ -12,7 +17,7 @@ import os
 import shutil
 import time
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from builder.deploy import snapshot
 from builder.model.background import Background, Failures, pause_seconds
@@ -26,6 +31,9 @@ from publisher.deploys.job import Job
 from publisher.deploys.notices import Notices
 from publisher.deploys.worker import Changes, Done, Unfinished, Worker
 from publisher.log import log_event
+
+if TYPE_CHECKING:
+    from publisher.nodes.lease import Lease
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
 COMPARE_SECONDS = 3600.0
@@ -80,16 +88,24 @@ class _Gathered:
 
 class Deployer(Background):
     """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
-    Entering raises OperatorError if the destination cannot be used at all.
+    Entering raises OperatorError if the destination cannot be used at all. ``lease``: without it,
+    nothing is deployed; whoever made it enters it.
     """
 
-    def __init__(self, job: Job, notices: Notices | None = None) -> None:
+    def __init__(
+        self, job: Job, notices: Notices | None = None, lease: "Lease | None" = None
+    ) -> None:
         super().__init__("deploy")
         self._job = job
         self._notices = notices
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        self._worker = Worker(job)
+        self._worker = Worker(job, lease and lease.deadline)
+        self._lease = lease
+        # In which this node deploys; None: it does not have the lease. ``_is_new``: it has not
+        # compared everything yet.
+        self._tenure: int | None = None
+        self._is_new = False
         # What the next deployment is to bring; None: whatever differs. ``_touched``: files of later
         # builds, of which none has settled. ``_build``: the last one that is known.
         self._gathered: _Gathered | None = None
@@ -111,6 +127,8 @@ class Deployer(Background):
     def __enter__(self) -> Self:
         snapshot.remove(self._folder)  # of a service that was killed
         self._worker.start()
+        if self._lease:
+            self._lease.on_change = self._wake
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
@@ -141,19 +159,27 @@ class Deployer(Background):
         """How the deployments are doing, for anybody: without secrets, paths of this machine and
         the name of the bucket. Times are RFC 3339, durations seconds.
 
-        ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment)
-        or ``failing``; ``serial`` is what the destination's lists have, None where that is not
-        known. ``notices`` is as in ``Notices``, None without any.
+        ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment),
+        ``failing``, or ``standby`` (another node has the lease, or nobody knows); ``serial`` is
+        what the destination's lists have, None where that is not known. ``notices`` is as in
+        ``Notices``, None without any. ``holds_lease``: only where there is one.
         """
         with self._changed:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
+            status = "failing" if self._failures.count else "behind" if since else "ok"
+            leased = {}
+            if self._lease:
+                leased = {"holds_lease": self._lease.tenure() is not None}
+                if not leased["holds_lease"]:
+                    status, since = "standby", None
             return {
-                "status": "failing" if self._failures.count else "behind" if since else "ok",
+                "status": status,
                 "serial": self._serial,
                 "deployed_at": self._deployed_at,
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
                 **self._failures.status(),
                 "notices": self._notices and self._notices.status(),
+                **leased,
             }
 
     # With the lock held
@@ -212,6 +238,37 @@ class Deployer(Background):
         except OperatorError:
             return True  # no build can begin there, and each says so
 
+    def _look_at_lease(self) -> None:
+        """Note whether this node deploys from now on, or no more."""
+        tenure = self._lease.tenure() if self._lease else None
+        if tenure == self._tenure:
+            return
+        self._tenure = tenure
+        self._is_new = tenure is not None
+        # Other nodes know nothing of what this one knows, and the other way round.
+        self._need_everything()
+        self._failures.clear()
+        self._retry_at = 0.0
+        self._serial = None
+        if tenure is None:
+            self._note_due()
+        elif self._notices:
+            self._notices.failed(None)
+
+    def _may_deploy(self) -> bool:
+        if not self._lease:
+            return True
+        # What is older than what another node has deployed must not replace it.
+        return self._tenure is not None and self._site_serial() >= self._lease.noted()
+
+    def _site_serial(self) -> int:
+        hub = read_hub(self._job.out)
+        return hub.serial if hub else -1
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
     # The thread
 
     def _run(self) -> None:
@@ -228,15 +285,17 @@ class Deployer(Background):
         with self._changed:
             while not self._is_stopping:
                 self._look()
+                self._look_at_lease()
                 now = time.monotonic()
                 if self._compare_at <= now:
                     self._compare_at = math.inf
                     self._need_everything()
                     self._note_due()
-                if self._waiting_since and self._retry_at <= now:
+                if self._waiting_since and self._retry_at <= now and self._may_deploy():
                     return True
                 # While there is nothing to wait for, other processes may build.
-                seconds = self._retry_at - now if self._waiting_since else LOOK_SECONDS
+                is_later = self._waiting_since and self._retry_at > now
+                seconds = self._retry_at - now if is_later else LOOK_SECONDS
                 self._changed.wait(min(seconds, LOOK_SECONDS))
             return False
 
@@ -244,10 +303,13 @@ class Deployer(Background):
         with self._changed:
             gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
             self._deploying_since, self._waiting_since = self._waiting_since, None
+            tenure = self._tenure
+        if self._lease:
+            self._lease.note(self._site_serial())
         if self._notices:
             self._notices.begin()
         try:
-            done = self._worker.deploy(gathered and gathered.changes())
+            done = self._worker.deploy(gathered and gathered.changes(), tenure)
             self._note_success(done, is_everything=gathered is None)
         finally:
             if gathered:
@@ -257,7 +319,9 @@ class Deployer(Background):
         with self._changed:
             report = done.report
             if is_everything:
-                self._compare_at = time.monotonic() + COMPARE_SECONDS
+                again_in = self._lease.ttl if self._is_new else COMPARE_SECONDS
+                self._compare_at = time.monotonic() + again_in
+                self._is_new = False
                 self._build = max(self._build or 0, report.build)
                 if self._gathered and self._gathered.build <= report.build:
                     self._gathered.drop()

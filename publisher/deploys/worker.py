@@ -3,7 +3,8 @@ would slow publications.
 
 A line of JSON comes on standard input for each deployment, and goes to standard output when it has
 ended. The first line of output says whether the destination can be used at all. The process ends
-with its input; whoever cannot wait may kill it, and the next deployment goes on there.
+with its input; whoever cannot wait may kill it, and the next deployment goes on there. With a
+lease, it changes nothing after the deadline, whether the service lives or not.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from builder.deploy.compare import Plan
 from builder.deploy.destination import Destination, open_destination
@@ -25,6 +26,9 @@ from builder.model.errors import HubError, OperatorError
 from builder.store.site import read_hub
 from publisher.deploys.job import Job
 from publisher.log import configure_logging
+
+if TYPE_CHECKING:
+    from publisher.nodes.deadline import Deadline
 
 # Publications and readers go first.
 NICENESS = 10
@@ -66,10 +70,11 @@ class Unfinished(OperatorError):
 
 
 class Worker:
-    """The process, from the side of the service."""
+    """The process, from the side of the service. ``deadline``: until when it may deploy."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, deadline: "Deadline | None" = None) -> None:
         self._job = job
+        self._descriptor = deadline and deadline.descriptor
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._is_ended = False
@@ -88,21 +93,25 @@ class Worker:
                 stdout=subprocess.PIPE,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
                 text=True,
+                pass_fds=[] if self._descriptor is None else [self._descriptor],
                 start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
             )
         try:
-            self._ask(self._job._asdict() | {"options": self._job.options._asdict()})
+            job = self._job._asdict() | {"options": self._job.options._asdict()}
+            self._ask({"job": job, "descriptor": self._descriptor})
         except BaseException:
             self.stop()
             raise
 
-    def deploy(self, changes: Changes | None) -> Done:
-        """Deploy the changes, or whatever differs (None). Raises Unfinished."""
+    def deploy(self, changes: Changes | None, tenure: int | None = None) -> Done:
+        """Deploy the changes, or whatever differs (None), in a tenure of the lease. Raises
+        Unfinished.
+        """
         if not self._process:
             self.start()
         is_small = False
         try:
-            told = self._ask({"changes": changes and changes._asdict()})
+            told = self._ask({"changes": changes and changes._asdict(), "tenure": tenure})
             done = Done(**told | {"report": Report(**told["report"])})
             # To compare many objects takes memory that a process does not give back.
             is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
@@ -153,7 +162,8 @@ def main(lines: IO[str], answers: IO[str]) -> None:
     told = json.loads(lines.readline() or "null")
     if told is None:
         return
-    job = Job(**told | {"options": Options(**told["options"])})
+    job = Job(**told["job"] | {"options": Options(**told["job"]["options"])})
+    deadline = _inherited(told["descriptor"])
 
     def answer(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
@@ -162,7 +172,7 @@ def main(lines: IO[str], answers: IO[str]) -> None:
     try:
         destination = open_destination(
             job.destination, jobs=job.options.jobs, endpoint_url=job.endpoint_url,
-            apart_from=(job.out, job.state),
+            apart_from=(job.out, job.state), check=deadline.check if deadline else lambda: None,
         )  # fmt: skip
     except HubError as error:
         answer({"message": str(error)})
@@ -170,7 +180,10 @@ def main(lines: IO[str], answers: IO[str]) -> None:
     with contextlib.closing(destination):
         answer({})
         for line in lines:
-            changes = json.loads(line)["changes"]
+            asked = json.loads(line)
+            changes = asked["changes"]
+            if deadline:
+                deadline.expect(asked["tenure"])
             files: dict[str, bool] = {}
             try:
                 done = _deploy(job, destination, Changes(**changes) if changes else None, files)
@@ -181,6 +194,14 @@ def main(lines: IO[str], answers: IO[str]) -> None:
                 answer({"message": message, "files": _bounded(files)})
             else:
                 answer(done._asdict() | {"report": done.report._asdict()})
+
+
+def _inherited(descriptor: int | None) -> "Deadline | None":
+    if descriptor is None:
+        return None
+    from publisher.nodes.deadline import Deadline  # only hubs of several nodes need it
+
+    return Deadline(descriptor)
 
 
 def _note(files: dict[str, bool], plan: Plan) -> None:

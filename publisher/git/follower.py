@@ -27,6 +27,7 @@ from publisher.git.options import GitOptions, resolve
 from publisher.git.program import Git, GitError, GitStopped
 from publisher.git.sync import Done, Sync
 from publisher.log import log_event
+from publisher.write.store import Store
 
 # From so many repos on, a look at all costs less.
 PLACES_MAX = 10_000
@@ -52,7 +53,7 @@ class GitFollower(Background):
     """
 
     def __init__(
-        self, settings: Settings, options: GitOptions,
+        self, settings: Settings, store: Store, options: GitOptions,
         rebuild: Callable[[Iterable[Named] | None], None],
     ) -> None:  # fmt: skip
         super().__init__("git")
@@ -62,7 +63,7 @@ class GitFollower(Background):
         self._branch = Branch(
             self._git, options.branch, f"{options.folder}/" if options.folder else ""
         )
-        self._sync = Sync(settings, self._branch, rebuild)
+        self._sync = Sync(settings, store, self._branch, rebuild)
         # What has to be compared; everything, if ``_is_all``.
         self._places: set[Place] = set()
         self._is_all = True

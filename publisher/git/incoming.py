@@ -14,8 +14,8 @@ from builder.store.check import check_repo
 from publisher.git import files
 from publisher.git.branch import PLAIN, Entries
 from publisher.git.files import HOME, Place, event_in, is_gone, version_in, withdrawn_in
-from publisher.write import disk, durable
-from publisher.write.profile import replace_profile
+from publisher.write import disk
+from publisher.write.store import Store
 
 _THEN = "wait for the next attempt"
 
@@ -25,14 +25,14 @@ class ContentChanged(Exception):
 
 
 def take_in(
-    root: str, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
+    store: Store, staging: str, place: Place, ours: Mapping[str, str], entries: Entries,
     read: Callable[[str], bytes], sync: bool,
 ) -> list[Fault]:  # fmt: skip
     """Put files of the branch, which are not here, into the content folder; or find why they must
     not get there, and change nothing.
 
     ``ours``: the files of the place as they are here. ``read``: as ``Branch.reading`` gives.
-    ``staging``: a folder to try it in. ``sync`` as in ``durable.write_version``. Raises
+    ``staging``: a folder to try it in. ``sync`` as in ``Store``. Raises
     ContentChanged, RequestError ``storage_unavailable``, OSError.
     """
     for path, entry in entries.items():
@@ -41,12 +41,12 @@ def take_in(
         if entry.size > files.bytes_max(path):
             return [Fault(path, f"larger than {files.bytes_max(path):,} bytes")]
     came = {path: read(entry.id) for path, entry in entries.items()}
-    if faults := _faults(root, staging, place, ours, came):
+    if faults := _faults(store.root, staging, place, ours, came):
         return faults
     if place.name:
-        _put_repo(root, place, ours, came, sync)
+        _put_repo(store, place, ours, came, sync)
     else:
-        _put_single(root, place, ours, came)
+        _put_single(store, place, ours, came)
     return []
 
 
@@ -79,26 +79,27 @@ def _faults(
 
 
 def _put_repo(
-    root: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
+    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes], sync: bool
 ) -> None:
-    owner, name = place.owner, place.name
+    root, owner, name = store.root, place.owner, place.name
     versions = sorted({Version.parse(one) for one in map(version_in, came) if one})
     events = sorted((number, came[path]) for path in came if (number := event_in(path)))
-    withdrawn = withdrawn_in(came).files
-    with durable.repo_lock(root, owner, name):
+    withdrawn = [
+        (what, came[f"{place.path}/{withdrawn_file(what)}"]) for what in withdrawn_in(came).files
+    ]
+
+    def work() -> None:
         if {*files.names_in(root, place)} != ours.keys():
             raise ContentChanged
         for version in versions:
             text, record = (came[f"{place.path}/{version}.{kind}"] for kind in ("md", "json"))
-            durable.write_version(root, owner, name, str(version), text, record, sync=sync)
+            store.write_version(owner, name, str(version), text, record, sync=sync)
         if events:
-            durable.write_events(root, owner, name, events, sync=sync)
-        for what in withdrawn:
-            data = came[f"{place.path}/{withdrawn_file(what)}"]
-            durable.write_withdrawal(root, owner, name, what, data, sync=sync)
+            store.write_events(owner, name, events, sync=sync)
         if withdrawn:
-            left = content.list_versions(root, owner, name).left
-            durable.remove_withdrawn(root, owner, name, left, sync=sync)
+            store.write_withdrawal(owner, name, withdrawn, sync=sync)
+
+    store.decide(owner, name, work)
     if sync and not ours:
         with disk.telling(_THEN):
             disk.sync_folder(f"{root}/{owner}")
@@ -106,8 +107,9 @@ def _put_repo(
 
 
 def _put_single(
-    root: str, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
+    store: Store, place: Place, ours: Mapping[str, str], came: Mapping[str, bytes]
 ) -> None:
+    root = store.root
     ((path, data),) = came.items()
 
     def is_as_seen() -> bool:
@@ -116,7 +118,7 @@ def _put_single(
         return True
 
     if place != HOME:
-        replace_profile(root, place.owner, data, is_as_seen)
+        store.replace_profile(place.owner, data, is_as_seen)
     elif is_as_seen():
         temporary = f"{root}/.{path}.tmp"
         with disk.telling(_THEN):

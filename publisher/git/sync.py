@@ -22,6 +22,7 @@ from publisher.git.commits import COMMITS_MAX, Commit, commits_of, together, wri
 from publisher.git.files import HOME, Place, is_gone, place_of, withdrawn_in
 from publisher.git.incoming import ContentChanged, take_in
 from publisher.git.program import GitError
+from publisher.write.store import Store
 
 # So many places are compared, committed and pushed together.
 PLACES_MAX = 500
@@ -49,10 +50,11 @@ class Sync:
     """``rebuild`` asks for a build of what has come in."""
 
     def __init__(
-        self, settings: Settings, branch: Branch,
+        self, settings: Settings, store: Store, branch: Branch,
         rebuild: Callable[[Iterable[Named] | None], None],
     ) -> None:  # fmt: skip
         self.root = settings.content
+        self.store = store
         self.host = urlsplit(settings.base_url).hostname or "localhost"
         self.branch = branch
         self.staging = f"{settings.state}/git.incoming"
@@ -190,7 +192,13 @@ class _Run:
             with self._branch.reading() as read:
                 for place, entries in coming.items():
                     faults = take_in(
-                        self._root, self._sync.staging, place, ours[place], entries, read, is_small
+                        self._sync.store,
+                        self._sync.staging,
+                        place,
+                        ours[place],
+                        entries,
+                        read,
+                        is_small,
                     )
                     if not faults:
                         taken.append(place)

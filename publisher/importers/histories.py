@@ -32,6 +32,7 @@ from publisher.write.drafts import CHANGELOG_BYTES_MAX
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
 from publisher.write.resolve import resolve
+from publisher.write.store import Store
 
 # A larger number would leave none for what is published here later.
 NUMBER_MAX = 1_000_000
@@ -45,7 +46,7 @@ class Target(NamedTuple):
     RequestError. ``create_only``: change no repo that is there.
     """
 
-    root: str
+    store: Store
     owner: str
     name: str
     source: str
@@ -207,7 +208,7 @@ class _Import:
         times = _times(self._history.revisions)
         past = [Past(one.draft, times[index], self._numbers[index]) for index, one in new.items()]
         done = publish_past(
-            target.root, target.owner, target.name, past, publisher=target.owner,
+            target.store, target.owner, target.name, past, publisher=target.owner,
             after=max((one.version for one in here if not one.is_withdrawn), default=None),
             create_only=target.create_only, dry_run=target.dry_run,
         )  # fmt: skip
@@ -233,7 +234,7 @@ class _Import:
         if not wanted:
             return 0
         target = self._target
-        there = read_labels(target.root, target.owner, target.name)
+        there = read_labels(target.store.root, target.owner, target.name)
         current = {*there.current}
         moves = []
         for label, (where, version) in sorted(wanted.items()):
@@ -285,7 +286,7 @@ class _Import:
         draft = LabelDraft(version=version, note=target.note)
         try:
             change_label(
-                target.root, target.owner, target.name, label, draft, by=target.owner, sync=False
+                target.store, target.owner, target.name, label, draft, by=target.owner, sync=False
             )
         except RequestError as error:
             if error.code == "storage_unavailable":
@@ -299,7 +300,8 @@ def _read_here(target: Target) -> tuple[list[_Here], list[WithdrawnVersion]]:
     """All versions that were published here, and those that were withdrawn. Reads each record of
     the repo once. Raises as ``import_history``.
     """
-    root, owner, name, *_ = target
+    store, owner, name, *_ = target
+    root = store.root
     listing = content.list_versions(root, owner, name)
     gone.check_open(root, owner, name, listing)
     withdrawn = read_parts(root, target.repo, listing.withdrawn).versions

@@ -25,6 +25,7 @@ from publisher.importers.placeholding import Counts, Placing
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
+from publisher.write.store import Store
 
 
 class Options(NamedTuple):
@@ -65,7 +66,7 @@ class Outcome:
 
 
 def import_source(
-    path: str, content_root: str, options: Options, progress: Callable[[str, int, int], None]
+    path: str, store: Store, options: Options, progress: Callable[[str, int, int], None]
 ) -> Outcome:
     """Publish every prompt of a table, of JSON lines, of a prompt file or of a folder of them.
 
@@ -74,21 +75,21 @@ def import_source(
     """
     # The name of a file is bytes, and need not be text.
     source = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
-    return import_found(_read(path, options.columns), source, content_root, options, progress)
+    return import_found(_read(path, options.columns), source, store, options, progress)
 
 
 def import_found(
-    found: Iterable[Item | History | Rejection | PassedOver], source: str, content_root: str,
+    found: Iterable[Item | History | Rejection | PassedOver], source: str, store: Store,
     options: Options, progress: Callable[[str, int, int], None],
 ) -> Outcome:  # fmt: skip
     """Publish what was found in a source, which is read once the options are found to be right;
     ``source`` is what changelogs call it. Raises as ``import_source``.
     """
     check_owners(options)
-    content.list_owners(content_root)  # is there a content folder, and is it one?
+    content.list_owners(store.root)  # is there a content folder, and is it one?
     found = list(found)
     placing = Placing(found, options.placeholders)
-    task = _Task(content_root, options, source, placing, progress)
+    task = _Task(store, options, source, placing, progress)
     try:
         task.take_all(found)
     finally:
@@ -126,11 +127,11 @@ class _Task:
     """One run: what has been given out and seen so far, and the outcome."""
 
     def __init__(
-        self, root: str, options: Options, source: str, placing: Placing,
+        self, store: Store, options: Options, source: str, placing: Placing,
         progress: Callable[[str, int, int], None],
     ) -> None:  # fmt: skip
         self.outcome = Outcome()
-        self._root = root
+        self._store = store
         self._options = options
         self._own = {options.owner, *options.allowed_owners}
         self._source = source
@@ -210,7 +211,7 @@ class _Task:
         self, history: History, progress: Callable[[], None], owner: str, name: str
     ) -> None:
         target = Target(
-            self._root, owner, name, self._source, self._draft_of_past,
+            self._store, owner, name, self._source, self._draft_of_past,
             convention=self._options.placeholders, create_only=owner not in self._own,
             dry_run=self._options.dry_run,
         )  # fmt: skip
@@ -235,7 +236,7 @@ class _Task:
         return self._make_draft(fields | {"changelog": told})
 
     def _publish(self, item: Item, owner: str, name: str) -> None:
-        is_there = bool(content.list_versions(self._root, owner, name).versions)
+        is_there = bool(content.list_versions(self._store.root, owner, name).versions)
         told = "Changed in" if is_there else "Imported from"
         changelog = self._options.changelog
         changelog = f"{told} {self._source}" if changelog is None else changelog
@@ -247,9 +248,9 @@ class _Task:
             "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
         }  # fmt: skip
         if self._options.dry_run:
-            done = preview(self._root, owner, name, draft, **options)
+            done = preview(self._store.root, owner, name, draft, **options)
         else:
-            done = publish(self._root, owner, name, draft, sync=False, **options)
+            done = publish(self._store, owner, name, draft, sync=False, **options)
         repo = f"{owner}/{name} {done.version}"
         if done.unchanged:
             self.outcome.unchanged.append(repo)

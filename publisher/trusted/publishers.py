@@ -201,8 +201,8 @@ class TrustedPublishers:
         self._database.execute(
             # A job may have its token by several publishers: their ids, joined by spaces.
             "UPDATE token SET revoked_at = ?1 WHERE owner = ?2 AND revoked_at IS NULL "
-            "AND expires_at > ?1 AND instr(' ' || trusted_publisher || ' ', ?3)",
-            (clock.seconds(now), publisher.owner, f" {publisher.id} "),
+            "AND expires_at > ?1 AND ' ' || trusted_publisher || ' ' LIKE ?3",
+            (clock.seconds(now), publisher.owner, f"% {publisher.id} %"),
         )
 
     def _note_event(

@@ -70,9 +70,10 @@ from publisher.write.idempotency import (
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import NO_QUOTAS, PUBLISH_LIMIT, QuotaKeeper, Quotas
+from publisher.write.store import Folder, Store
 from server import answers
 from server.access import ANY, Access
-from server.throttle import Throttle, network
+from server.throttle import Shared, Throttle, network
 
 FAILED_AUTH_LIMIT = 20
 
@@ -95,6 +96,8 @@ def create_app(
     openid: Provider | None = None,
     origins: Sequence[str] = (),
     readiness: Readiness | None = None,
+    store: Store | None = None,
+    shared: Shared | None = None,
 ) -> Flask:
     """The application, for requests whose path is relative to the base URL's.
 
@@ -103,16 +106,20 @@ def create_app(
     ``open_signup``: whether people may make accounts.
     ``issuers``: whose word on CI jobs is believed. ``openid``: with whom people may sign in, too.
     ``origins``: other addresses of the account settings (see ``Access``), each by name.
-    ``readiness``: what /readyz answers; by default without parts.
+    ``readiness``: what /readyz answers; by default without parts. ``store``: where what is
+    published goes; by default the content folder. ``shared``: where limits are counted with other
+    processes.
     """
+    store = store or Folder(settings.content)
     keeper = QuotaKeeper(settings.content, quotas)
-    publications = Throttle(publish_limit, "publish") if publish_limit else None
+    publications = Throttle(publish_limit, "publish", shared=shared) if publish_limit else None
     # More than the limit lets anybody publish in the time that answers are kept. (A window
     # that began before, and one that ends after, add one.)
     kept_max = publish_limit * (KEPT_SECONDS // WINDOW_SECONDS + 1)
     service = _Service(
-        settings, rebuilder, accounts, database, issuers, publications, kept_max,
+        settings, store, rebuilder, accounts, database, issuers, publications, kept_max,
         failed_auth_limit, keeper, readiness or Readiness(settings, rebuilder, database, {}),
+        shared,
     )  # fmt: skip
     app = VisitorsFlask(__name__, static_folder=None)
     app.jinja_options = {"bytecode_cache": CompiledTemplates()}
@@ -124,8 +131,8 @@ def create_app(
     _allow_other_origins(app)
     access = Access(settings.base_url, tuple(origin for origin in origins if origin != ANY))
     frame = Frame(
-        app, settings, accounts, database, issuers, access,
-        has_signup=open_signup, openid=openid and openid.name,
+        app, settings, store, accounts, database, issuers, access,
+        shared=shared, has_signup=open_signup, openid=openid and openid.name,
     )  # fmt: skip
     app.register_error_handler(Exception, partial(_answer_error, frame))
     app.add_url_rule(_rule(PUBLISH_URL), "publish", service.publish, methods=["POST"])
@@ -146,7 +153,7 @@ def create_app(
         # Its libraries take long to load, and few hubs need them.
         from publisher.web.pages import openid as openid_pages
 
-        openid_pages.add_to(frame, openid, open_signup=open_signup)
+        openid_pages.add_to(frame, openid, open_signup=open_signup, shared=shared)
     return app
 
 
@@ -158,11 +165,12 @@ class _Service:
     """The views."""
 
     def __init__(
-        self, settings: Settings, rebuilder: Rebuilder, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
-        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness,
+        self, settings: Settings, store: Store, rebuilder: Rebuilder, accounts: Accounts,
+        database: Database, issuers: Sequence[Issuer], publications: Throttle | None, kept_max: int,
+        failed_auth_limit: int, quotas: QuotaKeeper, readiness: Readiness, shared: Shared | None,
     ) -> None:  # fmt: skip
         self._settings = settings
+        self._store = store
         self._links = Links(settings.base_url)
         self._rebuilder = rebuilder
         self._accounts = accounts
@@ -172,7 +180,9 @@ class _Service:
         self._quotas = quotas
         self._readiness = readiness
         self._publications = publications
-        self._failures = Throttle(failed_auth_limit, "failed-auth") if failed_auth_limit else None
+        self._failures = (
+            Throttle(failed_auth_limit, "failed-auth", shared=shared) if failed_auth_limit else None
+        )
 
     def health(self) -> Response:
         """200 where there is a site to read, even an old one; 503 before the first is built."""
@@ -226,7 +236,7 @@ class _Service:
         self._accounts.check_may_publish(self._authenticate(), owner, name, labels)
         mark = fingerprint(owner, name, incoming.if_match, body=incoming.body)
         done = publish(
-            self._settings.content, owner, name, incoming.draft, publisher=token.owner,
+            self._store, owner, name, incoming.draft, publisher=token.owner,
             idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
         )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
@@ -247,7 +257,7 @@ class _Service:
         check(self._authenticate())
         mark = fingerprint(owner, name, label, request.method, body=incoming.body)
         done = change_label(
-            self._settings.content, owner, name, label, incoming.draft, by=token.owner,
+            self._store, owner, name, label, incoming.draft, by=token.owner,
             idempotency_key=self._key(token, incoming.key, mark), quotas=self._quotas,
         )  # fmt: skip
         g.fields |= {"version": done.version, "unchanged": done.unchanged}
@@ -301,13 +311,14 @@ class _Service:
     def _make_visible(self, owner: str, name: str, saved: str) -> int:
         """Wait until readers see what was ``saved``."""
         try:
-            return self._rebuilder.make_visible(owner, name)
+            visible = self._rebuilder.make_visible(owner, name)
         except RequestError as error:
             raise RequestError(
                 error.code,
                 f"{saved} is saved. {error} Send the same request again in {RETRY_SECONDS} "
                 "seconds: it is not saved twice.",
             ) from error
+        return self._store.decided_serial or visible
 
     def _answer(self, done: Published, serial: int) -> Response:
         where = {"owner": done.owner, "name": done.name, "version": done.version}

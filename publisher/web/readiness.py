@@ -30,7 +30,13 @@ _BUILDS_FAIL = (
 )
 _ACCOUNTS_UNUSABLE = (
     "The accounts database cannot be used, so nobody can publish or sign in. The log has the "
-    "cause. Restore the database or fix its folder, then restart the service."
+    "cause. Start PostgreSQL if the accounts are there. Otherwise restore the database or fix its "
+    "folder, then restart the service."
+)
+
+_STORE_UNAVAILABLE = (
+    "The store cannot be read or written, so nobody can publish; reads go on. The log has the "
+    "cause. Restore the connection or its rights; this node tries again by itself."
 )
 
 
@@ -98,9 +104,12 @@ class Readiness:
                 "inodes on the disk of each of these folders.",
             )
         try:
-            self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1)")
+            self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1) AS one")
         except (RequestError, OperatorError):
             yield "accounts_unusable", _ACCOUNTS_UNUSABLE
+        store = self.parts.get("store")
+        if store and store()["failures"]:
+            yield "store_unavailable", _STORE_UNAVAILABLE
 
 
 def _is_full(path: str) -> bool:

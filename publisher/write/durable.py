@@ -27,7 +27,7 @@ is safe there too.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from builder.model.errors import RequestError
 from builder.model.labels import FOLDER, event_file
@@ -40,6 +40,7 @@ from publisher.write import disk
 _Made = tuple[str, os.stat_result]
 
 _TEMPORARY = ".publish.tmp"
+_PROFILE_TEMPORARY = ".owner.tmp"
 _THEN = "send the same request again: nothing is saved twice"
 
 
@@ -191,6 +192,30 @@ def remove_withdrawn(
             disk.unlink(f"{folder}/{file}")
         if sync:
             disk.sync_folder(folder)
+
+
+def replace_profile(
+    root: str, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+) -> None:
+    """Put the bytes of a profile in the place of the one before, for good when this returns; only
+    if it ``may`` once no one else writes it.
+
+    Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
+    folder. Raises RequestError ``storage_unavailable``, and what ``may`` raises.
+    """
+    folder = f"{root}/{owner}"
+    temporary = f"{folder}/{_PROFILE_TEMPORARY}"
+    with disk.telling("save the profile again"), contextlib.ExitStack() as held:
+        descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
+        held.callback(os.close, descriptor)
+        if not may():
+            return
+        disk.unlink(temporary)  # a crash's rest
+        held.callback(disk.unlink, temporary)
+        disk.write_new(temporary, data)
+        os.rename(temporary, f"{folder}/{OWNER_FILE}")
+        os.fsync(descriptor)
+        disk.sync_folder(root)  # the owner's folder may be new
 
 
 def sync_repo(root: str, owner: str, name: str) -> None:

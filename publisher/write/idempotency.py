@@ -73,6 +73,11 @@ class IdempotencyKey(NamedTuple):
     fingerprint: bytes
     kept_max: int = 0
 
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the key, which tells nobody the key."""
+        return hashlib.sha256(self.key.encode()).digest()
+
     def find(self) -> KeptAnswer | None:
         """What is kept of the request, if it was sent in the last day.
 
@@ -103,12 +108,12 @@ class IdempotencyKey(NamedTuple):
             is_ours = self.database.execute(
                 "INSERT INTO answer (owner, key, fingerprint, version, previous_version, "
                 "record_sha256, label_number, kept_until) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, key) DO UPDATE SET "
                 "fingerprint = excluded.fingerprint, version = excluded.version, "
                 "previous_version = excluded.previous_version, "
                 "record_sha256 = excluded.record_sha256, "
                 "label_number = excluded.label_number, kept_until = excluded.kept_until "
-                "WHERE fingerprint = excluded.fingerprint RETURNING 1",
+                "WHERE answer.fingerprint = excluded.fingerprint RETURNING 1",
                 (self.owner, self.key, self.fingerprint, *kept, now + KEPT_SECONDS),
             )
             if not is_ours:

@@ -5,7 +5,6 @@ Knows nothing of HTTP, of tokens, or of who may move what. Does not build the si
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -20,10 +19,11 @@ from builder.model.records import LabelDraft, LabelFile, LabelRemoval
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN
-from publisher.write import disk, durable, gone
+from publisher.write import gone
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
+from publisher.write.store import Store, request_of
 
 # Numbers and files of changes that are not stored yet.
 Events = list[tuple[int, bytes]]
@@ -54,7 +54,7 @@ class _Plan(NamedTuple):
 
 
 def change_label(
-    content_root: str,
+    store: Store,
     owner: str,
     name: str,
     label: str,
@@ -79,34 +79,30 @@ def change_label(
     names.check_repo(name)
     names.check_owner(by)
     names.check_new_label(label)
-    _check_folder(content_root, owner, name)
-    with durable.repo_lock(content_root, owner, name):
+    content.check_folder(store.root)
+    if not store.has_repo(owner, name):
+        raise _no_repo(owner, name)  # the lock would make a folder
+
+    def work() -> LabelChange:
         kept = idempotency_key and idempotency_key.find()
-        listing = content.list_versions(content_root, owner, name)
-        moves = read_moves(content_root, owner, name, listing)
-        done = kept and _answer_again(content_root, owner, name, label, kept, moves)
+        listing = content.list_versions(store.root, owner, name)
+        moves = read_moves(store.root, owner, name, listing)
+        done = kept and _answer_again(store.root, owner, name, label, kept, moves)
         if not done:
-            plan = _plan(content_root, owner, name, label, draft, by, now, listing, moves)
+            plan = _plan(store.root, owner, name, label, draft, by, now, listing, moves)
             done = plan.change
             with room_for_events(quotas, owner, plan.events):
                 if idempotency_key:
                     idempotency_key.store(plan.kept)
                 if plan.events:
-                    durable.write_events(content_root, owner, name, plan.events, sync=sync)
+                    request = request_of(idempotency_key, plan.kept)
+                    store.write_events(owner, name, plan.events, sync=sync, request=request)
                     return done
         if sync:
-            durable.sync_repo(content_root, owner, name)
-    return done
+            store.sync_repo(owner, name)
+        return done
 
-
-def _check_folder(root: str, owner: str, name: str) -> None:
-    """Raises RequestError ``repo_not_found`` where there is no folder: the lock would make one."""
-    content.check_folder(root)
-    with disk.telling("send the same request again"):
-        try:
-            os.stat(content.repo_path(root, owner, name))
-        except FileNotFoundError:
-            raise _no_repo(owner, name) from None
+    return store.decide(owner, name, work, idempotency_key)
 
 
 def plan_events(

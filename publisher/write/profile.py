@@ -3,23 +3,18 @@
 All of it is public. Knows nothing of HTTP or of who may change it; does not build the site.
 """
 
-import contextlib
-import os
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import msgspec
 
 from builder.model.errors import ContentError, Detail, RequestError, validation_failed
 from builder.model.records import OwnerFile
-from builder.store.content import OWNER_FILE, read_owner
+from builder.store.content import read_owner
 from publisher.accounts.tokens import find_token
-from publisher.write import disk
 from publisher.write.rendering import render
-
-# Its name starts with a dot, so it is nobody's business; the next one who writes removes it.
-_TEMPORARY = ".owner.tmp"
+from publisher.write.store import Store
 
 # What overrides or isolates the direction of what follows (Unicode Bidirectional Algorithm).
 _TURNS = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
@@ -79,7 +74,7 @@ def read_profile(root: str, owner: str) -> OwnerFile | None:
         ) from error
 
 
-def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
+def write_profile(store: Store, owner: str, profile: OwnerFile) -> None:
     """Put a profile in the place of the one before, for good when this returns.
 
     Readers find the one or the other, whole; of two at once the last one stays. Makes the owner's
@@ -87,28 +82,7 @@ def write_profile(root: str, owner: str, profile: OwnerFile) -> None:
     """
     data = render(profile)
     _decode(data)  # what could not be read again must not get there
-    replace_profile(root, owner, data)
-
-
-def replace_profile(
-    root: str, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
-) -> None:
-    """As ``write_profile``, with the bytes of a profile; only if it ``may`` once no one else
-    writes it.
-    """
-    folder = f"{root}/{owner}"
-    temporary = f"{folder}/{_TEMPORARY}"
-    with disk.telling("save the profile again"), contextlib.ExitStack() as held:
-        descriptor = disk.lock_folder(folder, lambda: disk.make_folder(folder))
-        held.callback(os.close, descriptor)
-        if not may():
-            return
-        disk.unlink(temporary)  # a crash's rest
-        held.callback(disk.unlink, temporary)
-        disk.write_new(temporary, data)
-        os.rename(temporary, f"{folder}/{OWNER_FILE}")
-        os.fsync(descriptor)
-        disk.sync_folder(root)  # the owner's folder may be new
+    store.replace_profile(owner, data)
 
 
 def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:

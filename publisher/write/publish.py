@@ -24,13 +24,14 @@ from builder.store.kept_records import read_kept
 from builder.store.labels import read_moves
 from builder.store.restored import number_floor
 from builder.store.withdrawn_files import read_parts
-from publisher.write import durable, gone, labels
+from publisher.write import gone, labels
 from publisher.write.fields import METADATA_FIELDS
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.labels import Events, hash_event
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
+from publisher.write.store import Request, Store, request_of
 
 
 class Published(Struct, frozen=True):
@@ -75,7 +76,7 @@ class _Plan(NamedTuple):
 
 
 def publish(
-    content_root: str,
+    store: Store,
     owner: str,
     name: str,
     draft: Draft,
@@ -93,32 +94,31 @@ def publish(
 
     A request that is sent again with its ``idempotency_key`` gets its first answer instead. A
     version that does not fit in ``quotas`` is RequestError ``validation_failed``. ``front_matter``
-    as in resolve, ``sync`` as in durable.write_version. ``create_only``: add no version to a repo
+    as in resolve, ``sync`` as in Store. ``create_only``: add no version to a repo
     that has one, but raise RequestError ``not_owner``. Raises what the key does; RequestError:
     ``invalid_name``, ``name_reserved``, ``validation_failed``, ``base_version_mismatch``,
     ``version_conflict``, ``version_withdrawn``, ``storage_unavailable``; and ContentError where a
     record of the repo is broken, or the latest text.
     """
     _check_names(owner, name, publisher)
-    with durable.repo_lock(content_root, owner, name):
+
+    def work() -> Published:
         kept = idempotency_key and idempotency_key.find()
-        done = kept and _answer_again(content_root, owner, name, draft, kept, front_matter)
+        done = kept and _answer_again(store.root, owner, name, draft, kept, front_matter)
         if not done:
-            repo = _Repo(content_root, owner, name)
+            repo = _Repo(store.root, owner, name)
             plan = _plan(repo, draft, publisher, now, front_matter, create_only)
             done = plan.published
             with _room(quotas, plan):
                 if idempotency_key:
                     idempotency_key.store(plan.kept)
-                if plan.record:
-                    _write(content_root, draft, plan, sync)
-                    return done
-                if plan.events:
-                    durable.write_events(content_root, owner, name, plan.events, sync=sync)
+                if _write(store, draft, plan, sync, request_of(idempotency_key, plan.kept)):
                     return done
         if sync:
-            durable.sync_repo(content_root, owner, name)
-    return done
+            store.sync_repo(owner, name)
+        return done
+
+    return store.decide(owner, name, work, idempotency_key)
 
 
 def preview(
@@ -139,7 +139,7 @@ def preview(
 
 
 def publish_past(
-    content_root: str,
+    store: Store,
     owner: str,
     name: str,
     past: Iterable[Past],
@@ -159,9 +159,9 @@ def publish_past(
     version can be stored, and ``version_conflict`` if another process has added one.
     """
     _check_names(owner, name, publisher)
-    locked = contextlib.nullcontext() if dry_run else durable.repo_lock(content_root, owner, name)
+    locked = contextlib.nullcontext() if dry_run else store.repo_lock(owner, name)
     with locked:
-        repo = _Repo(content_root, owner, name)
+        repo = _Repo(store.root, owner, name)
         if repo.latest != after:
             raise RequestError(
                 "version_conflict",
@@ -180,20 +180,27 @@ def publish_past(
                 yield error
                 continue
             if not dry_run:
-                _write(content_root, one.draft, plan, sync=False)
+                _write(store, one.draft, plan, sync=False)
             repo.add(Version.parse(plan.published.version), record, one.draft.content)
             yield plan.published
         if not (repo.versions or dry_run):
-            durable.remove_empty(content_root, owner, name)
+            store.remove_empty(owner, name)
 
 
-def _write(root: str, draft: Draft, plan: _Plan, sync: bool) -> None:
-    """Store the new version that is planned; the caller holds the repo's lock."""
+def _write(
+    store: Store, draft: Draft, plan: _Plan, sync: bool, request: Request | None = None
+) -> bool:
+    """Store what is planned; whether there was anything. The caller has the right to write."""
     done = plan.published
-    durable.write_version(
-        root, done.owner, done.name, done.version, draft.content.encode(), plan.record,
-        sync=sync, profile=None if done.previous_version else _new_profile(done),
-    )  # fmt: skip
+    if plan.record:
+        store.write_version(
+            done.owner, done.name, done.version, draft.content.encode(), plan.record,
+            profile=None if done.previous_version else _new_profile(done), sync=sync,
+            request=request,
+        )  # fmt: skip
+    elif plan.events:
+        store.write_events(done.owner, done.name, plan.events, sync=sync, request=request)
+    return bool(plan.record or plan.events)
 
 
 def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:

@@ -29,9 +29,10 @@ from builder.model.withdrawn import WHOLE, WithdrawnParts
 from builder.store import content
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
-from publisher.write import disk, durable
+from publisher.write import disk
 from publisher.write.labels import time_of_next
 from publisher.write.rendering import render
+from publisher.write.store import Store
 
 
 class Withdrawn(Struct, frozen=True):
@@ -63,7 +64,7 @@ class _Plan(NamedTuple):
 
 
 def withdraw(
-    content_root: str,
+    store: Store,
     owner: str,
     name: str,
     version: str | None,
@@ -80,15 +81,17 @@ def withdraw(
     ``version_not_found``, ``storage_unavailable``; and ContentError where a file of the repo is
     broken.
     """
-    _check(content_root, owner, name, by)
-    with durable.repo_lock(content_root, owner, name):
-        plan = _plan(content_root, owner, name, version, draft, by, now)
-        what = version or WHOLE
-        if plan.file:
-            durable.write_withdrawal(content_root, owner, name, what, plan.file, sync=sync)
-        left = content.list_versions(content_root, owner, name).left
-        durable.remove_withdrawn(content_root, owner, name, left, sync=sync)
-    return plan.withdrawn
+    _check(store.root, owner, name, by)
+    if not store.has_repo(owner, name):
+        raise _no_repo(owner, name)  # the lock would make a folder
+
+    def work() -> Withdrawn:
+        plan = _plan(store.root, owner, name, version, draft, by, now)
+        files = [(version or WHOLE, plan.file)] if plan.file else []
+        store.write_withdrawal(owner, name, files, sync=sync)
+        return plan.withdrawn
+
+    return store.decide(owner, name, work)
 
 
 def preview(
@@ -111,11 +114,6 @@ def _check(root: str, owner: str, name: str, by: str) -> None:
     names.check_repo(name)
     names.check_owner(by)
     content.check_folder(root)
-    with disk.telling("send the same request again"):
-        try:
-            os.stat(content.repo_path(root, owner, name))
-        except FileNotFoundError:
-            raise _no_repo(owner, name) from None
 
 
 def _plan(

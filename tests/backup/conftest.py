@@ -21,6 +21,7 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.write.drafts import make_draft, make_label_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 from publisher.write.withdraw import withdraw
 from tests.deploy.conftest import bucket, s3  # noqa: F401
 from tests.support.catalogues import settings_in
@@ -35,15 +36,17 @@ class Hub(NamedTuple):
 
     def publish(self, name: str, text: str, **fields: Any) -> Published:
         draft = make_draft({"content": text, **fields})
-        return publish(self.settings.content, "ann", name, draft, publisher="ann", sync=False)
+        return publish(
+            Folder(self.settings.content), "ann", name, draft, publisher="ann", sync=False
+        )
 
     def label(self, name: str, label: str, version: str) -> None:
         draft = make_label_draft({"version": version})
-        change_label(self.settings.content, "ann", name, label, draft, by="ann", sync=False)
+        change_label(Folder(self.settings.content), "ann", name, label, draft, by="ann", sync=False)
 
     def withdraw(self, name: str, version: str | None) -> None:
         draft = make_withdrawal_draft({"reason": "secret", "note": "Use another."})
-        withdraw(self.settings.content, "ann", name, version, draft, by="ann", sync=False)
+        withdraw(Folder(self.settings.content), "ann", name, version, draft, by="ann", sync=False)
 
     def back_up(self, place: FolderPlace, **options: Any) -> Report:
         options = {"keep": 10, "work": Work(2)} | options

@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from builder.model.errors import RequestError
 from cli.hubctl import main
 from publisher.accounts.accounts import Accounts
-from publisher.accounts.database import ACCOUNTS_FILE, Database
+from publisher.accounts.database import Database
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.tokens import is_token
 from tests.support.servers import HUBCTL, clean_environment
 

@@ -17,7 +17,7 @@ from tests.support.servers import Server, add_publisher, file_host, nginx, servi
 
 # All that the client may call, but for python3.
 TOOLS = (
-    "awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum sort tail tr wc"
+    "awk cat cmp cp curl cut grep mkdir mv od printf rm rmdir sed sha256sum sort tail tr wc xargs"
 ).split()
 
 

@@ -52,7 +52,13 @@ class Fake:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as incoming:
-            method, path, _ = incoming.readline().decode().split()
+            try:
+                first = incoming.readline()
+            except ConnectionError:
+                first = b""
+            if not first:
+                return  # of several connections, the client has used others
+            method, path, _ = first.decode().split()
             headers = {}
             while line := incoming.readline().strip().decode():
                 key, _, value = line.partition(":")

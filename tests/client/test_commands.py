@@ -202,6 +202,7 @@ def test_names_that_end_like_options(client: Client, publishing: Hub) -> None:
 def test_help(each: Client) -> None:
     for command in (
         "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "label",
+        "mirror",
     ):  # fmt: skip
         told = each.run("help", command).out
         assert told.startswith(f"hub {command} ".encode())

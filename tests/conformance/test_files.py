@@ -18,7 +18,7 @@ from builder.model.routes import (
     READ_ROUTES,
     XML,
 )
-from tests.conformance.catalogue import FILES, FOUND, Catalogue, file_of
+from tests.conformance.catalogue import FILES, FOUND, Catalogue, file_of, rows_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client
 from tests.conformance.marks import area
@@ -122,6 +122,39 @@ def test_answers_fit_the_api_document(check: Check, client: Client, catalogue: C
         )  # fmt: skip
 
 
+_shared_fields = {*records.CatalogueLine.__struct_fields__} & {*records.Repo.__struct_fields__}
+
+
+def _digest_of(client: Client, owner: str, name: str) -> str:
+    """What the files of a repo come to."""
+    at = {"owner": owner, "name": name}
+    files = {file_of("versions", **at)}
+    for one in rows_of(client.get(*files)):
+        if "withdrawn" not in one:
+            files.add(file_of("version", **at, version=one.get("version")))
+    labels = client.get(file_of("labels", **at))
+    if labels.status == 200:
+        files.add(file_of("labels", **at))
+        for one in rows_of(labels):
+            files.add(file_of("label_history", **at, label=one.get("label")))
+    sums = [(hashlib.sha256(client.get(file).body).hexdigest(), file) for file in sorted(files)]
+    listed = "".join(f"{sum_}  {file.removeprefix('/')}\n" for sum_, file in sums)
+    return hashlib.sha256(listed.encode()).hexdigest()[: records.DIGEST_CHARS]
+
+
+@area("catalogue")
+def test_digests_are_those_of_the_files(check: Check, client: Client, catalogue: Catalogue) -> None:
+    answer = client.get(file_of("catalogue"))
+    for line in answer.body.splitlines():
+        found = check.record(answer, line, records.CatalogueLine)
+        if found and (found.owner, found.name) in catalogue.repos:
+            digest = _digest_of(client, found.owner, found.name)
+            check.that(
+                answer, found.digest == digest,
+                f"the digest {digest} of the files of {found.owner}/{found.name}", found.digest,
+            )  # fmt: skip
+
+
 @area("catalogue")
 def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> None:
     answer = client.get(file_of("catalogue"))
@@ -134,7 +167,7 @@ def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> 
         if line and (line.owner, line.name) in catalogue.repos:
             repo_answer = client.get(file_of("repo", owner=line.owner, name=line.name))
             repo = check.single(repo_answer, records.Repo)
-            for field in line.__struct_fields__ if repo else ():
+            for field in _shared_fields if repo else ():
                 check.that(
                     repo_answer, getattr(line, field) == getattr(repo, field),
                     f"{field} {getattr(line, field)!r} as in catalogue.jsonl",

@@ -21,6 +21,7 @@ from tests.support.servers import PROJECT, clean_environment, free_port, serving
 CONTAINERFILE = (PROJECT / "Containerfile").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((PROJECT / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
+MANY = yaml.safe_load((PROJECT / "deploy/many-nodes.yaml").read_text(encoding="utf-8"))
 HEALTH = str(PROJECT / "deploy/container-health")
 USER = "10001:10001"
 
@@ -121,6 +122,22 @@ def test_the_commands_of_the_compose_file() -> None:
         assert known <= variables()
         test: Any = service.get("healthcheck", {}).get("test")
         assert test in (None, ["CMD", *yaml.safe_load(instruction("HEALTHCHECK").split("CMD")[1])])
+
+
+def test_the_nodes_of_the_larger_compose_file() -> None:
+    (network,) = MANY["networks"]["default"]["ipam"]["config"]
+    nodes = {name: one for name, one in MANY["services"].items() if name.startswith("node")}
+    assert len(nodes) == 3
+    for name, node in nodes.items():
+        assert node["volumes"] == [f"{name}:/hub"] and name in MANY["volumes"]
+        assert (node["user"], node["read_only"], node["cap_drop"]) == (USER, True, ["ALL"])
+        assert parse(node["command"]).params["trusted_proxies"] == (network["subnet"],)
+        assert {key for key in node["environment"] if key.startswith("HUB_")} <= variables()
+        used = re.findall(r"//(?:\S+@)?(\w+)[:/]", " ".join(node["environment"].values()))
+        assert {"minio", "postgres", "valkey"} <= {*used} & MANY["services"].keys()
+        assert f"{name}:8000" in MANY["services"]["balancer"]["command"]
+        assert node["depends_on"].keys() <= MANY["services"].keys()
+    assert (PROJECT / "deploy" / nodes["node1"]["build"]["context"]).samefile(PROJECT)
 
 
 @pytest.mark.usefixtures("installed_tools")

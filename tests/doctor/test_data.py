@@ -11,8 +11,13 @@ from builder.stats.database import open_for_writing, pulls_file
 from builder.store.state import State
 from doctor import data
 from doctor.findings import Subject
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
 from tests.doctor.conftest import levels, only_problem, only_warning
 from tests.support.catalogues import write_version
+from tests.support.postgres import QUOTED_PASSWORD, Postgres
 
 
 def test_all_is_well(subject: Subject) -> None:
@@ -128,3 +133,23 @@ def test_people_who_all_come_from_the_proxy(
         assert levels(data.client_addresses, subject) == {"ok"}
     here = subject.settings._replace(base_url="http://127.0.0.1:8000")
     assert levels(data.client_addresses, subject._replace(settings=here)) == set()
+
+
+def test_accounts_in_postgresql(subject: Subject, postgres: Postgres) -> None:
+    url = postgres.new_database()
+    server = f"PostgreSQL database {url.rpartition('/')[2]} at 127.0.0.1"
+    shared = subject._replace(accounts=url)
+    assert f"The {server} has no accounts yet." in only_warning(data.databases, shared)
+    assert levels(data.client_addresses, shared) == set()
+    with Database(url) as database:
+        Accounts(database).add_owner("ann")
+        assert [one.what for one in data.databases(shared)] == [f"the {server} answers"]
+        assert levels(data.client_addresses, shared) == {"ok"}
+        Events(database).note("ann", "signed_in", address="127.0.0.1")
+        assert "--trusted-proxy 127.0.0.1" in only_warning(data.client_addresses, shared)
+        database.execute("UPDATE hub_accounts SET version = ?", (ACCOUNTS_VERSION + 1,))
+        assert "newer release" in only_problem(data.databases, shared)
+    refused = shared._replace(accounts=url.replace(QUOTED_PASSWORD, "hunter2"))
+    told = only_problem(data.databases, refused)
+    assert f"Cannot use the {server}: " in told and "hunter2" not in told
+    assert levels(data.client_addresses, refused) == set()

@@ -29,10 +29,10 @@ sys.stdin.read()
 
 
 @contextmanager
-def holding(path: str) -> Iterator[int]:
+def holding(path: str, *options: str) -> Iterator[int]:
     """A process that holds a file; gives its id."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, path, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == b"held\n"
         yield process.pid
@@ -51,6 +51,16 @@ def test_a_build_and_a_service(subject: Subject) -> None:
         assert levels(processes.holders, subject) == {"ok"}
     assert found[0].startswith(f"process {builder} of ") and found[0].endswith("is building")
     assert found[1].startswith(f"process {user} of ") and "has the accounts open" in found[1]
+
+
+def test_the_password_of_a_database_is_not_shown(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_COMMAND_CHARS_MAX", 10_000)
+    secrets = ["postgresql://hub:hunter2@db/hub", "postgresql://db/hub?password=hunter2&a=b"]
+    with holding(f"{subject.settings.state}/{BUILD_LOCK}", *secrets):
+        (found,) = processes.holders(subject)
+    assert "postgresql://db/hub postgresql://db/hub?password=&a=b" in found.what
 
 
 def test_workers_of_a_killed_build(subject: Subject) -> None:

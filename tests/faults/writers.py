@@ -32,6 +32,7 @@ from publisher.write import durable
 from publisher.write.drafts import make_draft
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 REPO = ("ann", "story")
@@ -48,14 +49,14 @@ def put(root: str, work: str, *, sync: bool = True) -> Published | LabelChange |
     """Publish, move the label, or withdraw, as the hub does."""
     if work.startswith("-"):
         why = WithdrawalDraft(reason="secret")
-        return withdraw(root, *REPO, work[1:] or None, why, by=REPO[0], now=NOW, sync=sync)
+        return withdraw(Folder(root), *REPO, work[1:] or None, why, by=REPO[0], now=NOW, sync=sync)
     text, _, version = work.partition("@")
     if not text:
         draft = LabelDraft(version=version)
-        return change_label(root, *REPO, LABEL, draft, by=REPO[0], now=NOW, sync=sync)
+        return change_label(Folder(root), *REPO, LABEL, draft, by=REPO[0], now=NOW, sync=sync)
     labels = {"labels": [LABEL]} if "@" in work else {}
     draft = make_draft({"content": text} | labels)
-    return publish(root, *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
+    return publish(Folder(root), *REPO, draft, publisher=REPO[0], now=NOW, sync=sync)
 
 
 def put_unsynced(root: str, work: str) -> Published | LabelChange | Withdrawn:

@@ -9,7 +9,7 @@ from builder.model.records import CatalogueLine
 
 def _line(repo_id: str, title: str, description: str, *tags: str) -> CatalogueLine:
     owner, name = repo_id.split("/")
-    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64)
+    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64, "0" * 32)
 
 
 LINES = [

@@ -53,11 +53,13 @@ def clean_environment(**changes: str) -> dict[str, str]:
 class Process:
     """A server process, and the lines that it has written."""
 
-    def __init__(self, *command: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, *command: str, env: dict[str, str] | None = None, stdin: int | None = None
+    ) -> None:
         self.lines: list[str] = []
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=env or clean_environment(),
+            env=env or clean_environment(), stdin=stdin,
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -97,6 +99,8 @@ class Process:
                 self._process.wait()
             self._reader.join()
             self._process.stdout.close()
+            if self._process.stdin:
+                self._process.stdin.close()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self._process.poll() is None:

@@ -1,4 +1,4 @@
-"""Limits on guessing passwords, and on making accounts; counted in this process alone.
+"""Limits on guessing passwords, and on making accounts; counted in this process, or by all.
 
 Sign-ins are limited for each visitor at an account, against who guesses; by address, against those
 who try many accounts; and by account, against guessers at many addresses, who must be many to shut
@@ -8,7 +8,7 @@ A visitor is an IPv4 address, or the /64 of an IPv6 address.
 
 import hashlib
 
-from server.throttle import Throttle, network
+from server.throttle import Shared, Throttle, network
 
 WINDOW_MINUTES = 15
 # One visitor at one account; at one account in all, which passwords as long as ours bear; and one
@@ -21,16 +21,24 @@ SIGNUP_LIMIT = 10
 
 
 class Attempts:
-    """Counts sign-ins and sign-ups. Limits are so many in a window; 0: no limit."""
+    """Counts sign-ins and sign-ups. Limits are so many in a window; 0: no limit. ``shared``: see
+    ``Throttle``.
+    """
 
     def __init__(
         self, visitor_limit: int = VISITOR_LIMIT, account_limit: int = ACCOUNT_LIMIT,
-        address_limit: int = ADDRESS_LIMIT, signup_limit: int = SIGNUP_LIMIT,
+        address_limit: int = ADDRESS_LIMIT, signup_limit: int = SIGNUP_LIMIT, *,
+        shared: Shared | None = None,
     ) -> None:  # fmt: skip
-        self._visitors = _throttle(visitor_limit, WINDOW_MINUTES)
-        self._accounts = _throttle(account_limit, WINDOW_MINUTES)
-        self._addresses = _throttle(address_limit, WINDOW_MINUTES)
-        self._signups = _throttle(signup_limit, SIGNUP_WINDOW_MINUTES)
+        def throttle(what: str, limit: int, minutes: int = WINDOW_MINUTES) -> Throttle | None:
+            if not limit:
+                return None
+            return Throttle(limit, "sign-in", minutes, what=what, shared=shared)
+
+        self._visitors = throttle("visitor", visitor_limit)
+        self._accounts = throttle("account", account_limit)
+        self._addresses = throttle("address", address_limit)
+        self._signups = throttle("signup", signup_limit, SIGNUP_WINDOW_MINUTES)
 
     def take(self, handle: str, address: str) -> int:
         """Count a sign-in, before the password is looked at, so that those which run at once
@@ -85,10 +93,6 @@ class Attempts:
             (self._accounts, account),
         )
         return [(throttle, client) for throttle, client in counts if throttle]
-
-
-def _throttle(limit: int, minutes: int) -> Throttle | None:
-    return Throttle(limit, "sign-in", minutes) if limit else None
 
 
 def _account(handle: str) -> str:

@@ -67,8 +67,8 @@ class Sessions:
                 raise RequestError("insufficient_scope", LOCKED)
             self._database.execute(f"DELETE FROM session WHERE NOT ({_IS_GOOD})", (at, at))
             self._database.execute(
-                "DELETE FROM session WHERE hash IN (SELECT hash FROM session WHERE owner = ? "
-                "ORDER BY seen_at DESC, began_at DESC LIMIT -1 OFFSET ?)",
+                "DELETE FROM session WHERE owner = ?1 AND hash NOT IN (SELECT hash FROM session "
+                "WHERE owner = ?1 ORDER BY seen_at DESC, began_at DESC LIMIT ?2)",
                 (owner, SESSIONS_MAX - 1),
             )
             self._database.execute(
@@ -112,7 +112,7 @@ class Sessions:
         """
         with self._database.transaction():
             ended = self._database.execute(
-                "DELETE FROM session WHERE owner = ? AND hash IS NOT ? RETURNING 1",
+                "DELETE FROM session WHERE owner = ?1 AND (hash != ?2 OR ?2 IS NULL) RETURNING 1",
                 (owner, None if but is None else hash_secret(but)),
             )
             if note:

@@ -293,7 +293,7 @@ class _Editor:
         # The same form again, by a double click or a reload, is the same publication.
         key = f"editor-{sent.writing.nonce}-{mark.hex()[:32]}"
         return publish(
-            self._root, sent.owner, sent.name, draft, publisher=sent.owner,
+            self._frame.store, sent.owner, sent.name, draft, publisher=sent.owner,
             idempotency_key=IdempotencyKey(
                 self._frame.database, sent.owner, key, mark, self._kept_max
             ),

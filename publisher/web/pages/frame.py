@@ -41,9 +41,10 @@ from publisher.accounts.people.sessions import Session, Sessions
 from publisher.outside.private_way import is_loopback, is_private_way
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.store import Store
 from server.access import Access
 from server.bodies import PUBLICATION_BYTES_MAX, VISITOR_BYTES_MAX
-from server.throttle import Throttle
+from server.throttle import Shared, Throttle
 
 # Forms that an owner sends a minute: each may write to the disk, and build pages.
 CHANGE_LIMIT = 30
@@ -84,15 +85,16 @@ class Frame:
     """Adds views to an application, holds what they work on, and renders their pages.
 
     ``issuers``: whose word on CI jobs is believed. ``access`` says under which host names the pages
-    are served. ``options`` are what every template may want to
+    are served. ``shared``: see ``Throttle``. ``options`` are what every template may want to
     know of this hub, as whether it has sign-up.
     """
 
     def __init__(
-        self, app: Flask, settings: Settings, accounts: Accounts, database: Database,
-        issuers: Sequence[Issuer], access: Access, **options: Any,
+        self, app: Flask, settings: Settings, store: Store, accounts: Accounts, database: Database,
+        issuers: Sequence[Issuer], access: Access, *, shared: Shared | None = None, **options: Any,
     ) -> None:  # fmt: skip
         self.settings = settings
+        self.store = store
         self.accounts = accounts
         self.database = database
         self.events = Events(database)
@@ -102,8 +104,8 @@ class Frame:
         self.identities = Identities(database)
         self.trusted = TrustedPublishers(database)
         self.issuers = {issuer.url: issuer for issuer in issuers}
-        self.attempts = Attempts()
-        self._changes = Throttle(CHANGE_LIMIT, "account")
+        self.attempts = Attempts(shared=shared)
+        self._changes = Throttle(CHANGE_LIMIT, "account", shared=shared)
         self._access = access
         self._app = app
         self._pages = Pages(settings, f"{app.root_path}/pages/templates")

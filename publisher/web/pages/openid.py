@@ -23,7 +23,7 @@ from publisher.openid.provider import Provider
 from publisher.web.pages.fields import show_errors
 from publisher.web.pages.frame import LOGIN, START, Frame
 from publisher.web.pages.sign_in import TOO_MANY_SIGNUPS, InvitationForm, SignUpForm, welcome_back
-from server.throttle import Throttle, network
+from server.throttle import Shared, Throttle, network
 
 CALLBACK = "/openid/callback"
 # Sign-ins that begin, and answers from the provider, a minute and address: each may make the hub
@@ -45,10 +45,12 @@ class _Way(msgspec.Struct):
     given: str = ""
 
 
-def add_to(frame: Frame, provider: Provider, *, open_signup: bool) -> None:
-    """Add these pages."""
+def add_to(
+    frame: Frame, provider: Provider, *, open_signup: bool, shared: Shared | None = None
+) -> None:
+    """Add these pages. ``shared``: see ``Throttle``."""
     callback_url = frame.settings.base_url + ACCOUNT_URL + CALLBACK
-    views = _OpenID(provider, callback_url, open_signup=open_signup)
+    views = _OpenID(provider, callback_url, open_signup=open_signup, shared=shared)
     frame.add("/openid", views.start, is_open=True)
     frame.add("/openid/connect", views.connect, "POST")
     frame.add("/openid/invitation", views.invitation, "POST", is_open=True)
@@ -60,11 +62,13 @@ def add_to(frame: Frame, provider: Provider, *, open_signup: bool) -> None:
 class _OpenID:
     """The views that ask a provider."""
 
-    def __init__(self, provider: Provider, callback_url: str, *, open_signup: bool) -> None:
+    def __init__(
+        self, provider: Provider, callback_url: str, *, open_signup: bool, shared: Shared | None
+    ) -> None:
         self._name = provider.name
         self._client = Client(provider, callback_url)
-        self._starts = Throttle(START_LIMIT, "openid")
-        self._answers = Throttle(ANSWER_LIMIT, "openid")
+        self._starts = Throttle(START_LIMIT, "openid", what="start", shared=shared)
+        self._answers = Throttle(ANSWER_LIMIT, "openid", what="answer", shared=shared)
         self._finishes = {
             "login": self._finish_login,
             "connect": self._finish_connect,

@@ -45,7 +45,7 @@ def profile(frame: Frame, owner: str, rebuilder: Rebuilder) -> Response:
         joined_at = stored.joined_at if stored else _began_at(frame, owner)
         given = (form.name.data, form.bio.data or "", form.url.data or "")
         try:
-            write_profile(root, owner, parse_profile(*given, joined_at))
+            write_profile(frame.store, owner, parse_profile(*given, joined_at))
         except RequestError as error:
             show_errors(form, error, form.name)
         else:

@@ -129,9 +129,7 @@ def _change(
         draft = make_label_draft(fields | {"version": version, "expected": expected})
     else:
         draft = make_label_removal(fields | ({"expected": expected} if expected else {}))
-    return change_label(
-        frame.settings.content, owner, name, _label_in(form), draft, by=owner, quotas=quotas
-    )
+    return change_label(frame.store, owner, name, _label_in(form), draft, by=owner, quotas=quotas)
 
 
 def _label_in(form: MoveForm) -> str:

@@ -88,7 +88,7 @@ def confirm(frame: Frame, owner: str, whose: str, name: str, rebuilder: Rebuilde
     if not form.validate() or form.seen.data != _consequences(planned):
         return _review(frame, planned, draft, has_changed=True)
     g.publication = "withdrawal"
-    done = withdraw(frame.settings.content, owner, name, version or None, draft, by=owner)
+    done = withdraw(frame.store, owner, name, version or None, draft, by=owner)
     if not done.unchanged:
         frame.events.note(
             owner, "withdrawn", subject=f"{owner}/{name}", address=request.remote_addr or "",

@@ -41,7 +41,7 @@ def entries(draw: st.DrawFn) -> Entry:
     name = draw(st.sampled_from(["one", "two", "story", "sql-review", "poem-2"]))
     text = draw(_words) + draw(st.sampled_from(["", " far" * LONG_TEXT_CHARS]))
     tags = draw(st.lists(st.sampled_from(TAGS), unique=True))
-    line = CatalogueLine(owner, name, draw(_words), draw(_words), tags, "1.0.0", "")
+    line = CatalogueLine(owner, name, draw(_words), draw(_words), tags, "1.0.0", "", "")
     # Times before 1970 and pulls without end are orders, too.
     values = st.sampled_from([-(2**40), -1, 0, 1, 2**62])
     order = {sort: draw(values) for sort in SORTS}
@@ -147,7 +147,7 @@ def many_entries(count: int, seed: int) -> list[Entry]:
 
         line = CatalogueLine(
             chance.choice(OWNERS), f"r{number}", draw(), draw(),
-            chance.sample(TAGS, chance.randint(0, 2)), "1.0.0", "",
+            chance.sample(TAGS, chance.randint(0, 2)), "1.0.0", "", "",
         )  # fmt: skip
         order = {sort: chance.randint(0, 1) for sort in SORTS}
         made.append(entry_of(line, draw(), str(number), order))

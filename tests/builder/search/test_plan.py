@@ -26,7 +26,7 @@ def model_of(*texts: str, **titles: str) -> Model:
     lines = [(f"r{number}", "A prompt", text) for number, text in enumerate(texts)]
     lines += [(name, title, "") for name, title in titles.items()]
     return Model(
-        entry_of(CatalogueLine("ann", name, title, "", [], "1.0.0", ""), text, "")
+        entry_of(CatalogueLine("ann", name, title, "", [], "1.0.0", "", ""), text, "")
         for name, title, text in lines
     )
 

@@ -166,7 +166,7 @@ def load_repos(content: Path) -> list[dict]:
         published = [record["published_at"] for record in records]
         line = CatalogueLine(
             folder.parent.name, folder.name, latest["title"], latest.get("description", ""),
-            latest.get("tags", []), stems[-1], latest["sha256"],
+            latest.get("tags", []), stems[-1], latest["sha256"], "",
         )  # fmt: skip
         repos.append({
             "id": f"{folder.parent.name}/{folder.name}",

@@ -101,6 +101,7 @@ lines = st.lists(
         st.sampled_from(["ann", "bob-b"]), st.sampled_from(["email", "a-b", "review-1"]),
         texts, texts,
         st.lists(st.sampled_from(["x", "email"]), unique=True), st.just("1.0.0"), st.just(""),
+        st.just(""),
     ),
     max_size=6, unique_by=lambda line: (line.owner, line.name),
 )  # fmt: skip

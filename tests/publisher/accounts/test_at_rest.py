@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from publisher.accounts.accounts import Accounts
-from publisher.accounts.database import ACCOUNTS_FILE, SCHEMA_VERSION, Database
+from publisher.accounts.database import Database
 from publisher.accounts.owners import Owner
 from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.invitations import Invitations
@@ -18,6 +18,8 @@ from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.people.signup import sign_up
 from publisher.accounts.people.ways import ways_to_sign_in
+from publisher.accounts.schema import SCHEMA_VERSION
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.tokens import make_token
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, tzinfo=UTC)

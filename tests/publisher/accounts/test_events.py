@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +22,8 @@ ALL = 100_000
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path / "var")) as opened:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
         for owner in ("ann", "bob"):
             Accounts(opened).add_owner(owner, NOW)
         # One transaction for all of a test: hundreds of events wait for the disk once.

@@ -9,16 +9,18 @@ import pytest
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts import protected
 from publisher.accounts.accounts import RIGHTS, Accounts, Token
-from publisher.accounts.database import _MIGRATIONS, ACCOUNTS_FILE, Database
+from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
+from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.tokens import make_token
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path)) as database:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as database:
         Accounts(database).add_owner("ann")
         yield database
 
@@ -158,9 +160,10 @@ def test_jobs(accounts: Accounts):
 def test_tokens_of_a_database_before_labels(tmp_path: Path):
     text = make_token()
     db = sqlite3.connect(f"{tmp_path}/{ACCOUNTS_FILE}")
-    db.create_function("skeleton", 1, lambda handle: handle)
-    for migration in _MIGRATIONS[:3]:
-        db.executescript(migration)
+    for migration in MIGRATIONS[:3]:
+        for step in migration:
+            if isinstance(step, str):
+                db.executescript(step)
     db.execute("INSERT INTO owner (handle, created_at) VALUES ('ann', 0)")
     db.execute(
         "INSERT INTO token (id, hash, owner, name, repos, created_at, expires_at) "

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +19,8 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def drafts(tmp_path: Path) -> Iterator[SavedDrafts]:
-    with Database(str(tmp_path)) as database:
+def drafts(accounts_place: str) -> Iterator[SavedDrafts]:
+    with Database(accounts_place) as database:
         for owner in ("ada", "bob"):
             Accounts(database).add_owner(owner, NOW)
         yield SavedDrafts(database)

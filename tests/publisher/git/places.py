@@ -11,6 +11,7 @@ from builder.pipeline.context import Named
 from publisher.git.branch import Branch
 from publisher.git.program import Git
 from publisher.git.sync import Done, Sync
+from publisher.write.store import Folder
 
 PERSON = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
 
@@ -47,7 +48,8 @@ class Place:
         program = Git(f"{self.settings.state}/git", str(self.remote))
         branch = Branch(program, "main", self.prefix)
         branch.open()
-        return Sync(self.settings, branch, self.rebuild)
+        store = Folder(self.settings.content)
+        return Sync(self.settings, store, branch, self.rebuild)
 
     def rebuild(self, changed: Iterable[Named] | None) -> None:
         self.builds.append(changed if changed is None else [*changed])

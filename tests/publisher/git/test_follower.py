@@ -12,6 +12,7 @@ from builder.pipeline.build import Report, build
 from publisher.git import branch, follower
 from publisher.git.follower import GitFollower
 from publisher.git.options import GitOptions
+from publisher.write.store import Folder
 from tests.publisher.git.places import Place, git
 from tests.support.catalogues import read_tree, write_version
 from tests.support.servers import (
@@ -36,7 +37,8 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def following(place: Place, remote: str = "") -> GitFollower:
     options = GitOptions(remote or str(place.remote), "main", "content")
-    return GitFollower(place.settings, options, place.rebuild)
+    store = Folder(place.settings.content)
+    return GitFollower(place.settings, store, options, place.rebuild)
 
 
 def report(*changed: tuple[str, str | None]) -> Report:

@@ -35,6 +35,7 @@ from publisher.importers.run import Options, Outcome, import_found
 from publisher.write.drafts import make_draft, make_withdrawal_draft
 from publisher.write.labels import change_label
 from publisher.write.publish import publish, publish_past
+from publisher.write.store import Folder
 from publisher.write.withdraw import withdraw
 from tests.publisher.write.test_durable import at, watched
 
@@ -62,7 +63,7 @@ def texts(*found: str, **more: Any) -> History:
 
 
 def bring(root: str, *found: History | Rejection, **options: Any) -> Outcome:
-    outcome = import_found(found, "Vendor", root, Options(**options), lambda *_: None)
+    outcome = import_found(found, "Vendor", Folder(root), Options(**options), lambda *_: None)
     assert not [fault for fault in check(root) if not fault.is_warning]
     return outcome
 
@@ -83,17 +84,17 @@ def labels_of(root: str) -> dict[str, str]:
 
 def publish_here(root: str, text: str) -> None:
     draft = make_draft({"content": text})
-    publish(root, "imported", "greeting", draft, publisher="imported", sync=False)
+    publish(Folder(root), "imported", "greeting", draft, publisher="imported", sync=False)
 
 
 def move_here(root: str, label: str, version: str) -> None:
     draft = LabelDraft(version=version, note="Rolled back")
-    change_label(root, "imported", "greeting", label, draft, by="imported", sync=False)
+    change_label(Folder(root), "imported", "greeting", label, draft, by="imported", sync=False)
 
 
 def withdraw_here(root: str, version: str | None) -> None:
     draft = make_withdrawal_draft({"reason": "secret"})
-    withdraw(root, "imported", "greeting", version, draft, by="imported", sync=False)
+    withdraw(Folder(root), "imported", "greeting", version, draft, by="imported", sync=False)
 
 
 # What comes along
@@ -385,7 +386,7 @@ def test_a_label_that_was_moved_here_stays(root: str):
     bring(root, labelled(("production", "staging", "beta"), ()))
     move_here(root, "production", "1.0.1")
     change_label(
-        root, "imported", "greeting", "staging", LabelRemoval(), by="imported", sync=False
+        Folder(root), "imported", "greeting", "staging", LabelRemoval(), by="imported", sync=False
     )  # fmt: skip
     outcome = bring(root, labelled(("production", "staging"), ("beta",)))
     assert (outcome.updated, outcome.labels) == (["imported/greeting with 1 label"], 1)
@@ -486,7 +487,7 @@ def test_a_broken_record_is_told_and_the_rest_is_imported(root: str):
     saved = record.read_bytes()
     record.write_text("{")
     found = [texts("one", "two"), texts("b", name="other")]
-    outcome = import_found(found, "Vendor", root, Options(), lambda *_: None)
+    outcome = import_found(found, "Vendor", Folder(root), Options(), lambda *_: None)
     assert "imported/greeting/1.0.0.json" in dict(outcome.rejected)["greeting.json"]
     assert outcome.created == ["imported/other with 1 version"]
     record.write_bytes(saved)
@@ -559,7 +560,11 @@ def test_a_long_history_is_looked_at_once(root: str, monkeypatch: pytest.MonkeyP
 
     def bring_it(found: Iterable[History]) -> Outcome:
         return import_found(
-            found, "Vendor", root, Options(), lambda _, done, total: told.append((done, total))
+            found,
+            "Vendor",
+            Folder(root),
+            Options(),
+            lambda _, done, total: told.append((done, total)),
         )
 
     assert bring_it([found]).versions == 300
@@ -598,7 +603,7 @@ def test_an_import_that_is_cut_off_goes_on(
 
     for number in range(1, 300):
         with watched(at(number, fail)), contextlib.suppress(HubError, KeyboardInterrupt):
-            import_found([found], "Vendor", root, Options(), lambda *_: None)
+            import_found([found], "Vendor", Folder(root), Options(), lambda *_: None)
         if len(cut_off) < number:
             break
         left = {fault.reason.partition(";")[0] for fault in check(root)}

@@ -17,6 +17,7 @@ from publisher.importers.items import Columns
 from publisher.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
+from publisher.write.store import Folder
 from tests.conftest import YamlWork
 from tests.publisher.write.test_durable import watched
 
@@ -28,7 +29,7 @@ def root(tmp_path: Path) -> str:
 
 
 def bring(root: str, source: Path, **options: Any) -> Outcome:
-    outcome = import_source(str(source), root, Options(**options), lambda *_: None)
+    outcome = import_source(str(source), Folder(root), Options(**options), lambda *_: None)
     if outcome.created or not options.get("dry_run"):
         assert all(fault.is_warning for fault in check(root))
     return outcome
@@ -193,7 +194,7 @@ def test_a_broken_repo_stops_no_other(root: str):
     Path(root, "imported/a/1.0.0.md").write_text("edited")
     source = Path(root).parent / "a.csv"
     source.write_text("title,prompt\nA,y\nB,y\n")
-    outcome = import_source(str(source), root, Options(), lambda *_: None)
+    outcome = import_source(str(source), Folder(root), Options(), lambda *_: None)
     assert outcome.created == ["imported/b 1.0.0"] and "hash differs" in reasons(outcome)["row 2"]
 
 
@@ -492,7 +493,7 @@ def test_what_an_owner_publishes_during_an_import_is_not_updated(root: str):
         # The import waits for the lock of the repo, which was free when it looked.
         if call == "flock" and not is_published:
             is_published.append(True)
-            publish(root, "ann", "chef", make_draft({"content": "Mine."}), publisher="ann")
+            publish(Folder(root), "ann", "chef", make_draft({"content": "Mine."}), publisher="ann")
 
     with watched(publish_first):
         outcome = bring_text(root, "a.csv", "title,prompt,owner\nChef,Theirs.,ann\n")

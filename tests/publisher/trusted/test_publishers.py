@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +26,8 @@ JOB = Job(
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path / "var")) as opened:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
         for owner in ("ann", "bob"):
             Accounts(opened).add_owner(owner, NOW)
         yield opened

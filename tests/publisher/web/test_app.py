@@ -753,7 +753,7 @@ def test_what_is_kept_of_an_answer_is_small(hub: Hub):
 
     def kept_bytes() -> int:
         hub.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Path(hub.database.path).stat().st_size
+        return Path(hub.database.engine.path).stat().st_size
 
     before = kept_bytes()
     for number in range(25):

@@ -25,8 +25,8 @@ LONG_AGO = datetime.now(UTC) - timedelta(days=100)
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path)) as database:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as database:
         Accounts(database).add_owner("ann")
         yield database
 

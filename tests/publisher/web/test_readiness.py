@@ -91,7 +91,7 @@ def test_a_disk_without_room(
 
 
 def test_an_accounts_database_that_was_replaced(hub: Hub) -> None:
-    os.unlink(hub.database.path)
+    os.unlink(hub.database.engine.path)
     answer = hub.app.test_client().get("/readyz")
     assert answer.status_code == 503
     assert [reason["code"] for reason in answer.json["reasons"]] == ["accounts_unusable"]

@@ -16,6 +16,7 @@ from builder.store.check import check
 from publisher.write import durable
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 
 CALLS = (
     "open", "write", "fsync", "close", "link", "unlink", "mkdir", "rmdir", "lstat", "stat",
@@ -60,7 +61,7 @@ def at(number: int, act: Callable[[], None]) -> Callable[[str, tuple], None]:
 
 
 def put(root: str, text: str, **fields: object) -> Published:
-    return publish(root, *REPO, make_draft({"content": text} | fields), publisher="ann")
+    return publish(Folder(root), *REPO, make_draft({"content": text} | fields), publisher="ann")
 
 
 def texts(root: str) -> list[str]:
@@ -220,7 +221,9 @@ def test_the_order_of_writing(tmp_path: Path):
 def test_without_sync_nothing_waits(tmp_path: Path):
     calls = []
     with watched(lambda name, _: calls.append(name)):
-        publish(str(tmp_path), *REPO, make_draft({"content": "x"}), publisher="ann", sync=False)
+        publish(
+            Folder(str(tmp_path)), *REPO, make_draft({"content": "x"}), publisher="ann", sync=False
+        )
     assert "link" in calls and "fsync" not in calls
 
 
@@ -256,11 +259,11 @@ def test_a_refused_first_publication_leaves_no_folder(tmp_path: Path):
 
 def test_a_profile_only_for_a_new_owner(tmp_path: Path):
     root = str(tmp_path)
-    publish(root, "ann", "one", make_draft({"content": "x"}), publisher="ann")
+    publish(Folder(root), "ann", "one", make_draft({"content": "x"}), publisher="ann")
     profile = content.read_owner(root, "ann")
     assert profile.name == "ann"
     (tmp_path / "ann" / "owner.json").unlink()
-    publish(root, "ann", "two", make_draft({"content": "x"}), publisher="ann")
+    publish(Folder(root), "ann", "two", make_draft({"content": "x"}), publisher="ann")
     # The one who has repos has not joined now.
     assert content.read_owner(root, "ann") is None
     assert content.list_versions(root, "ann", "two").versions == [Version(1, 0, 0)]

@@ -22,6 +22,7 @@ from publisher.write.idempotency import (
     fingerprint,
 )
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 from tests.publisher.write.test_durable import at, watched
 from tests.server.test_throttle import Clock
 
@@ -29,15 +30,15 @@ from tests.server.test_throttle import Clock
 class Store:
     """A content folder, and answers that are kept for it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, accounts_place: str) -> None:
         self.root = f"{folder}/content"
-        self._state = f"{folder}/state"
+        self._place = accounts_place
         os.makedirs(self.root, exist_ok=True)
         self.open()
 
     def open(self) -> None:
         """As a new process does."""
-        self.database = Database(self._state)
+        self.database = Database(self._place)
 
     def key(self, text: str, key: str = "k", repo: str = "ann/story") -> IdempotencyKey:
         owner, name = repo.split("/")
@@ -47,7 +48,7 @@ class Store:
     def put(self, text: str, key: str | None = "k", repo: str = "ann/story") -> Published:
         owner, name = repo.split("/")
         return publish(
-            self.root, owner, name, make_draft({"content": text}), publisher=owner,
+            Folder(self.root), owner, name, make_draft({"content": text}), publisher=owner,
             idempotency_key=self.key(text, key, repo) if key else None,
         )  # fmt: skip
 
@@ -61,8 +62,8 @@ class Store:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path)
+def store(tmp_path: Path, accounts_place: str) -> Iterator[Store]:
+    made = Store(tmp_path, accounts_place)
     yield made
     made.database.close()
 
@@ -183,7 +184,7 @@ def test_a_refusal_keeps_nothing(store: Store):
     key = store.key("One.")
 
     def put() -> None:
-        publish(store.root, "ann", "story", draft, publisher="ann", idempotency_key=key)
+        publish(Folder(store.root), "ann", "story", draft, publisher="ann", idempotency_key=key)
 
     assert refusal(put) == "base_version_mismatch"
     assert store.keys() == []
@@ -205,9 +206,9 @@ def test_a_key_that_another_repo_takes_meanwhile(store: Store):
     assert refusal(lambda: poem.store(kept)) == "idempotency_key_reused"
 
 
-def test_at_once_from_two_processes(tmp_path: Path):
+def test_at_once_from_two_processes(tmp_path: Path, accounts_place: str):
     # Each has its own connection, as processes do.
-    stores = [Store(tmp_path) for _ in range(4)]
+    stores = [Store(tmp_path, accounts_place) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda store: store.put("One."), stores))
     assert all(answer == answers[0] for answer in answers)

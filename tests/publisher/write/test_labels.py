@@ -25,6 +25,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.store import Folder
 from tests.publisher.write.test_durable import at, watched
 from tests.support.catalogues import write_label
 from tests.support.depth import some_of
@@ -44,7 +45,7 @@ def root(tmp_path: Path) -> str:
 
 def put(root: str, text: str, **fields: object) -> Published:
     draft = make_draft({"content": text} | fields)
-    return publish(root, *REPO, draft, publisher="ann", now=NOON)
+    return publish(Folder(root), *REPO, draft, publisher="ann", now=NOON)
 
 
 def move(root: str, version: str | None, label: str = "production", **options) -> LabelChange:
@@ -52,7 +53,7 @@ def move(root: str, version: str | None, label: str = "production", **options) -
     fields = {key: options.pop(key) for key in ("note", "expected") if key in options}
     raw = json.dumps(fields if version is None else {"version": version} | fields).encode()
     draft = parse_label_removal(raw) if version is None else parse_label_draft(raw)
-    return change_label(root, *REPO, label, draft, **({"by": "ann", "now": NOON} | options))
+    return change_label(Folder(root), *REPO, label, draft, **({"by": "ann", "now": NOON} | options))
 
 
 def code_of(act: Callable[[], object]) -> str:
@@ -139,16 +140,16 @@ def test_repos_that_are_not_there(root: str):
     draft = parse_label_draft(b'{"version": "1.0.0"}')
     for owner, name in (("ann", "nothing"), ("nobody", "nothing")):
         with pytest.raises(RequestError) as caught:
-            change_label(root, owner, name, "production", draft, by="ann")
+            change_label(Folder(root), owner, name, "production", draft, by="ann")
         assert caught.value.code == "repo_not_found"
         assert not Path(root, owner, name).exists()
     # What a first publication left that died is no repo.
     Path(root, "ann", "empty").mkdir()
     with pytest.raises(RequestError) as caught:
-        change_label(root, "ann", "empty", "production", draft, by="ann")
+        change_label(Folder(root), "ann", "empty", "production", draft, by="ann")
     assert caught.value.code == "repo_not_found"
     with pytest.raises(HubError):
-        change_label(f"{root}/nowhere", *REPO, "production", draft, by="ann")
+        change_label(Folder(f"{root}/nowhere"), *REPO, "production", draft, by="ann")
 
 
 def test_compare_and_set(root: str):
@@ -209,7 +210,7 @@ def test_a_clock_that_was_set_back(root: str):
     assert move(root, "1.0.1", now=early).moved_at == "2026-01-01T12:00:00Z"
     move(root, "1.0.2", now=NOON + timedelta(days=1))
     done = publish(
-        root, *REPO, make_draft({"content": "New.", "labels": ["canary"]}), publisher="ann",
+        Folder(root), *REPO, make_draft({"content": "New.", "labels": ["canary"]}), publisher="ann",
         now=NOON,
     )  # fmt: skip
     assert done.published_at == "2026-01-02T12:00:00Z"
@@ -323,7 +324,12 @@ def test_the_first_answer_of_a_publication_with_labels(root: str, database: Data
     def publish_again(text: str, key: str) -> Published:
         draft = make_draft({"content": text, "labels": ["production", "canary"]})
         return publish(
-            root, *REPO, draft, publisher="ann", idempotency_key=key_in(database, key), now=NOON
+            Folder(root),
+            *REPO,
+            draft,
+            publisher="ann",
+            idempotency_key=key_in(database, key),
+            now=NOON,
         )
 
     for text, key, is_unchanged in (("New.", "new", False), ("New.", "same", True)):
@@ -384,7 +390,9 @@ def request(root: str, what: str, key: IdempotencyKey) -> Callable[[], object]:
     if what.startswith("publish"):
         text = "Two." if what == "publish the same" else "New."
         draft = make_draft({"content": text, "labels": ["production"]})
-        return lambda: publish(root, *REPO, draft, publisher="ann", idempotency_key=key, now=NOON)
+        return lambda: publish(
+            Folder(root), *REPO, draft, publisher="ann", idempotency_key=key, now=NOON
+        )
     version = None if what == "remove" else "1.0.1"
     return lambda: move(root, version, idempotency_key=key)
 
@@ -412,7 +420,7 @@ def test_changes_count_as_bytes(root: str, monkeypatch: pytest.MonkeyPatch):
 
 def put_within(keeper: QuotaKeeper, root: str, text: str, labels: list[str]) -> Published:
     draft = make_draft({"content": text, "labels": labels})
-    return publish(root, *REPO, draft, publisher="ann", quotas=keeper)
+    return publish(Folder(root), *REPO, draft, publisher="ann", quotas=keeper)
 
 
 # Faults

@@ -48,6 +48,7 @@ from publisher.write.drafts import parse_draft, parse_label_draft, parse_label_r
 from publisher.write.idempotency import IdempotencyKey, fingerprint
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.publish import Published, publish
+from publisher.write.store import Folder
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
 from tests.support.catalogues import read_tree, settings_in, wait_for_tick
@@ -235,8 +236,8 @@ class Publications(RuleBasedStateMachine):
             key = IdempotencyKey(self.database, owner, request.key, mark)
         try:
             return publish(
-                self.settings.content, owner, name, parse_draft(request.body), publisher=owner,
-                idempotency_key=key, now=now,
+                Folder(self.settings.content), owner, name, parse_draft(request.body),
+                publisher=owner, idempotency_key=key, now=now,
             )  # fmt: skip
         except RequestError as error:
             return error.code
@@ -335,7 +336,7 @@ class Publications(RuleBasedStateMachine):
             draft = parse_label_draft(json.dumps(fields | {"version": move.version}).encode())
         try:
             return change_label(
-                self.settings.content, *repo, move.label, draft, by=repo[0], now=self.tick()
+                Folder(self.settings.content), *repo, move.label, draft, by=repo[0], now=self.tick()
             )
         except RequestError as error:
             return error.code

@@ -12,6 +12,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
+from publisher.write.store import Folder
 from tests.support.depth import some_of
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -27,7 +28,7 @@ def publish_some(root: str, process: int, start: Barrier, told: Connection) -> N
     for number in range(PUBLICATIONS):
         text = f"Text {number} of process {process}."
         draft = make_draft({"content": text})
-        acknowledged[text] = publish(root, *REPO, draft, publisher=REPO[0]).version
+        acknowledged[text] = publish(Folder(root), *REPO, draft, publisher=REPO[0]).version
     told.send(acknowledged)
 
 

@@ -13,6 +13,7 @@ from builder.store.check import check
 from builder.store.kept_records import read_kept
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
+from publisher.write.store import Folder
 from publisher.write.withdraw import withdraw
 from tests.support.catalogues import edit_record, moment, write_version
 
@@ -27,12 +28,14 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def put(root: str, text: str, **fields: object) -> int:
     """Publish; the number that the record stores."""
     draft = make_draft({"content": text} | fields)
-    done = publish(root, "ann", "x", draft, publisher="ann", sync=False)
+    done = publish(Folder(root), "ann", "x", draft, publisher="ann", sync=False)
     return json.loads(Path(root, "ann/x", f"{done.version}.json").read_bytes())["ordinal"]
 
 
 def take_back(root: str, version: str | None) -> dict:
-    withdraw(root, "ann", "x", version, WithdrawalDraft(reason="error"), by="ann", sync=False)
+    withdraw(
+        Folder(root), "ann", "x", version, WithdrawalDraft(reason="error"), by="ann", sync=False
+    )
     return json.loads(Path(root, f"ann/x/withdrawn/{version or 'all'}.json").read_bytes())
 
 

@@ -23,6 +23,7 @@ from builder.store import content
 from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
+from publisher.write.store import Folder
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 
@@ -30,7 +31,7 @@ NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 def put(root: str | Path, text: str, repo: str = "ann/story", now: datetime = NOW, **fields: Any):
     owner, name = repo.split("/")
     draft = make_draft({"content": text} | fields)
-    return publish(str(root), owner, name, draft, publisher=owner, now=now, sync=False)
+    return publish(Folder(str(root)), owner, name, draft, publisher=owner, now=now, sync=False)
 
 
 def refusal(*args: Any, **fields: Any) -> RequestError:

@@ -26,6 +26,7 @@ from publisher.write.quotas import (
     Quotas,
     default_quotas,
 )
+from publisher.write.store import Folder
 from tests.publisher.write.test_durable import at, watched
 
 THREADS = 8
@@ -43,7 +44,9 @@ def put(
 ) -> Published:
     owner, name = repo.split("/")
     draft = make_draft({"content": text})
-    return publish(root, owner, name, draft, publisher=owner, quotas=keeper, idempotency_key=key)
+    return publish(
+        Folder(root), owner, name, draft, publisher=owner, quotas=keeper, idempotency_key=key
+    )
 
 
 def refusal(act: Callable[[], object]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import change_label
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, preview, withdraw
 from tests.support.catalogues import read_tree
 
@@ -32,20 +33,20 @@ def root(tmp_path: Path) -> str:
     for number in range(3):
         put(str(tmp_path), f"{SECRET} {number} {{{{{'v' * (number + 1)}}}}}.")
     change_label(
-        str(tmp_path), *REPO, "production", make_label_draft({"version": "1.0.1"}), by="ann",
-        now=NOON,
+        Folder(str(tmp_path)), *REPO, "production", make_label_draft({"version": "1.0.1"}),
+        by="ann", now=NOON,
     )  # fmt: skip
     return str(tmp_path)
 
 
 def put(root: str, text: str, **options: object) -> Published:
     draft = make_draft({"content": text, "changelog": SECRET, "title": f"T {text[-9:]}"})
-    return publish(root, *REPO, draft, **({"publisher": "ann", "now": NOON} | options))
+    return publish(Folder(root), *REPO, draft, **({"publisher": "ann", "now": NOON} | options))
 
 
 def take_back(root: str, version: str | None = "1.0.1", **fields: str) -> Withdrawn:
     draft = make_withdrawal_draft({"reason": "secret"} | fields)
-    return withdraw(root, *REPO, version, draft, by="ann", now=NOON)
+    return withdraw(Folder(root), *REPO, version, draft, by="ann", now=NOON)
 
 
 def code_of(act, *args: object, **options: object) -> tuple[str, str]:
@@ -90,17 +91,19 @@ def test_labels_lose_the_version_and_their_history_says_why(root: str):
         "Version 1.0.1 was withdrawn on 2026-01-01 because it contained a secret. Use 1.0.2."
     )
     move = make_label_draft({"version": "1.0.1"})
-    code, told = code_of(change_label, root, *REPO, "production", move, by="ann")
+    code, told = code_of(change_label, Folder(root), *REPO, "production", move, by="ann")
     assert code == "version_withdrawn" and "contained a secret" in told and "1.0.2" in told
     draft = make_label_draft({"version": "1.0.2"})
-    change_label(root, *REPO, "production", draft, by="ann", now=NOON)
+    change_label(Folder(root), *REPO, "production", draft, by="ann", now=NOON)
     assert read_labels(root, *REPO).versions() == {"production": "1.0.2"}
 
 
 def test_what_publications_did_to_labels_stays_known(tmp_path: Path):
     root = str(tmp_path)
     for text, labels in (("One.", ["a", "b"]), ("Two.", ["a"])):
-        publish(root, *REPO, make_draft({"content": text, "labels": labels}), publisher="ann")
+        publish(
+            Folder(root), *REPO, make_draft({"content": text, "labels": labels}), publisher="ann"
+        )
     before = read_labels(root, *REPO).history
     take_back(root, "1.0.0")
     labels = read_labels(root, *REPO)
@@ -115,7 +118,7 @@ def test_a_preview_writes_nothing_and_says_the_same(root: str, version: str | No
     draft = make_withdrawal_draft({"reason": "legal"})
     planned = preview(root, *REPO, version, draft, by="ann", now=NOON)
     assert read_tree(root) == before
-    assert withdraw(root, *REPO, version, draft, by="ann", now=NOON) == planned
+    assert withdraw(Folder(root), *REPO, version, draft, by="ann", now=NOON) == planned
 
 
 @pytest.mark.parametrize("version", ["1.0.1", None])
@@ -136,7 +139,7 @@ def test_a_number_is_never_given_again(root: str):
         take_back(root, version)
     assert versions(root) == [] and [*check(root)] == []
     assert code_of(
-        publish, root, *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
+        publish, Folder(root), *REPO, make_draft({"content": "x", "base_version": "1.0.3"}),
         publisher="ann",
     )[0] == "base_version_mismatch"  # fmt: skip
     done = put(root, "Newer.")
@@ -176,7 +179,7 @@ def test_a_whole_prompt_closes_its_name(root: str):
     for act in (
         lambda: put(root, "New."),
         lambda: change_label(
-            root, *REPO, "x", make_label_draft({"version": "1.0.0"}), by="ann", now=NOON
+            Folder(root), *REPO, "x", make_label_draft({"version": "1.0.0"}), by="ann", now=NOON
         ),
     ):
         code, told = code_of(act)
@@ -208,7 +211,7 @@ def test_all_versions_one_by_one_and_then_the_prompt(root: str):
 def test_what_is_not_there(root: str, repo: tuple[str, str], version: str | None, code: str):
     before = read_tree(root)
     draft = make_withdrawal_draft({"reason": "error"})
-    assert code_of(withdraw, root, *repo, version, draft, by="ann")[0] == code
+    assert code_of(withdraw, Folder(root), *repo, version, draft, by="ann")[0] == code
     assert read_tree(root) == before
 
 

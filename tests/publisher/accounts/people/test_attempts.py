@@ -174,7 +174,8 @@ def test_hostile_handles_take_little_memory(clock: Clock):
     for handle in ("x" * 100_000, "\udcff" * 1000, "", "\0", "a/b"):
         assert attempts.take(handle, HOME) == 0
         assert attempts.take(handle, HOME) > 0
-    counts = attempts._accounts._storage._windows, attempts._visitors._storage._windows
+    limiters = attempts._accounts._limiter, attempts._visitors._limiter
+    counts = [limiter.storage._windows for limiter in limiters]
     for keys in counts:
         assert max(map(len, keys)) < 150
     for n in range(1000):

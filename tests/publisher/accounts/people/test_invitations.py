@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -33,8 +32,8 @@ ISSUER, SUBJECT = "https://id.example.org", "248289761001"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path / "var")) as opened:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
         yield opened
 
 
@@ -189,8 +188,8 @@ def test_somebody_who_is_locked_out_gets_back_in(database: Database, invitations
     assert sessions.of("ann", NOW) == [] and len(sessions.of("bob", NOW)) == 1
 
 
-def test_one_of_two_at_once_wins(database: Database):
-    with Database(str(Path(database.path).parent)) as other:
+def test_one_of_two_at_once_wins(accounts_place: str, database: Database):
+    with Database(accounts_place) as other:
         code = Invitations(database).invite("ann", NOW)
         start = threading.Barrier(2)
 

@@ -6,7 +6,6 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 
 import argon2
 import pytest
@@ -52,8 +51,8 @@ def _hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path / "var")) as opened:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
         Accounts(opened).add_owner("ann")
         Accounts(opened).add_owner("bob")
         yield opened

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +26,8 @@ HOME, AGENT = "198.51.100.7", "Firefox/147"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with Database(str(tmp_path / "var")) as opened:
+def database(accounts_place: str) -> Iterator[Database]:
+    with Database(accounts_place) as opened:
         Accounts(opened).add_owner("ann", NOW)
         Accounts(opened).add_owner("bob", NOW)
         yield opened
@@ -170,9 +169,9 @@ def test_sign_out_everywhere(database: Database, sessions: Sessions):
     ]  # fmt: skip
 
 
-def test_the_end_of_a_session_holds_in_every_process(database: Database, sessions: Sessions):
+def test_the_end_of_a_session_holds_in_every_process(accounts_place: str, sessions: Sessions):
     begin(sessions, "ann", "S1")
-    with Database(str(Path(database.path).parent)) as other:
+    with Database(accounts_place) as other:
         assert secrets_found(sessions, "S1") == secrets_found(Sessions(other), "S1") == ["S1"]
         Sessions(other).end_all("ann")
         assert secrets_found(sessions, "S1") == []

@@ -15,17 +15,19 @@ from publisher.accounts.people.identities import Identities
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.signup import sign_up, sign_up_identity
 from tests.publisher.accounts.test_accounts import whole_tables
+from tests.support.postgres import only_sqlite
 
 HOME, GOOD = "198.51.100.7", "violet otter lamp 7"
 ISSUER, SUBJECT = "https://id.example.org", "248289761001"
 
 
 class Hub:
-    """A state folder with the owner known, beside the small catalogue."""
+    """Accounts with the owner known, beside the small catalogue."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, accounts_place: str) -> None:
         self.settings = settings
-        self.database = Database(settings.state)
+        self.place = accounts_place
+        self.database = Database(accounts_place)
         Accounts(self.database).add_owner("known")
 
     def take(self, handle: str, password: str = GOOD) -> None:
@@ -45,8 +47,8 @@ class Hub:
 
 
 @pytest.fixture
-def hub(small: Settings):
-    made = Hub(small)
+def hub(small: Settings, accounts_place: str):
+    made = Hub(small, accounts_place)
     with made.database:
         yield made
 
@@ -102,12 +104,13 @@ def test_handles_that_cannot_be_taken(hub: Hub):
     refused(hub, "../x", "invalid_name", "a-z")
 
 
+@only_sqlite
 def test_no_sign_up_looks_through_all_owners(hub: Hub):
     statements: list[str] = []
-    hub.database._db.set_trace_callback(statements.append)
+    hub.database.engine._db.set_trace_callback(statements.append)
     hub.take("newcomer")
     hub.take_by_identity("second")
-    hub.database._db.set_trace_callback(None)
+    hub.database.engine._db.set_trace_callback(None)
     assert len(statements) > 10 and whole_tables(hub.database, statements) == []
 
 
@@ -135,7 +138,7 @@ def test_content_with_faults_lets_nobody_in(hub: Hub, folder: str):
 
 
 def test_one_of_two_who_want_the_same_handle(hub: Hub):
-    with Database(hub.settings.state) as other:
+    with Database(hub.place) as other:
         start = threading.Barrier(2)
 
         def take(database: Database, password: str, handle: str) -> str | None:

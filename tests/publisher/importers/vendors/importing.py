@@ -11,6 +11,7 @@ from builder.store.labels import read_labels
 from publisher.importers.run import Options, Outcome, import_found
 from publisher.importers.vendors.api import download_to
 from publisher.importers.vendors.documents import read_documents
+from publisher.write.store import Folder
 
 
 class Importing(NamedTuple):
@@ -31,7 +32,7 @@ class Importing(NamedTuple):
         )  # fmt: skip
         found = self.module.read_histories(read_documents(export))
         outcome = import_found(
-            found, self.module.TITLE, str(root), Options(owner="ada"), lambda *_: None
+            found, self.module.TITLE, Folder(str(root)), Options(owner="ada"), lambda *_: None
         )
         assert all(fault.is_warning for fault in check(str(root)))
         return outcome

@@ -15,6 +15,7 @@ from publisher.importers.vendors import langfuse
 from publisher.importers.vendors.api import ApiError, download_to
 from publisher.importers.vendors.documents import read_export
 from publisher.importers.vendors.langfuse import read_histories
+from publisher.write.store import Folder
 from tests.publisher.importers.vendors.langfuse_server import (
     AUTHOR,
     ENVIRONMENT,
@@ -99,7 +100,7 @@ def test_a_hub_has_what_langfuse_has(server: LangfuseServer, tmp_path: Path):
         download(server, tmp_path / "export")
         found = read_export(langfuse, str(tmp_path / "export"))
         options = Options(owner="mover")
-        outcome = import_found(found, "export", settings.content, options, lambda *_: None)
+        outcome = import_found(found, "export", Folder(settings.content), options, lambda *_: None)
         assert (outcome.rejected, outcome.refused) == ([], [])
         assert all("{{größe}}" in warning for warning in outcome.warnings)
         return read_tree(settings.content)

@@ -17,6 +17,7 @@ from builder.store.check import check
 from builder.store.content import OWNER_FILE, read_owner
 from publisher.accounts.tokens import make_token
 from publisher.write.profile import chars_max, parse_profile, read_profile, write_profile
+from publisher.write.store import Folder
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import moment, write_owner
 
@@ -182,7 +183,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
     failures = 0
     for number in range(1, 100):
         if old:
-            write_profile(root, "ann", old)
+            write_profile(Folder(root), "ann", old)
         else:
             (tmp_path / "ann" / OWNER_FILE).unlink(missing_ok=True)
             if (tmp_path / "ann").exists():
@@ -190,7 +191,7 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
         failed = None
         with calls(fail_at=number) as made:
             try:
-                write_profile(root, "ann", new)
+                write_profile(Folder(root), "ann", new)
             except RequestError as error:
                 failed = error
         if failed:
@@ -200,14 +201,14 @@ def test_a_call_that_fails_leaves_the_one_or_the_other(tmp_path: Path, is_first:
         assert read_profile(root, "ann") in ((old, new) if failed else (new,))
         if len(made) < number:
             break
-        write_profile(root, "ann", new)
+        write_profile(Folder(root), "ann", new)
         assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
     assert failures > 8
 
 
 def test_it_is_on_the_disk_before_it_is_said(tmp_path: Path) -> None:
     with calls() as made:
-        write_profile(str(tmp_path), "ann", profile_of("Hi."))
+        write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
     kept = [call for call in made if call in ("write", "fsync", "rename")]
     # The text; then its name, in the owner's folder; then the folder's.
     assert kept == ["write", "fsync", "rename", "fsync", "fsync"]
@@ -253,7 +254,7 @@ def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
 
     def write(text: str) -> None:
         for _ in range(20):
-            write_profile(root, "ann", profile_of(text))
+            write_profile(Folder(root), "ann", profile_of(text))
             seen.add(read_profile(root, "ann").bio)
 
     threads = [threading.Thread(target=write, args=(text,)) for text in texts]
@@ -268,7 +269,7 @@ def test_many_at_once_leave_one_of_them(tmp_path: Path) -> None:
 def test_a_rest_of_a_crash_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / ".owner.tmp").write_text("half", encoding="utf-8")
-    write_profile(str(tmp_path), "ann", profile_of("Hi."))
+    write_profile(Folder(str(tmp_path)), "ann", profile_of("Hi."))
     assert os.listdir(tmp_path / "ann") == [OWNER_FILE]
 
 
@@ -279,6 +280,6 @@ def test_what_is_no_folder_is_not_written_to(tmp_path: Path, kind: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     place.symlink_to(tmp_path / "elsewhere") if kind == "link" else place.touch()
     with pytest.raises(RequestError) as raised:
-        write_profile(str(place.parent), "ann", profile_of("Hi."))
+        write_profile(Folder(str(place.parent)), "ann", profile_of("Hi."))
     assert raised.value.code == "storage_unavailable"
     assert os.listdir(tmp_path / "elsewhere") == []

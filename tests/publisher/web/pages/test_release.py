@@ -11,6 +11,7 @@ from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.web.pages import release
 from publisher.write.labels import change_label
+from publisher.write.store import Folder
 from tests.builder.render.test_hunks import Table
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.catalogues import write_version
@@ -59,7 +60,7 @@ def change_elsewhere(people: People, owner: Visitor, version: str | None) -> Non
     """Another program moves the label, or removes it."""
     draft = LabelDraft(version=version) if version else LabelRemoval()
     change_label(
-        people.settings.content, owner.handle, "story", "production", draft, by=owner.handle
+        Folder(people.settings.content), owner.handle, "story", "production", draft, by=owner.handle
     )
 
 
@@ -236,7 +237,7 @@ def test_other_names_have_no_board(owner: Visitor, name: str, status: int) -> No
 def test_the_history_has_pages(people: People, owner: Visitor) -> None:
     for number in range(release.CHANGES_A_PAGE + 10):
         change_label(
-            people.settings.content, owner.handle, "story", "production",
+            Folder(people.settings.content), owner.handle, "story", "production",
             LabelDraft(version=f"1.0.{number % 2}", note=f"Move {number}."), by=owner.handle,
         )  # fmt: skip
     page = owner.get(board_of(owner))

@@ -549,7 +549,7 @@ def test_nothing_that_opens_a_door_is_at_rest(people: People):
     code = invite(people, "rosa")
     with Database(people.settings.state) as database:
         assert Passwords(database).has(member.handle)
-        path = database.path
+        path = database.engine.path
     secrets = [PASSWORD, secret_of(member), code.partition(".")[2], member.csrf()[0][1]]
     stored = b"".join(file.read_bytes() for file in Path(path).parent.glob("accounts.sqlite3*"))
     assert b"SQLite format 3" in stored
@@ -563,7 +563,7 @@ def test_an_error_needs_no_database(tmp_path: Path):
     with Database(f"{tmp_path}/state") as database:
         client = make_app(tmp_path, database, "https://hub.example").test_client()
         client.set_cookie("__Secure-hub-account", "s" * 43, domain="hub.example", path="/account")
-        Path(database.path).rename(tmp_path / "away")
+        Path(database.engine.path).rename(tmp_path / "away")
         for path in ("/account/login", "/account/tokens", "/account/nowhere"):
             answer = client.get(path, base_url="https://hub.example")
             is_missing = path.endswith("nowhere")

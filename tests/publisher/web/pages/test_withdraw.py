@@ -11,6 +11,7 @@ from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.write.drafts import make_label_draft
 from publisher.write.labels import change_label
+from publisher.write.store import Folder
 from tests.publisher.web.pages.conftest import Page, People, Visitor
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -24,7 +25,7 @@ def owner(people: People) -> Visitor:
     for text in ("One.", "Two <b>secret</b>."):
         assert people.publish(token, visitor.handle, "story", text).status_code == 201
     change_label(
-        people.settings.content, visitor.handle, "story", "production",
+        Folder(people.settings.content), visitor.handle, "story", "production",
         make_label_draft({"version": "1.0.1"}), by=visitor.handle,
     )  # fmt: skip
     return visitor
@@ -99,7 +100,7 @@ def test_what_is_wrong_stands_at_its_field(
 def test_what_has_changed_meanwhile_is_shown_again(people: People, owner: Visitor) -> None:
     ask(owner)
     change_label(
-        people.settings.content, owner.handle, "story", "canary",
+        Folder(people.settings.content), owner.handle, "story", "canary",
         make_label_draft({"version": "1.0.1"}), by=owner.handle,
     )  # fmt: skip
     page = owner.submit("/confirm")

@@ -1,0 +1,41 @@
+"""What tells mirrors whether a repo has changed: a digest over the files that they keep of it.
+
+Whoever has the files can compute it, so a mirror knows that it has what the catalogue says::
+
+    sha256sum FILE… | LC_ALL=C sort -k 2 | sha256sum | cut -c 1-32
+
+The files are the list of versions, the records of those that are not withdrawn, the list of labels
+and the histories of those in it, by their paths below the site. What else readers get of a repo
+follows from these, but for its pulls.
+"""
+
+import hashlib
+
+from builder.model.labels import Labels
+from builder.model.records import DIGEST_CHARS
+from builder.model.routes import BY_NAME
+from builder.write.labels import encode_current, encode_history
+
+
+def sha256_of(data: bytes) -> str:
+    """In hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(
+    owner: str, name: str, versions: bytes, records: dict[str, str], labels: Labels
+) -> str:
+    """The digest of a repo. ``versions``: the bytes of its list of versions; ``records``: the
+    SHA-256 of each version's record.
+    """
+    at = {"owner": owner, "name": name}
+    route = BY_NAME["version"]
+    sums = {route.file_for(**at, version=version): record for version, record in records.items()}
+    sums[BY_NAME["versions"].file_for(**at)] = sha256_of(versions)
+    if labels.history:
+        sums[BY_NAME["labels"].file_for(**at)] = sha256_of(encode_current(labels))
+    for label in labels.current:
+        file = BY_NAME["label_history"].file_for(**at, label=label)
+        sums[file] = sha256_of(encode_history(labels.history[label]))
+    listed = "".join(f"{sums[file]}  {file}\n" for file in sorted(sums))
+    return sha256_of(listed.encode())[:DIGEST_CHARS]

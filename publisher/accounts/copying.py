@@ -1,0 +1,44 @@
+"""All accounts from one database into another that has none."""
+
+from builder.model.errors import OperatorError
+from publisher.accounts.database import Database
+
+# Owners first: others refer to them. The numbers of events are each database's own; they keep
+# their order.
+TABLES = {
+    "owner": "*",
+    "token": "*",
+    "answer": "*",
+    "event": "owner, at, kind, subject, address, note",
+    "password": "*",
+    "invitation": "*",
+    "session": "*",
+    "identity": "*",
+    "trusted_publisher": "*",
+    "trusted_only": "*",
+    "exchanged": "*",
+    "protected_label": "*",
+    "draft": "*",
+}
+
+
+def copy_accounts(source: Database, target: Database) -> int:
+    """Copy all of it, or nothing; returns how many owners there are.
+
+    Raises OperatorError where the target has owners; RequestError ``storage_unavailable``.
+    """
+    with source.transaction(), target.transaction():
+        if target.execute("SELECT 1 FROM owner LIMIT 1"):
+            raise OperatorError(
+                "The database of --accounts has owners already. Copy into an empty database."
+            )
+        for table, columns in TABLES.items():
+            names = "" if columns == "*" else f" ({columns})"
+            order = " ORDER BY id" if table == "event" else ""
+            for row in source.execute(f"SELECT {columns} FROM {table}{order}"):
+                # PostgreSQL has no texts with this character, which a draft's title can have.
+                values = [one.replace("\0", "�") if isinstance(one, str) else one for one in row]
+                marks = ", ".join("?" * len(values))
+                target.execute(f"INSERT INTO {table}{names} VALUES ({marks})", values)
+        ((owners,),) = target.execute("SELECT count(*) FROM owner")
+    return owners

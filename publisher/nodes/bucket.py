@@ -1,0 +1,296 @@
+"""A store that many nodes share: publications, labels, withdrawals and profiles by way of its log.
+
+What is published is decided by the content folder, as ever, and committed by the log. Where that
+shows that the folder was behind, it is decided again (see ``publisher.write.store``).
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self, TypeVar
+
+from builder.model.background import Background
+from builder.model.errors import OperatorError, RequestError
+from builder.model.labels import event_file
+from builder.model.withdrawn import WHOLE, withdrawn_file
+from builder.pipeline.context import Named
+from builder.store import content
+from builder.store.content import OWNER_FILE
+from publisher.nodes.about import About, identify
+from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode
+from publisher.nodes.entries import Request as Kept
+from publisher.nodes.log import Log, Overtaken, Waiting
+from publisher.nodes.objects import Objects, StoreUnavailable
+from publisher.nodes.replica import Replica, read_mark
+from publisher.nodes.snapshots import Snapshots
+from publisher.write import durable
+from publisher.write.idempotency import IdempotencyKey
+from publisher.write.store import Request
+
+# How long a decision is tried again for, because others are faster.
+PATIENCE_SECONDS = 30.0
+
+_T = TypeVar("_T")
+
+
+class Bucket:
+    """The store at a URL, as seen by one node. While entered, ``root`` follows it. For any number
+    of threads.
+
+    ``on_applied`` is told of prompts and owners that have changed, before ``applied`` has the
+    number of the entry. ``has_quotas``: owners have limits, so what they have is a matter of order.
+    Raises OperatorError where the store or the folder cannot be used.
+    """
+
+    def __init__(
+        self, root: str, url: str, *, node: str, has_quotas: bool = False,
+        on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
+        on_serial: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self.root = root
+        self.objects = Objects(url)
+        self._has_quotas = has_quotas
+        self._about = self._identify()
+        self._replica = Replica(root, self.objects, self._about, on_applied, on_serial)
+        self._snapshots = Snapshots(self.objects)
+        self._log = Log(self.objects, node, self._begin, self._take)
+        self._ready = _Ready(self._log, self._replica)
+        self._turn = threading.local()
+        self._running = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        for part in (self._replica, self._snapshots, self._log, self._ready):
+            self._running.enter_context(part)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    @property
+    def serial(self) -> int:
+        """Up to where the folder has all that was published, on any node."""
+        return self._about.serial + self._replica.applied
+
+    @property
+    def decided_serial(self) -> int:
+        return self._about.serial + (self._turn.number or 0)
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Whether the folder has, within so many seconds, what the store had at the start."""
+        return self._ready.event.wait(seconds)
+
+    def check(self) -> None:
+        """Raises OperatorError where the store cannot be read now, and says why."""
+        if self._log.problem:
+            raise OperatorError(str(self._log.problem)) from self._log.problem
+
+    def status(self) -> dict[str, Any]:
+        """For people and monitors."""
+        log, replica = self._log.status(), self._replica.status()
+        behind = log["head"] - replica["applied"]
+        failures = max((log, replica), key=lambda one: one["failures"])
+        return {
+            "applied": replica["applied"],
+            "behind": behind,
+            "missing": replica["missing"],
+            "failures": failures["failures"],
+            "failing_since": failures["failing_since"],
+            "last_error": failures["last_error"],
+        }
+
+    # The store, as ``publisher.write.store.Store``
+
+    def has_repo(self, owner: str, name: str) -> bool:
+        path = content.repo_path(self.root, owner, name)
+        if not os.path.isdir(path):
+            self._wait(self._log.newest(), time.monotonic() + PATIENCE_SECONDS)
+        return os.path.isdir(path)
+
+    def decide(
+        self, owner: str, name: str, work: Callable[[], _T], key: IdempotencyKey | None = None
+    ) -> _T:
+        return self._decide([f"{owner}/{name}", owner], lambda: self._work(owner, name, work, key))
+
+    def _work(
+        self, owner: str, name: str, work: Callable[[], _T], key: IdempotencyKey | None
+    ) -> _T:
+        repo = f"{owner}/{name}"
+        with durable.repo_lock(self.root, owner, name):
+            # Whoever had the lock may have committed something.
+            if self._log.is_touched([repo], self._turn.seen):
+                raise Overtaken(self._log.head)
+            if key:
+                # Sent to two nodes, a request has one outcome, whichever of them has kept its own.
+                first = self._log.find_request(repo, key.owner, key.hash.hex())
+                if first and key.find() != first.kept:
+                    key.store(first.kept)
+            return work()
+
+    @contextlib.contextmanager
+    def repo_lock(self, owner: str, name: str) -> Iterator[None]:
+        self._begin_turn()
+        with durable.repo_lock(self.root, owner, name):
+            yield
+
+    def remove_empty(self, owner: str, name: str) -> None:
+        durable.remove_empty(self.root, owner, name)
+
+    def write_version(
+        self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
+        profile: bytes | None = None, sync: bool = True, request: Request | None = None,
+    ) -> None:  # fmt: skip
+        repo, mark = f"{owner}/{name}", hashlib.sha256(record).hexdigest()
+        blob = Blob(record.decode(), text.decode())
+        # If it is there, it is the same.
+        self.objects.create(blob_key(repo, version, mark), encode(blob))
+        keys, files = [repo], {}
+        owner_file = f"{owner}/{OWNER_FILE}"
+        if profile is not None and not os.path.exists(f"{self.root}/{owner_file}"):
+            files[owner_file] = profile.decode()
+        if files or self._has_quotas:
+            keys.append(owner)
+        self._commit(Change(keys, version, mark, files, request=_kept(request)), blob)
+
+    def write_events(
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True,
+        request: Request | None = None,
+    ) -> None:  # fmt: skip
+        repo = f"{owner}/{name}"
+        keys = [repo, owner] if self._has_quotas else [repo]
+        files = {f"{repo}/{event_file(number)}": data.decode() for number, data in events}
+        self._commit(Change(keys, files=files, request=_kept(request)))
+
+    def write_withdrawal(
+        self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
+    ) -> None:
+        repo = f"{owner}/{name}"
+        listing = content.list_versions(self.root, owner, name)
+        if not withdrawn:
+            durable.remove_withdrawn(self.root, owner, name, listing.left, sync=False)
+            return
+        whats = {what for what, _ in withdrawn}
+        all_versions = [str(version) for version in listing.versions]
+        going = all_versions if WHOLE in whats else sorted(whats)
+        # What is there before the commit, and is not in use then, was put by attempts that the
+        # commit overtakes: they may have the very text.
+        there = [*self.objects.keys(f"blobs/{repo}/")]
+        used = {self._blob_of(repo, version) for version in all_versions if version not in going}
+        files = {f"{repo}/{withdrawn_file(what)}": data.decode() for what, data in withdrawn}
+        removes = [f"{repo}/{version}{end}" for version in going for end in (".json", ".md")]
+        self._commit(Change([repo], files=files, removes=removes))
+        self.objects.delete(key for key in there if key not in used)
+
+    def replace_profile(
+        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+    ) -> None:
+        def work() -> None:
+            if may():
+                path = f"{owner}/{OWNER_FILE}"
+                self._commit(Change([owner], files={path: data.decode()}))
+
+        self._decide([owner], work)
+
+    def sync_repo(self, owner: str, name: str) -> None:
+        pass  # what is in the log stays
+
+    # Decisions
+
+    def _decide(self, keys: list[str], work: Callable[[], _T]) -> _T:
+        if not self._ready.event.is_set():
+            raise StoreUnavailable(
+                "This node is still reading what the store has. Send the same request again in a "
+                "moment, or to another node."
+            )
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            self._begin_turn()
+            seen = self._turn.seen
+            failure = None
+            result: Any = None
+            try:
+                result = work()
+            except Overtaken as overtaken:
+                self._wait(overtaken.number, until)
+                continue
+            except StoreUnavailable:
+                raise
+            except RequestError as error:
+                failure = error
+            if self._turn.number is None:
+                head = self._turn.number = self._log.newest()
+                if self._log.is_touched(keys, seen):
+                    self._wait(head, until)
+                    continue
+            if failure:
+                raise failure
+            return result
+
+    def _begin_turn(self) -> None:
+        self._turn.seen, self._turn.number = self._replica.applied, None
+
+    def _commit(self, change: Change, blob: Blob | None = None) -> None:
+        waiting = self._log.commit(change, self._turn.seen)
+        # Its keys were not touched in between.
+        self._turn.seen = self._turn.number = waiting.number
+        self._replica.apply_own(waiting, blob)
+
+    def _wait(self, number: int, until: float) -> None:
+        if not self._replica.wait(number, until - time.monotonic()):
+            raise StoreUnavailable(
+                "This node is behind the others. Send the same request again in a moment, or to "
+                "another node: with an Idempotency-Key nothing is saved twice."
+            )
+
+    def _blob_of(self, repo: str, version: str) -> str:
+        with open(f"{self.root}/{repo}/{version}.json", "rb") as file:
+            return blob_key(repo, version, hashlib.sha256(file.read()).hexdigest())
+
+    # The threads
+
+    def _identify(self) -> About:
+        try:
+            return identify(self.objects)
+        except StoreUnavailable as error:
+            # What was read before can be served until the store is back.
+            mark = read_mark(self.root)
+            if mark:
+                return mark.store
+            raise OperatorError(str(error)) from error
+
+    def _begin(self) -> int:
+        """The number of the entry before the first that is to be read."""
+        self._replica.check_store(identify(self.objects))
+        self._replica.load_newest_snapshot()
+        return self._replica.applied
+
+    def _take(self, number: int, entry: Entry, own: list[Waiting]) -> None:
+        self._replica.put(number, entry, own)
+        if own:
+            self._snapshots.note(number)
+
+
+class _Ready(Background):
+    """Sets ``event`` when the folder has what the store had at the start."""
+
+    def __init__(self, log: Log, replica: Replica) -> None:
+        super().__init__("catch-up")
+        self.event = threading.Event()
+        self._log = log
+        self._replica = replica
+
+    def _run(self) -> None:
+        head: int | None = None
+        while not self._is_stopping and not self.event.is_set():
+            try:
+                head = self._log.newest() if head is None else head
+            except StoreUnavailable:
+                continue  # the log says why, and tries on
+            if self._replica.wait(head, 1.0):
+                self.event.set()
+
+
+def _kept(request: Request | None) -> Kept | None:
+    return request and Kept.of(request.owner, request.key_hash, request.kept)

@@ -1,0 +1,155 @@
+"""What the log of a store says: entries, each with some changes of the content, in one order.
+
+An entry is ``log/{number:012}.json``, numbers begin with 1. The text and the record of a version
+are a *blob*, which is put before the entry that names it; everything else is in the entry itself.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from builder.model.errors import OperatorError
+from publisher.nodes.objects import Objects, StoreUnavailable
+from publisher.write.idempotency import KeptAnswer
+
+LOG = "log/"
+# A whole prompt of 10,000 versions that is withdrawn tells some megabytes of them.
+ENTRY_BYTES_MAX = 32 * 1024 * 1024
+# A text and its record, escaped.
+BLOB_BYTES_MAX = 32 * 1024 * 1024
+
+
+class Request(Struct, frozen=True, forbid_unknown_fields=True):
+    """The Idempotency-Key that a change was asked for with, and what it came to. ``key``: its
+    SHA-256, as all hashes here in hexadecimal.
+    """
+
+    owner: str
+    key: str
+    version: str
+    previous_version: str | None
+    record_sha256: str | None
+    label_number: int | None
+
+    @classmethod
+    def of(cls, owner: str, key_hash: bytes, kept: KeptAnswer) -> "Request":
+        mark = kept.record_sha256 and kept.record_sha256.hex()
+        return cls(
+            owner, key_hash.hex(), kept.version, kept.previous_version, mark, kept.label_number
+        )
+
+    @property
+    def kept(self) -> KeptAnswer:
+        mark = self.record_sha256 and bytes.fromhex(self.record_sha256)
+        return KeptAnswer(self.version, self.previous_version, mark, self.label_number)
+
+
+class Change(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Something that happens whole or not at all.
+
+    ``keys``: what it was decided by, first the prompt (``ada/review``), or the owner of a profile.
+    Of two changes with a common key, the second one has seen the first. ``version`` is new, and
+    ``record`` the SHA-256 of its record, which with it names the blob. ``files`` are written, by
+    their path in the content folder, then others removed.
+    """
+
+    keys: list[str]
+    version: str = ""
+    record: str = ""
+    files: dict[str, str] = {}
+    removes: list[str] = []
+    request: Request | None = None
+
+    @property
+    def blob(self) -> str:
+        return blob_key(self.keys[0], self.version, self.record)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes in an entry."""
+        return 300 + sum(map(len, self.files.values())) + 40 * len(self.removes)
+
+
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
+    """``id`` is random, so whoever has lost an answer knows its own entry. ``at``: RFC 3339."""
+
+    id: str
+    at: str
+    node: str
+    changes: list[Change]
+
+
+class Blob(Struct, frozen=True, forbid_unknown_fields=True):
+    """The two files of a version."""
+
+    record: str
+    text: str
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_entry = msgspec.json.Decoder(Entry).decode
+_decode_blob = msgspec.json.Decoder(Blob).decode
+
+
+def entry_key(number: int) -> str:
+    return f"{LOG}{number:012}.json"
+
+
+def entry_number(key: str) -> int:
+    """The number of the entry at a key; 0 where it is no entry's."""
+    digits = key.removeprefix(LOG).removesuffix(".json")
+    is_entry = len(digits) == 12 and digits.isascii() and digits.isdigit()
+    return int(digits) if is_entry else 0
+
+
+def blob_key(repo: str, version: str, record_sha256: str) -> str:
+    """Where a version is. Its own record tells the name, so what a folder has tells which blobs
+    are in use.
+    """
+    return f"blobs/{repo}/{version}-{record_sha256}"
+
+
+def encode(value: Any) -> bytes:
+    """An entry's or a blob's JSON."""
+    return _encode(value)
+
+
+def read_entry(objects: Objects, number: int) -> Entry | None:
+    """An entry of the log; None where there is none yet. Raises StoreUnavailable; OperatorError
+    where this release does not understand it.
+    """
+    data = objects.get(entry_key(number), ENTRY_BYTES_MAX)
+    if data is None:
+        return None
+    try:
+        return _decode_entry(data)
+    except msgspec.DecodeError as error:
+        raise OperatorError(
+            f"{entry_key(number)} in the store {objects.url} is not what this release writes "
+            f"({error}). If another node runs a newer release, upgrade this one."
+        ) from error
+
+
+def read_blob(objects: Objects, change: Change) -> Blob | None:
+    """The files of a change's version; None where they are gone, since it was withdrawn later.
+    Raises StoreUnavailable, also where they are damaged.
+    """
+    data = objects.get(change.blob, BLOB_BYTES_MAX)
+    if data is None:
+        return None
+    try:
+        blob = _decode_blob(data)
+    except msgspec.DecodeError as error:
+        raise _damaged(objects, change) from error
+    if hashlib.sha256(blob.record.encode()).hexdigest() != change.record:
+        raise _damaged(objects, change)
+    return blob
+
+
+def _damaged(objects: Objects, change: Change) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{change.blob} in the store {objects.url} is damaged. Restore it from a backup of the "
+        "bucket, or from another node's content folder."
+    )

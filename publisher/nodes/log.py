@@ -1,0 +1,351 @@
+"""The log of a store: the one order of all changes, and the thread that writes and follows it.
+
+To create ``log/{number}`` is to commit the changes in it. Whoever finds the number taken reads
+what has taken it. Changes that share a key with it are *overtaken*: they were decided without it,
+and are decided again. The others try the next number.
+
+Every change that is waited for is in the next attempt, so many publications share one object. If
+the answer to a creation is lost, the entry may be there, or even come later. Then the next attempt
+is made at the same number, where only one of them can ever be; its id tells which.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from builder.model.background import Background, Failures, pause_seconds
+from builder.model.errors import OperatorError, RequestError
+from builder.model.records import format_time
+from publisher.log import log_event
+from publisher.nodes.entries import (
+    LOG,
+    Change,
+    Entry,
+    Request,
+    encode,
+    entry_key,
+    entry_number,
+    read_entry,
+)
+from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
+
+# How often the log is looked at for what other nodes have written.
+POLL_SECONDS = 1.0
+# How long somebody waits for a commit, and while the store fails.
+PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.0
+# Of one entry that this node writes, unless one change alone has more.
+BATCH_BYTES_MAX, BATCH_CHANGES_MAX = 1024 * 1024, 500
+# What is remembered of entries: the keys that they touched, and requests.
+TOUCHED_MAX, REQUESTS_MAX = 50_000, 100_000
+# So many entries behind, a listing tells what is missing.
+BEHIND = 3
+
+log = logging.getLogger("hub.store")
+
+
+class Overtaken(RequestError):
+    """Another change was committed first, as entry ``number``; decide again when it is applied."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            "version_conflict",
+            "Another node has changed this prompt at the same time. Send the same request again.",
+        )
+        self.number = number
+
+
+class Waiting:
+    """A change that somebody waits for, who has seen all entries up to ``seen``."""
+
+    def __init__(self, change: Change, seen: int) -> None:
+        self.change = change
+        self.seen = seen
+        self.is_decided = False
+        self.number: int | None = None
+        self.overtaken_by: int | None = None
+        # Nobody waits any more: whatever comes of it, others apply it.
+        self.is_abandoned = False
+        # Whoever waited for it has applied it, or has failed to.
+        self.is_over = threading.Event()
+        self.is_applied = False
+
+
+class _Asked:
+    """Somebody asks whether there is anything newer."""
+
+    is_answered = False
+
+
+class _Turn(NamedTuple):
+    """What the thread does next: try to commit a batch, or look for others' entries if that is
+    empty. Then those know whether there is anything newer who asked before it.
+    """
+
+    batch: list[Waiting]
+    asked: list[_Asked]
+
+
+class Log(Background):
+    """While entered, commits changes and follows what others commit. ``on_entry`` gets each entry
+    after the one that ``begin`` tells, in order, with those changes of it that somebody here waits
+    for; it may wait until there is room. ``begin`` is called in the thread, until it does not
+    raise StoreUnavailable or OperatorError. For any number of threads.
+    """
+
+    def __init__(
+        self, objects: Objects, node: str, begin: Callable[[], int],
+        on_entry: Callable[[int, Entry, list[Waiting]], None],
+    ) -> None:  # fmt: skip
+        super().__init__("log")
+        self.head = 0
+        self._begin: Callable[[], int] | None = begin
+        self._objects = objects
+        self._node = node
+        self._on_entry = on_entry
+        self._waiting: list[Waiting] = []
+        self._asked: list[_Asked] = []
+        # By id, what was tried at the next number.
+        self._attempts: dict[str, list[Waiting]] = {}
+        # By key, the last entry that touched it; of those up to the floor nothing is known.
+        self._touched: dict[str, int] = {}
+        self._floor = 0
+        self._requests: dict[tuple[str, str], tuple[str, Request]] = {}
+        self._failures = Failures()
+        # What the store said at the last failure, for operators.
+        self.problem: Exception | None = None
+        self._look_at = self._try_at = 0.0
+
+    def commit(self, change: Change, seen: int) -> Waiting:
+        """Have a change committed; it is when this returns, and ``number`` says where. The caller
+        has seen all entries up to ``seen``, and sets ``is_over`` once it has applied the change.
+
+        Raises Overtaken; StoreUnavailable, after which it may be committed nevertheless.
+        """
+        waiting = Waiting(change, seen)
+        with self._changed:
+            self._waiting.append(waiting)
+            self._drop_overtaken()
+            self._changed.notify_all()
+            if not self._await(lambda: waiting.is_decided):
+                waiting.is_abandoned = True
+                self._waiting.remove(waiting)
+                raise self._unavailable()
+        if waiting.overtaken_by is not None:
+            raise Overtaken(waiting.overtaken_by)
+        return waiting
+
+    def newest(self) -> int:
+        """The number of an entry after which there was none at some moment of this call. Raises
+        StoreUnavailable.
+        """
+        asked = _Asked()
+        with self._changed:
+            self._asked.append(asked)
+            self._changed.notify_all()
+            if not self._await(lambda: asked.is_answered):
+                raise self._unavailable()
+            return self.head
+
+    def is_touched(self, keys: Collection[str], seen: int) -> bool:
+        """Whether an entry after ``seen`` has one of these keys, as far as this node has read."""
+        with self._changed:
+            return self._last_touch(keys, seen) is not None
+
+    def find_request(self, repo: str, owner: str, key_hash: str) -> Request | None:
+        """What the log says of a request for a change of a repo, if that was read here."""
+        with self._changed:
+            where, request = self._requests.get((owner, key_hash), ("", None))
+            return request if where == repo else None
+
+    def note(self) -> None:
+        """Look for others' entries at once."""
+        with self._changed:
+            self._look_at = 0.0
+            self._changed.notify_all()
+
+    def status(self) -> dict[str, Any]:
+        """For people and monitors."""
+        with self._changed:
+            return {"head": self.head, "waiting": len(self._waiting), **self._failures.status()}
+
+    def _await(self, is_done: Callable[[], bool]) -> bool:
+        """Wait for something that the thread does, as long as one may; the caller has the lock."""
+        began = time.monotonic()
+        while not is_done():
+            patience = FAILING_PATIENCE_SECONDS if self._failures.count else PATIENCE_SECONDS
+            left = began + patience - time.monotonic()
+            if left <= 0:
+                return False
+            self._changed.wait(left)
+        return True
+
+    def _unavailable(self) -> StoreUnavailable:
+        return StoreUnavailable(
+            "The store of this hub does not answer. Send the same request again in a moment: with "
+            "an Idempotency-Key nothing is saved twice."
+        )
+
+    # The thread
+
+    def _run(self) -> None:
+        while turn := self._next_turn():
+            try:
+                if self._begin:
+                    self.head = self._floor = self._begin()
+                    self._begin = None
+                self._take(turn)
+            except (StoreUnavailable, OperatorError) as error:
+                self._fail(error, turn.asked)
+            else:
+                with self._changed:
+                    self._failures.clear()
+                    self.problem = None
+
+    def _next_turn(self) -> _Turn | None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                if self._is_stopping and not self._waiting:
+                    return None
+                wanted_at = self._look_at
+                if self._waiting or self._asked:
+                    wanted_at = 0.0
+                due = max(wanted_at, self._try_at)
+                if due <= now:
+                    asked, self._asked = self._asked, []
+                    return _Turn(self._batch(), asked)
+                self._changed.wait(due - now)
+
+    def _batch(self) -> list[Waiting]:
+        """Those that are in the next attempt; the rest is in a later one."""
+        batch: list[Waiting] = []
+        keys: set[str] = set()
+        size = 0
+        for waiting in self._waiting:
+            size += waiting.change.size
+            is_full = size > BATCH_BYTES_MAX or len(batch) == BATCH_CHANGES_MAX
+            if batch and is_full:
+                break
+            # Two that share a key do not know each other: the second is decided again.
+            if keys.isdisjoint(waiting.change.keys):
+                keys.update(waiting.change.keys)
+                batch.append(waiting)
+        return batch
+
+    def _take(self, turn: _Turn) -> None:
+        if turn.batch:
+            entry = Entry(
+                secrets.token_hex(8), format_time(datetime.now(UTC)), self._node,
+                [waiting.change for waiting in turn.batch],
+            )  # fmt: skip
+            number = self.head + 1
+            with self._changed:
+                # Whoever waits for nothing any more needs to know nothing, either.
+                for tried, batch in [*self._attempts.items()]:
+                    if all(waiting.is_abandoned for waiting in batch):
+                        del self._attempts[tried]
+                self._attempts[entry.id] = turn.batch
+            if self._objects.create(entry_key(number), encode(entry)):
+                self._decide(number, entry)
+            elif not self._read_next():
+                raise StoreUnavailable(
+                    f"The store {self._objects.url} has {entry_key(number)}, and does not show it."
+                )
+            else:
+                with self._changed:  # there may be more
+                    self._asked += turn.asked
+                return
+        else:
+            behind = 0
+            while self._read_next():
+                behind += 1
+                if behind == BEHIND:
+                    self._read_more()
+        with self._changed:
+            self._look_at = time.monotonic() + POLL_SECONDS
+            for asked in turn.asked:
+                asked.is_answered = True
+            self._changed.notify_all()
+
+    def _read_next(self) -> bool:
+        """Take in the entry at the next number, if there is one."""
+        number = self.head + 1
+        entry = read_entry(self._objects, number)
+        if entry:
+            self._decide(number, entry)
+        return entry is not None
+
+    def _read_more(self) -> None:
+        """Take in what a node has missed for long: many entries at once."""
+        numbers = sorted(map(entry_number, self._objects.keys(LOG, after=entry_key(self.head))))
+        for start in range(0, len(numbers), JOBS * 4):
+            some = numbers[start : start + JOBS * 4]
+            read = self._objects.each(lambda number: read_entry(self._objects, number), some)
+            for number, entry in zip(some, read, strict=True):
+                if number != self.head + 1 or entry is None:
+                    return  # a listing may lack the newest ones
+                self._decide(number, entry)
+
+    def _decide(self, number: int, entry: Entry) -> None:
+        """The entry at the next number is known."""
+        with self._changed:
+            batch = self._attempts.get(entry.id, [])
+            self._attempts.clear()
+            self.head = number
+            for change in entry.changes:
+                self._remember(number, change)
+            own = [waiting for waiting in batch if not waiting.is_abandoned]
+            for waiting in own:
+                waiting.number = number
+                self._waiting.remove(waiting)
+                waiting.is_decided = True
+            self._drop_overtaken()
+            self._changed.notify_all()
+        self._on_entry(number, entry, own)
+
+    def _remember(self, number: int, change: Change) -> None:
+        for key in change.keys:
+            self._touched.pop(key, None)  # so that the newest are last
+            self._touched[key] = number
+        if len(self._touched) > TOUCHED_MAX:
+            for key in [*self._touched][: TOUCHED_MAX // 2]:
+                self._floor = max(self._floor, self._touched.pop(key))
+        if change.request:
+            mark = (change.request.owner, change.request.key)
+            self._requests.pop(mark, None)
+            self._requests[mark] = (change.keys[0], change.request)
+            if len(self._requests) > REQUESTS_MAX:
+                del self._requests[next(iter(self._requests))]
+
+    def _drop_overtaken(self) -> None:
+        for waiting in [*self._waiting]:
+            number = self._last_touch(waiting.change.keys, waiting.seen)
+            if number is not None:
+                waiting.overtaken_by = number
+                self._waiting.remove(waiting)
+                waiting.is_decided = True
+
+    def _last_touch(self, keys: Collection[str], seen: int) -> int | None:
+        """The last entry after ``seen`` that has one of the keys, or may have."""
+        touches = [self._touched.get(key, 0) for key in keys]
+        last = max(touches, default=0)
+        if last > seen:
+            return last
+        return self._floor if seen < self._floor else None
+
+    def _fail(self, error: Exception, asked: list[_Asked]) -> None:
+        with self._changed:
+            self._asked += asked
+            self.problem = error
+            self._failures.add("The store cannot be reached, or refuses; the log has the cause.")
+            count = self._failures.count
+            pause = pause_seconds(count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
+            self._try_at = time.monotonic() + pause
+            self._changed.notify_all()  # patience is shorter now
+        if count == 1 or count % 10 == 0:
+            log_event(log, logging.WARNING, "store", error, failures=count)

@@ -1,0 +1,184 @@
+"""Snapshots: all that the entries of a log come to, so that a new node need not read them all.
+
+A snapshot is ``snapshots/{number:012}.gz``: lines of JSON, first its format, then each version
+(prompt, number, SHA-256 of the record) and each other file (path, text). Whoever commits each
+thousandth entry writes one. It follows from the log alone, so it does not matter who does, or
+whether anybody does.
+"""
+
+import contextlib
+import gzip
+import logging
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from builder.model.background import Background
+from builder.model.errors import HubError, OperatorError
+from publisher.log import log_event
+from publisher.nodes.entries import LOG, Change, Entry, entry_key, entry_number, read_entry
+from publisher.nodes.objects import Objects, StoreUnavailable
+
+SNAPSHOTS = "snapshots/"
+EVERY_ENTRIES = 1000
+# Of a snapshot as it is stored; a million versions have some 70 MB.
+SNAPSHOT_BYTES_MAX = 1024 * 1024 * 1024
+_FORMAT = {"format": 1}
+# The newest stay for those who are reading them.
+_KEPT = 2
+
+log = logging.getLogger("hub.store")
+
+
+class Tree:
+    """A content folder as the log tells it: ``versions`` of each prompt, with the SHA-256 of their
+    records, and all other ``files``, by path.
+    """
+
+    def __init__(self) -> None:
+        self.versions: dict[str, dict[str, str]] = {}
+        self.files: dict[str, str] = {}
+
+    def apply(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        for change in entry.changes:
+            if change.version:
+                self.versions.setdefault(change.keys[0], {})[change.version] = change.record
+            self.files.update(change.files)
+            for path in change.removes:
+                repo, _, file = path.rpartition("/")
+                self.files.pop(path, None)
+                self.versions.get(repo, {}).pop(file.removesuffix(".json"), None)
+
+    def changes(self) -> Iterator[Change]:
+        """What brings an empty folder there: for each prompt and other place, what it has."""
+        for repo, versions in self.versions.items():
+            for version, record in versions.items():
+                yield Change([repo], version=version, record=record)
+        for path, text in self.files.items():
+            yield Change([place_of(path)], files={path: text})
+
+
+def place_of(path: str) -> str:
+    """Whose file it is: a prompt's, an owner's, or the hub's (empty)."""
+    return "/".join(path.split("/")[:2][: path.count("/")])
+
+
+def newest_snapshot(objects: Objects) -> int:
+    """The number of the newest snapshot, 0 where there is none. Raises StoreUnavailable."""
+    return max(map(_number, objects.keys(SNAPSHOTS)), default=0)
+
+
+def read_snapshot(objects: Objects, number: int) -> Tree:
+    """All up to an entry. Raises StoreUnavailable; OperatorError where this release does not
+    understand it.
+    """
+    tree = Tree()
+    if not number:
+        return tree
+    data = objects.get(_key(number), SNAPSHOT_BYTES_MAX)
+    if data is None:
+        raise StoreUnavailable(f"The store {objects.url} has no {_key(number)} any more.")
+    try:
+        lines = iter(gzip.decompress(data).splitlines())
+        if msgspec.json.decode(next(lines)) != _FORMAT:
+            raise ValueError("its format is another")
+        for line in lines:
+            match msgspec.json.decode(line):
+                case [str(repo), str(version), str(record)]:
+                    tree.versions.setdefault(repo, {})[version] = record
+                case [str(path), str(text)]:
+                    tree.files[path] = text
+                case _:
+                    raise ValueError("a line is neither a version nor a file")
+    except (ValueError, EOFError, gzip.BadGzipFile, StopIteration) as error:
+        raise OperatorError(
+            f"{_key(number)} in the store {objects.url} cannot be read ({error}). If another node "
+            "runs a newer release, upgrade this one; else delete that object."
+        ) from error
+    return tree
+
+
+def read_tree(objects: Objects) -> tuple[int, Tree]:
+    """The last entry's number, and all up to it. Raises StoreUnavailable, OperatorError."""
+    number = newest_snapshot(objects)
+    tree = read_snapshot(objects, number)
+    numbers = sorted(map(entry_number, objects.keys(LOG, after=entry_key(number))))
+    return apply_entries(objects, tree, number, numbers), tree
+
+
+def apply_entries(objects: Objects, tree: Tree, number: int, numbers: Iterable[int]) -> int:
+    """Take in these entries, which follow ``number`` without a gap: the last one's number. Raises
+    StoreUnavailable, OperatorError.
+    """
+    wanted = list(numbers)
+    for at, entry in zip(
+        wanted, objects.each(lambda one: read_entry(objects, one), wanted), strict=True
+    ):
+        if at != number + 1 or entry is None:
+            raise StoreUnavailable(
+                f"The store {objects.url} does not show {entry_key(number + 1)}."
+            )
+        tree.apply(entry)
+        number = at
+    return number
+
+
+class Snapshots(Background):
+    """While entered, writes the snapshots that are due, in a thread."""
+
+    def __init__(self, objects: Objects) -> None:
+        super().__init__("snapshots")
+        self._objects = objects
+        self._due = 0
+
+    def note(self, number: int) -> None:
+        """Entry ``number`` was committed here."""
+        if number % EVERY_ENTRIES == 0:
+            with self._changed:
+                self._due = number
+                self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_stopping or self._due)
+                if self._is_stopping:
+                    return
+                number, self._due = self._due, 0
+            try:
+                write_snapshot(self._objects, number)
+            except HubError as error:
+                # The next one does as well.
+                log_event(log, logging.WARNING, "snapshot", error, number=number)
+
+
+def write_snapshot(objects: Objects, number: int) -> None:
+    """Write the snapshot of all up to an entry, and remove old ones. Raises StoreUnavailable,
+    OperatorError.
+    """
+    before = newest_snapshot(objects)
+    if before < number:
+        tree = read_snapshot(objects, before)
+        apply_entries(objects, tree, before, range(before + 1, number + 1))
+        objects.create(_key(number), _encode(tree))
+    old = sorted(filter(None, map(_number, objects.keys(SNAPSHOTS))))[:-_KEPT]
+    objects.delete(map(_key, old))
+
+
+def _encode(tree: Tree) -> bytes:
+    lines: list[object] = [_FORMAT]
+    for repo, versions in tree.versions.items():
+        lines += ([repo, version, record] for version, record in versions.items())
+    lines += tree.files.items()
+    return gzip.compress(msgspec.json.Encoder().encode_lines(lines), compresslevel=5, mtime=0)
+
+
+def _key(number: int) -> str:
+    return f"{SNAPSHOTS}{number:012}.gz"
+
+
+def _number(key: str) -> int:
+    with contextlib.suppress(ValueError):
+        return int(key.removeprefix(SNAPSHOTS).removesuffix(".gz"))
+    return 0

@@ -1,0 +1,191 @@
+"""Commands whose accounts are in PostgreSQL, and a URL that never shows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+from click.testing import CliRunner, Result
+
+from builder.model.settings import Settings
+from cli.hubctl import main
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.copying import TABLES
+from publisher.accounts.database import Database
+from publisher.accounts.events import Events
+from publisher.accounts.people.identities import Identities
+from publisher.accounts.people.invitations import Invitations
+from publisher.accounts.people.passwords import Passwords
+from publisher.accounts.people.sessions import Sessions
+from publisher.accounts.protected import ProtectedLabels
+from publisher.accounts.saved_drafts import SavedDrafts
+from publisher.trusted.issuers import Issuer
+from publisher.trusted.publishers import TrustedPublishers
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
+from tests.support.catalogues import settings_in
+from tests.support.postgres import PASSWORD, QUOTED_PASSWORD, Postgres
+from tests.support.servers import PROJECT, Process, Server, clean_environment, serve_command
+
+
+@pytest.fixture
+def url(postgres: Postgres, small: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new database, which the commands know of; so they know a small hub's folders."""
+    made = postgres.new_database()
+    variables = {
+        "HUB_ACCOUNTS": made, "HUB_CONTENT": small.content, "HUB_OUT": small.out,
+        "HUB_STATE": small.state,
+    }  # fmt: skip
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    return made
+
+
+def hubctl(*args: object, status: int = 0) -> Result:
+    done = CliRunner().invoke(main, [*map(str, args)])
+    assert done.exit_code == status, done.output
+    assert QUOTED_PASSWORD not in done.output and PASSWORD not in done.output
+    return done
+
+
+def test_owners_tokens_and_labels(url: str, small: Settings):
+    hubctl("owner", "add", "ann")
+    link = hubctl("owner", "invite", "bob", "--base-url", "https://prompts.example.org")
+    assert link.stdout.startswith("https://prompts.example.org/account/invitation#bob.")
+    text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()
+    hubctl("label", "protect", "ann", "production")
+    hubctl("label", "unprotect", "ann", "production")
+    assert [one["name"] for one in json.loads(hubctl("token", "list", "--json").stdout)] == ["ci"]
+    with Database(url) as database:
+        assert Accounts(database).authenticate(text).owner == "ann"
+    hubctl("token", "revoke", "ann", "ci")
+    hubctl("owner", "lock", "bob")
+    hubctl("owner", "unlock", "bob")
+    owners = json.loads(hubctl("owner", "list", "--json").stdout)
+    assert [one["handle"] for one in owners] == ["ann", "bob"]
+    assert not os.path.exists(small.state)
+
+
+def test_the_url_shows_nowhere(url: str, tmp_path: Path):
+    for command in ("serve", "owner add", "token create", "label protect", "backup", "doctor"):
+        assert "HUB_ACCOUNTS" in hubctl(*command.split(), "--help").stdout
+    hubctl("init", tmp_path / "new")
+    settings = (tmp_path / "new" / "hub.toml").read_text()
+    assert '# accounts = "postgresql://hub@db.example.org/hub"' in settings
+    wrong = url.replace(QUOTED_PASSWORD, "hunter2")
+    for option in (wrong, wrong.replace("127.0.0.1", "host@127.0.0.1")):
+        done = hubctl("owner", "list", "--accounts", option, status=1)
+        assert "Error: " in done.stderr and "hunter2" not in done.output
+    (tmp_path / "hub.toml").write_text('accounts = "postgresql://hub:hunter/2@db/hub"\n')
+    done = hubctl("--config", tmp_path / "hub.toml", "owner", "list", status=1)
+    assert "hub.toml, line 1: `accounts`: Invalid address" in done.stderr
+    assert "hunter" not in done.output
+
+
+def test_two_nodes(url: str, small: Settings, tmp_path: Path):
+    """A token holds on both, and its revocation at the next request of each."""
+    hubctl("owner", "add", "ann")
+    text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()
+    environment = clean_environment(HUB_ACCOUNTS=url)
+    other = settings_in(tmp_path / "other")
+    processes = [Process(*serve_command(one), env=environment) for one in (small, other)]
+    try:
+        nodes = [Server(processes[0], small), Server(processes[1], other)]
+
+        def publish(number: int) -> list[requests.Response]:
+            body = {"content": f"Tell story {number}."}
+            headers = {"Authorization": f"Bearer {text}", "Idempotency-Key": f"{number}"}
+            return [
+                node.request(
+                    "POST", f"/api/v1/repos/ann/new-{at}/versions", json=body, headers=headers
+                )
+                for at, node in enumerate(nodes)
+            ]
+
+        # The second says that the key was used, which the first has stored.
+        stored, again = publish(1)
+        assert stored.status_code == 201
+        assert again.json()["error"]["code"] == "idempotency_key_reused"
+        assert [node.get("/readyz").status_code for node in nodes] == [200, 200]
+        hubctl("token", "revoke", "ann", "ci")
+        assert [answer.json()["error"]["code"] for answer in publish(2)] == ["invalid_token"] * 2
+    finally:
+        for process in processes:
+            process.stop(signal.SIGTERM)
+    for process in processes:
+        assert QUOTED_PASSWORD not in process.text and PASSWORD not in process.text
+    assert not os.path.exists(f"{small.state}/accounts.sqlite3")
+
+
+def test_moving_from_the_state_folder(url: str, small: Settings):
+    with Database(small.state) as old:
+        accounts = Accounts(old)
+        for owner in ("bob", "ann"):
+            accounts.add_owner(owner)
+            Passwords(old).put_hash(owner, "$argon2id$")
+            Sessions(old).begin(owner, f"secret of {owner}", address="192.0.2.1", agent="Firefox")
+            Invitations(old).invite(owner)
+            Identities(old).add(owner, "https://id.example", owner, address="192.0.2.1")
+            ProtectedLabels(old).set(owner, "", "production", True)
+            accounts.set_trusted_only(owner, "story", True)
+        text, token = accounts.create_token("ann", "ci", ["story"], rights=["publish"])
+        draft = SavedDrafts(old).save("ann", "story", "A \0 title", b"{\0}")
+        issuer = Issuer("github", "https://token.example")
+        TrustedPublishers(old).add("ann", "", issuer, "octo/prompts", "publish.yml")
+        IdempotencyKey(old, "ann", "key", b"\0\1").store(KeptAnswer("1.0.0", None, b"\2"))
+        old.execute("INSERT INTO exchanged VALUES (?, 9)", (b"\3",))
+        rows = {table: old.execute(f"SELECT {of} FROM {table}") for table, of in TABLES.items()}
+        there = old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    assert {name for (name,) in there} == rows.keys() and all(rows.values())
+    assert "no accounts.sqlite3" in hubctl("owner", "copy", small.out, status=1).stderr
+    assert (
+        "with --accounts" in hubctl("owner", "copy", small.state, "--accounts", "", status=2).stderr
+    )
+    assert "Copied the accounts of 2 owners." in hubctl("owner", "copy", small.state).stderr
+    with Database(url) as database:
+        for table, of in TABLES.items():
+            copied = database.execute(f"SELECT {of} FROM {table}")
+            assert sorted(copied) == sorted(rows[table]) or table == "draft"
+        assert Accounts(database).authenticate(text) == token
+        assert SavedDrafts(database).of("ann") == [draft._replace(title="A \ufffd title")]
+        assert Sessions(database).find("secret of ann")
+        with Database(small.state) as old:
+            assert Events(database).latest("ann", 99) == Events(old).latest("ann", 99)
+        Events(database).note("ann", "signed_in", address="192.0.2.9")
+        assert Events(database).latest("ann", 1)[0].address == "192.0.2.9"
+    assert "has owners already" in hubctl("owner", "copy", small.state, status=1).stderr
+
+
+def test_the_publish_service(url: str):
+    done = subprocess.run(
+        [sys.executable, "-c", "import cli.wsgi"], cwd=PROJECT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    with Database(url) as database:
+        assert Accounts(database).owners() == []
+
+
+def test_a_backup_leaves_them_to_the_database(url: str, small: Settings, tmp_path: Path):
+    with Database(small.state) as old:
+        Accounts(old).add_owner("old")
+    place, other = tmp_path / "backup", settings_in(tmp_path / "other")
+    before = hubctl("backup", place, "--accounts", "")
+    assert "Not backed up" not in before.output
+    hubctl("owner", "add", "ann")
+    text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()
+    done = hubctl("backup", place)
+    assert "Not backed up: the accounts in PostgreSQL. Run pg_dump." in done.stderr
+    older, newest = json.loads(hubctl("backup", "--list", "--json", place).stdout)
+    folders = ["--content", other.content, "--state", other.state, "--site", "none"]
+    # A snapshot from before has a file of accounts, which stays out of the way.
+    for snapshot in (older, newest):
+        hubctl("restore", place, *folders, "--snapshot", snapshot["id"], "--complete", "--replace")
+        assert not os.path.exists(f"{other.state}/accounts.sqlite3")
+        with Database(url) as database:
+            assert Accounts(database).authenticate(text).name == "ci"
+    done = hubctl("restore", place, *folders, "--replace")
+    assert "Ended 0 sessions, revoked 1 token." in done.stdout
+    assert json.loads(hubctl("token", "list", "ann", "--json").stdout)[0]["state"] == "revoked"

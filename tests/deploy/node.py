@@ -1,0 +1,52 @@
+"""A node that deploys when it has the lease, started with a JSON object. It builds its site anew
+for each line of input, and prints what becomes of it.
+"""
+
+import json
+import signal
+import sys
+import threading
+from typing import Any
+
+from builder.deploy.options import Options
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from publisher.deploys import follower
+from publisher.deploys.follower import Deployer
+from publisher.deploys.job import Job
+from publisher.log import configure_logging
+from publisher.nodes.lease import Lease
+from publisher.nodes.objects import Objects
+
+follower.RETRY_SECONDS_MAX = 0.05
+follower.LOOK_SECONDS = 0.1
+
+
+def main(given: dict[str, Any]) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    configure_logging()
+    settings = Settings(**given["settings"])
+    job = Job(settings.out, settings.state, given["bucket"], given["endpoint"], Options(jobs=4))
+    with (
+        Lease(Objects(given["store"]), "deploy", given["node"], given["ttl"]) as lease,
+        Deployer(job, lease=lease) as deployer,
+    ):
+        threading.Thread(target=_print, args=(deployer,), daemon=True).start()
+        for number, _ in enumerate(sys.stdin):
+            deployer.tell(build(settings, index=False))
+            print(f"Built {number}.", flush=True)
+
+
+def _print(deployer: Deployer) -> None:
+    told = None
+    while True:
+        status = deployer.status()
+        now = f"Status {status['status']} {status['serial']}"
+        if now != told:
+            print(now, flush=True)
+            told = now
+        threading.Event().wait(0.01)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,253 @@
+"""Deploying from several nodes, of which one has the lease: none that is killed, stopped or paused
+leaves older files at the destination.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.deploy.destination import open_destination
+from builder.deploy.options import Options
+from builder.model.errors import OperatorError
+from builder.model.settings import Settings
+from builder.pipeline.build import build
+from builder.store.site import read_hub
+from publisher.deploys import follower
+from publisher.deploys.follower import Deployer
+from publisher.deploys.job import Job
+from publisher.nodes.deadline import now
+from publisher.nodes.lease import Lease
+from publisher.nodes.objects import Objects
+from tests.deploy.conftest import PREFIX, S3, deploy_to, expected
+from tests.deploy.proxy import Proxy, Seen
+from tests.deploy.test_following import Followed
+from tests.support.catalogues import read_tree, settings_in, write_small_catalogue, write_version
+from tests.support.servers import Process, wait_until
+
+TTL = 2.0
+Start = Callable[[str, str], "Node"]
+
+
+class Node(Process):
+    """A process that deploys ``settings`` when it has the lease."""
+
+    def __init__(self, settings: Settings, **given: object) -> None:
+        self.settings = settings
+        self._given = json.dumps(given | {"settings": settings._asdict()})
+        super().__init__(
+            sys.executable, "-m", "tests.deploy.node", self._given,
+            env=dict(os.environ), stdin=subprocess.PIPE,
+        )  # fmt: skip
+
+    def status(self) -> str:
+        """What it deploys now, and the serial of that."""
+        told = [line for line in self.lines if line.startswith("Status ")]
+        return told[-1].removeprefix("Status ") if told else ""
+
+    def build(self) -> None:
+        """Build what the content has now, as a node does that follows the others."""
+        number = sum(line.startswith("Built") for line in self.lines)
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        self.wait_for_line(f"Built {number}.")
+
+    def workers(self) -> list[int]:
+        """The processes that this one has started."""
+        pid = self._process.pid
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+
+    def signal_all(self, number: int, pids: list[int]) -> None:
+        self.send(number)
+        for pid in pids:
+            os.kill(pid, number)
+
+
+def serial_of(settings: Settings) -> int:
+    return read_hub(settings.out).serial
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> str:
+    settings = settings_in(tmp_path)
+    write_small_catalogue(settings.content)
+    return settings.content
+
+
+@pytest.fixture
+def start(tmp_path: Path, content: str, bucket: str) -> Iterator[Start]:
+    """Starts a node of this name, which reaches the bucket at this URL, and builds its site."""
+    nodes = []
+
+    def start(name: str, endpoint: str) -> Node:
+        settings = settings_in(tmp_path / name)._replace(content=content)
+        node = Node(
+            settings, bucket=f"s3://{bucket}/{PREFIX}", endpoint=endpoint, node=name, ttl=TTL,
+            store=f"file://{tmp_path}/store",
+        )  # fmt: skip
+        nodes.append(node)
+        node.build()
+        return node
+
+    yield start
+    for node in nodes:
+        node.send(signal.SIGCONT)
+        node.stop(signal.SIGKILL)
+
+
+def test_whoever_is_left_deploys(
+    start: Start, content: str, s3: S3, bucket: str, tmp_path: Path
+) -> None:
+    def deployed(node: Node) -> Callable[[], bool]:
+        return lambda: Followed(node.settings, None, s3, bucket).has_all()
+
+    first = start("first", s3.url)
+    wait_until(deployed(first), "the first deployment")
+    second = start("second", s3.url)
+    assert second.status() == "standby None"
+    write_version(content, "ann", "story", "1.1.0", "Tell it.\n")
+    second.build()
+    assert not deployed(second)()
+    first.build()
+    wait_until(deployed(first), "a publication")
+    # Wherever it was built, the site is the same.
+    assert read_tree(first.settings.out) == read_tree(second.settings.out)
+    first.stop(signal.SIGKILL)
+    write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
+    second.build()
+    wait_until(deployed(second), "the other node's deployment")
+    third = start("third", s3.url)
+    assert second.stop() == 0
+    wait_until(lambda: third.status() == f"ok {serial_of(third.settings)}", "the third node")
+    assert deployed(third)()
+
+
+@pytest.mark.parametrize("paused", ["the service", "both processes"])
+def test_a_paused_holder_leaves_no_older_file(
+    paused: str, start: Start, content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.1)
+    first = start("first", proxy.url)
+    wait_until(lambda: first.status().startswith("ok"), "the first deployment")
+    # The upload of a prompt's record is under way when the node is paused.
+    record = "api/v1/repos/ann/story.json"
+    held, landing, landed = threading.Event(), threading.Event(), threading.Event()
+
+    def hold(seen: Seen) -> None:
+        if (seen.method, seen.key) == ("PUT", PREFIX + record):
+            held.set()
+            assert landing.wait(300)
+
+    proxy.before = hold
+    write_version(content, "ann", "story", "1.1.0", "Tell it.\n")
+    first.build()
+    assert held.wait(300)
+    workers = first.workers() if paused == "both processes" else []
+    first.signal_all(signal.SIGSTOP, workers)
+    # Another node takes over, with a later publication.
+    write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
+    second = settings_in(tmp_path / "second")._replace(content=content)
+    report = build(second, index=False)
+    lease = Lease(Objects(f"file://{tmp_path}/store"), "deploy", "second", TTL)
+    with Proxy(s3.url) as way, lease:
+        job = Job(second.out, second.state, f"s3://{bucket}/{PREFIX}", way.url, Options(jobs=8))
+        with Deployer(job, lease=lease) as deployer:
+
+            def wait_to_compare_again(seen: Seen) -> None:
+                if seen.method == "GET" and deployer.status()["deployed_at"]:
+                    assert landed.wait(300)
+
+            way.before = wait_to_compare_again
+            followed = Followed(second, deployer, s3, bucket)
+            deployer.tell(report)
+            wait_until(lambda: deployer.status()["deployed_at"], "the other node's deployment")
+            assert followed.has_all()
+            # Only now the destination takes what was under way.
+            landing.set()
+            stale = hashlib.md5(expected(first.settings.out)[record]).hexdigest()
+            wait_until(lambda: s3.etags(bucket)[PREFIX + record] == stale, "an older file")
+            assert not followed.has_all()
+            uploads = proxy.count("PUT")
+            first.signal_all(signal.SIGCONT, workers)
+            wait_until(lambda: first.status().startswith("standby"), "the end of its lease")
+            landed.set()
+            wait_until(followed.has_all, "the repair")
+            assert deployer.status()["holds_lease"]
+    # Released, so the first has it again. Its site is older than what is there.
+    wait_until(lambda: first.status().startswith("behind"), "the lease again")
+    first.build()
+    wait_until(lambda: first.status() == f"ok {serial_of(second)}", "its site")
+    assert proxy.count("PUT") == uploads  # nothing but what the other has deployed
+    assert Followed(first.settings, None, s3, bucket).has_all()
+
+
+def test_a_site_that_is_older_than_the_destination_waits(
+    content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
+
+    class Held(Lease):
+        earlier, asked = 1_000_000, 0
+
+        def noted(self) -> int:
+            self.asked += 1
+            return max(self.earlier, super().noted())
+
+    lease = Held(Objects(f"file://{tmp_path}/store"), "deploy", "first")
+    lease.deadline.extend(1, now() + 3600)
+    settings = settings_in(tmp_path / "site")._replace(content=content)
+    job = Job(settings.out, settings.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
+    with Deployer(job, lease=lease) as deployer:
+        deployer.tell(build(settings, index=False))
+        wait_until(lambda: lease.asked > 2, "several looks")
+        assert deployer.status()["status"] == "behind" and not proxy.seen
+        lease.earlier = 0
+        wait_until(lambda: deployer.status()["status"] == "ok", "the deployment")
+    # Later holders wait for what this one has deployed.
+    assert lease.noted() == serial_of(settings)
+    assert Followed(settings, deployer, s3, bucket).has_all()
+    lease.deadline.close()
+
+
+def test_nothing_changes_after_the_check_fails(
+    content: str, s3: S3, bucket: str, tmp_path: Path
+) -> None:
+    settings = settings_in(tmp_path / "site")._replace(content=content)
+    build(settings, index=False)
+    left = itertools.repeat(None, 3)
+
+    def check() -> None:
+        if next(left, check):
+            raise OperatorError("Another node deploys.")
+
+    for name in (f"s3://{bucket}/{PREFIX}", f"{tmp_path}/public"):
+        left = itertools.repeat(None, 3)
+        with contextlib.closing(
+            open_destination(name, jobs=4, endpoint_url=s3.url, check=check)
+        ) as destination:
+            with pytest.raises(OperatorError, match="Another node deploys"):
+                deploy_to(destination, settings, tmp_path / "state")
+            assert len(list(destination.list())) == 3
+            left = itertools.repeat(None)
+            deploy_to(destination, settings, tmp_path / "state")
+            there = {key for key, _ in destination.list()}
+            left = iter(())
+            with pytest.raises(OperatorError, match="Another node deploys"):
+                destination.delete(min(there))
+            assert {key for key, _ in destination.list()} == there

@@ -1,0 +1,92 @@
+"""Two `hubctl serve` over one store: what one publishes, the other shows."""
+
+import filecmp
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.model.settings import Settings
+from tests.support.servers import Server, add_publisher, serving, wait_until
+
+BASE_URL = "http://hub.example"
+
+
+def settings_of(folder: Path) -> Settings:
+    return Settings(f"{folder}/content", f"{folder}/site", f"{folder}/var", BASE_URL)
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server, str]]:
+    """Two nodes of an empty store, and a token that publishes on both."""
+    folder = tmp_path_factory.mktemp("nodes")
+    options = ("--store", f"file://{folder}/store", "--base-url", BASE_URL)
+    one, two = settings_of(folder / "one"), settings_of(folder / "two")
+    token = add_publisher(one, "ann")
+    with serving(one, *options) as first:
+        # In place of a database on the network.
+        Path(two.state).mkdir(parents=True)
+        Path(f"{two.state}/accounts.sqlite3").symlink_to(f"{one.state}/accounts.sqlite3")
+        with serving(two, *options) as second:
+            yield first, second, token
+
+
+def publish(server: Server, token: str, name: str, text: str, **headers: str):
+    return server.request(
+        "POST", f"/api/v1/repos/ann/{name}/versions", json={"content": text},
+        headers={"Authorization": f"Bearer {token}"} | headers,
+    )  # fmt: skip
+
+
+def test_a_reader_elsewhere_can_wait_for_a_publication(nodes: tuple[Server, Server, str]):
+    one, two, token = nodes
+    for number, (here, there) in enumerate(((one, two), (two, one), (one, two))):
+        done = publish(here, token, "story", f"{number}\n")
+        assert done.status_code == 201, done.text
+        serial = done.json()["data"]["serial"]
+        path = f"/api/v1/repos/ann/story/raw?min_serial={serial}"
+
+        def is_there(server: Server = there, path: str = path):
+            answer = server.get(path)
+            assert answer.status_code in (200, 503)
+            return answer.status_code == 200 and answer
+
+        assert wait_until(is_there, "the other node").text == f"{number}\n"
+        assert here.get(done.json()["data"]["raw_url"].removeprefix(BASE_URL)).ok
+
+
+def test_the_sites_are_the_same(nodes: tuple[Server, Server, str]):
+    one, two, token = nodes
+    serial = publish(one, token, "other", "Same everywhere.\n").json()["data"]["serial"]
+    for server in (one, two):
+        wait_until(lambda server=server: server.get("/healthz").json()["serial"] >= serial, "lists")
+        wait_until(lambda server=server: server.get("/healthz").json()["status"] == "ok", "rest")
+    assert differences(Path(one.settings.out), Path(two.settings.out)) == []
+
+
+def test_a_repeated_request_gets_its_first_answer(nodes: tuple[Server, Server, str]):
+    one, two, token = nodes
+    key = {"Idempotency-Key": "nodes-1"}
+    first = publish(one, token, "again", "Once.\n", **key)
+    assert first.status_code == 201
+    publish(two, token, "again", "Another.\n")
+    second = publish(two, token, "again", "Once.\n", **key)
+    for answer in (first, second):
+        assert answer.json()["data"]["version"] == "1.0.0"
+    assert second.status_code == 201
+
+
+def test_readiness_shows_the_store(nodes: tuple[Server, Server, str]):
+    part = nodes[0].get("/readyz").json()["parts"]["store"]
+    assert part["failures"] == part["missing"] == 0
+    assert part["applied"] > 0
+
+
+def differences(one: Path, two: Path) -> list[str]:
+    """The files that only one folder has, or has with other bytes."""
+    files = [
+        {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+        for root in (one, two)
+    ]
+    _, differing, failing = filecmp.cmpfiles(one, two, files[0] & files[1], shallow=False)
+    return sorted(files[0] ^ files[1]) + differing + failing
