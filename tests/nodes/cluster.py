@@ -128,7 +128,7 @@ class Node:
     def wait_ready(self) -> None:
         """Until it publishes, too."""
         wait_until(
-            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ok",
+            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ready",
             f"node {self.number}, which says {self.ask('/readyz')}\n{self.output}",
         )
 
