@@ -20,7 +20,7 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE
 from publisher.nodes.about import About, identify
-from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode
+from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode, has_text
 from publisher.nodes.entries import Request as Kept
 from publisher.nodes.log import Log, Overtaken, Waiting
 from publisher.nodes.objects import Objects, StoreUnavailable
@@ -174,14 +174,19 @@ class Bucket:
         whats = {what for what, _ in withdrawn}
         all_versions = [str(version) for version in listing.versions]
         going = all_versions if WHOLE in whats else sorted(whats)
-        # What is there before the commit, and is not in use then, was put by attempts that the
-        # commit overtakes: they may have the very text.
-        there = [*self.objects.keys(f"blobs/{repo}/")]
         used = {self._blob_of(repo, version) for version in all_versions if version not in going}
+        texts = [self._text_of(repo, version) for version in going]
         files = {f"{repo}/{withdrawn_file(what)}": data.decode() for what, data in withdrawn}
         removes = [f"{repo}/{version}{end}" for version in going for end in (".json", ".md")]
         self._commit(Change([repo], files=files, removes=removes))
-        self.objects.delete(key for key in there if key not in used)
+        # Attempts that were overtaken may have put the very text, which nobody can publish any
+        # more. Those with another text stay: what this commit overtakes may use its blob again.
+        there = [*self.objects.keys(f"blobs/{repo}/")]
+        self.objects.delete(
+            key
+            for key in there
+            if WHOLE in whats or (key not in used and has_text(self.objects, key, texts))
+        )
 
     def replace_profile(
         self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
@@ -247,6 +252,10 @@ class Bucket:
     def _blob_of(self, repo: str, version: str) -> str:
         with open(f"{self.root}/{repo}/{version}.json", "rb") as file:
             return blob_key(repo, version, hashlib.sha256(file.read()).hexdigest())
+
+    def _text_of(self, repo: str, version: str) -> str:
+        with open(f"{self.root}/{repo}/{version}.md", "rb") as file:
+            return file.read().decode()
 
     # The threads
 

@@ -5,6 +5,7 @@ are a *blob*, which is put before the entry that names it; everything else is in
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -146,6 +147,13 @@ def read_blob(objects: Objects, change: Change) -> Blob | None:
     if hashlib.sha256(blob.record.encode()).hexdigest() != change.record:
         raise _damaged(objects, change)
     return blob
+
+
+def has_text(objects: Objects, key: str, texts: Iterable[str]) -> bool:
+    """Whether the blob at a key has one of these texts. Raises StoreUnavailable."""
+    data = objects.get(key, BLOB_BYTES_MAX) or b""
+    # The last of a blob's fields, as it is encoded.
+    return any(data.endswith(b'"text":' + encode(text) + b"}") for text in texts)
 
 
 def _damaged(objects: Objects, change: Change) -> StoreUnavailable:

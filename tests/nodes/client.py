@@ -26,11 +26,12 @@ REFUSALS = {
     "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
 }  # fmt: skip
 AGAIN = ("unavailable", "storage_unavailable")
-NOT_SENT = (ConnectionRefusedError,)
 
 
 class Published(NamedTuple):
-    """A publication that was acknowledged, and by which process of a node."""
+    """A publication that was acknowledged, and by which process of a node. ``serial``: that of the
+    answer, which is later than the publication where the request was sent again.
+    """
 
     repo: str
     number: int
@@ -46,7 +47,6 @@ class Notes:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.history: list[Operation] = []
-        # The texts and notes of operations by what they were asked with; see ``resolved``.
         self.published: list[Published] = []
         self.by_repo: dict[str, list[Published]] = defaultdict(list)
         self.withdrawing: set[tuple[str, int]] = set()

@@ -3,11 +3,13 @@ Redis, each node with proxies before these three, and a clock of its own.
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import secrets
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +70,7 @@ class Node:
         self._past: list[str] = []
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start it; does not wait."""
         store = self._services.store.through(self.proxies.store.address)
         command = serve_command(
             self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
@@ -76,11 +78,9 @@ class Node:
             "--limits", self._past_proxy("limits"),
             "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
         )  # fmt: skip
-        if self._skew:
-            command = ["faketime", "-f", f"{self._skew:+}s", *command]
-        environment = clean_environment(FAKETIME_DONT_FAKE_MONOTONIC="1", **store.environment)
+        skewed = _skewed(self._skew) if self._skew else {}
+        environment = clean_environment(**store.environment, **skewed)
         self._process = Process(*command, env=environment)
-        self._process.wait_for_line("(stop with Ctrl-C)")
         self.starts += 1
 
     @property
@@ -128,7 +128,7 @@ class Node:
     def wait_ready(self) -> None:
         """Until it publishes, too."""
         wait_until(
-            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ok",
+            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ready",
             f"node {self.number}, which says {self.ask('/readyz')}\n{self.output}",
         )
 
@@ -148,6 +148,18 @@ class Node:
         proxied = url.replace(urlsplit(url).netloc.rpartition("@")[2],
                               getattr(self.proxies, what).address)  # fmt: skip
         return f"{proxied}?sslmode=disable" if what == "accounts" else proxied
+
+
+@functools.cache
+def _skewed(seconds: int) -> dict[str, str]:
+    """Variables for a process whose clock is off. The command `faketime` itself would stay between
+    the process and signals for it.
+    """
+    command = ["faketime", "-f", f"{seconds:+}s", "printenv", "LD_PRELOAD"]
+    library = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return {
+        "LD_PRELOAD": library, "FAKETIME": f"{seconds:+}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"
+    }  # fmt: skip
 
 
 class Cluster:

@@ -15,46 +15,15 @@ Faults:
 - ``busy``: the answer is 503; HTTP alone.
 """
 
-import asyncio
-import contextlib
 import json
-import random
-import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from tests.support.fault_proxy_server import Rule, Seen
 from tests.support.servers import PROJECT, clean_environment
 
 FAULTS = ("cut", "lost", "late", "delay", "hang", "busy")
-_BYTES_MAX = 64 << 20
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
-
-
-class Rule(NamedTuple):
-    """What happens to requests of a method and target, both regular expressions: the first for
-    the whole, the second for a part of it. Of these, ``skip`` pass; then it is the first of each
-    ``every``, with a ``chance`` whose dice begin at ``seed``, and no more than ``times`` (0: all).
-    """
-
-    fault: str
-    method: str = ".*"
-    target: str = ""
-    skip: int = 0
-    every: int = 1
-    chance: float = 1.0
-    seed: int = 0
-    times: int = 0
-    seconds: float = 0.0
-
-
-class Seen(NamedTuple):
-    """A request as it came, and the fault that it met, else an empty text."""
-
-    method: str
-    target: str
-    fault: str
 
 
 class FaultProxy:
@@ -63,7 +32,7 @@ class FaultProxy:
     def __init__(self, upstream: str, *, plain: bool = False) -> None:
         self._plain = plain
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, upstream, "tcp" if plain else "http"],
+            [sys.executable, "-m", f"{__name__}_server", upstream, "tcp" if plain else "http"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=clean_environment(PYTHONPATH=str(PROJECT)),
         )  # fmt: skip
@@ -100,207 +69,3 @@ class FaultProxy:
         line = self._process.stdout.readline()
         assert line, "the proxy has ended"
         return json.loads(line)
-
-
-# The process
-
-
-class _Dice:
-    """A rule, and what it has done so far."""
-
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
-        self._matches = self._done = 0
-        self._random = random.Random(rule.seed)
-
-    def falls(self, method: str, target: str) -> bool:
-        rule = self.rule
-        if not (re.fullmatch(rule.method, method) and re.search(rule.target, target, re.DOTALL)):
-            return False
-        number = self._matches - rule.skip
-        self._matches += 1
-        if number < 0 or number % rule.every or (rule.times and self._done == rule.times):
-            return False
-        falls = self._random.random() < rule.chance
-        self._done += falls
-        return falls
-
-
-class _Server:
-    """Accepts connections, and knows the rules."""
-
-    def __init__(self, upstream: str) -> None:
-        host, _, port = upstream.rpartition(":")
-        self._upstream = (host, int(port))
-        self.dice: list[_Dice] = []
-        self.seen: list[Seen] = []
-        self._tasks: set[asyncio.Task] = set()
-
-    def connect(self) -> Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        return asyncio.open_connection(*self._upstream, limit=_BYTES_MAX)
-
-    async def fault(self, method: str, target: str) -> tuple[str, float]:
-        """What is to happen to a request, after the delays that rules want, and its seconds."""
-        met, fault, seconds = "", "", 0.0
-        for dice in self.dice:
-            if not dice.falls(method, target):
-                continue
-            met = dice.rule.fault
-            if met != "delay":
-                fault, seconds = met, dice.rule.seconds
-                break
-            await asyncio.sleep(dice.rule.seconds)
-        self.seen.append(Seen(method, target, met))
-        return fault, seconds
-
-    def later(self, seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-        """Do this when the connection that asked for it is long gone."""
-
-        async def do() -> None:
-            await asyncio.sleep(seconds)
-            with contextlib.suppress(OSError, EOFError):
-                await work()
-
-        task = asyncio.create_task(do())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    # HTTP
-
-    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """All requests of a connection, each forwarded over one of its own."""
-        with contextlib.suppress(OSError, EOFError):
-            while await self._one_request(reader, writer):
-                pass
-        writer.transport.abort() if writer.transport.is_closing() else writer.close()
-
-    async def _one_request(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
-        """Whether the connection goes on."""
-        asked = await _read_message(reader)
-        method, target, _ = asked.split(b"\r\n", 1)[0].decode().split(" ")
-        fault, seconds = await self.fault(method, target)
-        if fault in ("cut", "late"):
-            writer.transport.abort()
-            if fault == "late":
-                self.later(seconds, lambda: self._forward(method, asked))
-            return False
-        if fault == "hang":
-            await reader.read()
-            return False
-        answer = _BUSY if fault == "busy" else await self._forward(method, asked)
-        if fault == "lost":
-            writer.transport.abort()
-            return False
-        writer.write(answer)
-        await writer.drain()
-        head = answer.partition(b"\r\n\r\n")[0].lower()
-        return head.startswith(b"http/1.1") and b"\r\nconnection: close" not in head
-
-    async def _forward(self, method: str, asked: bytes) -> bytes:
-        reader, writer = await self.connect()
-        try:
-            writer.write(asked)
-            await writer.drain()
-            return await _read_message(reader, method)
-        finally:
-            writer.close()
-
-    # TCP
-
-    async def tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, EOFError):
-            fault, _ = await self.fault("CONNECT", "")
-            if fault == "hang":
-                await reader.read()
-            elif not fault:
-                await self._pump_both(reader, writer)
-        writer.transport.abort()
-
-    async def _pump_both(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_server, to_server = await self.connect()
-        back = asyncio.create_task(self._pump_back(from_server, writer))
-        try:
-            while piece := await reader.read(_BYTES_MAX):
-                fault, seconds = await self.fault("SEND", piece.decode("latin-1"))
-                if fault in ("cut", "late"):
-                    writer.transport.abort()
-                    if fault == "late":
-                        await asyncio.sleep(seconds)
-                        to_server.write(piece)
-                        await to_server.drain()
-                    return
-                if fault == "hang":
-                    back.cancel()
-                    await reader.read()
-                    return
-                if fault == "lost":
-                    back.cancel()
-                    await asyncio.wait([back])
-                to_server.write(piece)
-                await to_server.drain()
-                if fault == "lost":
-                    await from_server.read(1)
-                    return
-        finally:
-            back.cancel()
-            to_server.close()
-
-    async def _pump_back(
-        self, from_server: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        with contextlib.suppress(OSError):
-            while piece := await from_server.read(_BYTES_MAX):
-                writer.write(piece)
-                await writer.drain()
-            writer.close()
-
-
-async def _read_message(reader: asyncio.StreamReader, answers: str = "") -> bytes:
-    """A whole request, or the answer to one of the method ``answers``, as it came over the wire.
-    Raises EOFError where the connection ends before.
-    """
-    head = await reader.readuntil(b"\r\n\r\n")
-    status = head.split(b" ", 2)[1]
-    if answers == "HEAD" or (answers and (status in (b"204", b"304") or status[:1] == b"1")):
-        return head
-    if re.search(rb"\r\ntransfer-encoding: *chunked\r\n", head, re.IGNORECASE):
-        return head + await _read_chunks(reader)
-    length = re.search(rb"\r\ncontent-length: *(\d+)\r\n", head, re.IGNORECASE)
-    if length:
-        return head + await reader.readexactly(int(length[1]))
-    return head + await reader.read() if answers else head
-
-
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    read = b""
-    while True:
-        line = await reader.readuntil(b"\r\n")
-        size = int(line.split(b";")[0], 16)
-        read += line + await reader.readexactly(size + 2)
-        if not size:
-            return read
-
-
-async def _serve(upstream: str, kind: str) -> None:
-    server = _Server(upstream)
-    handler = server.http if kind == "http" else server.tcp
-    listening = await asyncio.start_server(handler, "127.0.0.1", 0, limit=_BYTES_MAX)
-    commands = asyncio.StreamReader(limit=_BYTES_MAX)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(commands), sys.stdin
-    )
-    print(json.dumps(listening.sockets[0].getsockname()[1]), flush=True)
-    while line := await commands.readline():
-        command = json.loads(line)
-        if "rules" in command:
-            server.dice = [_Dice(Rule(*rule)) for rule in command["rules"]]
-            print("true", flush=True)
-        else:
-            print(json.dumps(server.seen), flush=True)
-            server.seen = []
-
-
-if __name__ == "__main__":
-    asyncio.run(_serve(*sys.argv[1:]))

@@ -1,6 +1,7 @@
 """Publishing through nodes of one store: one order for all, and each folder a copy of it."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -262,6 +263,44 @@ def test_the_text_of_an_overtaken_attempt_goes_with_a_withdrawal(nodes: Nodes):
     meet(one, two)
     take_back(one, "1.0.2")
     assert not any(b"secret" in one.objects.get(key, 10_000) for key in one.objects.keys("blobs/"))
+
+
+def test_an_attempt_that_a_withdrawal_overtakes_keeps_its_blob(nodes: Nodes):
+    """It decides again within the same second, with the same record, so its blob is the same."""
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "secret\n")
+    put(one, "fine\n")
+    meet(one, two)
+    delete = one.objects.delete
+    is_put, is_done = threading.Event(), threading.Event()
+
+    def overtake(kind: str, path: str) -> None:
+        if kind == "create" and path.startswith("log/"):
+            two.objects.before = lambda kind, key: None
+            is_put.set()
+            assert is_withdrawn.wait(LONG)
+
+    is_withdrawn = threading.Event()
+    two.objects.before = overtake
+
+    def delete_late(keys) -> None:
+        is_withdrawn.set()
+        assert is_done.wait(LONG)
+        delete(keys)
+
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    with ThreadPoolExecutor(2) as pool:
+        published = pool.submit(put, two, "new\n", now=now)
+        assert is_put.wait(LONG)
+        one.objects.delete = delete_late
+        withdrawn = pool.submit(take_back, one, "1.0.0")
+        assert published.result(LONG).version == "1.0.2"
+        is_done.set()
+        withdrawn.result(LONG)
+    three = nodes.start("three")
+    assert three.status()["missing"] == 0
+    meet(one, two, three)
+    assert nodes.content("one") == nodes.content("two") == nodes.content("three")
 
 
 def test_another_node_removes_what_a_dead_one_withdrew(nodes: Nodes):
