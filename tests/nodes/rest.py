@@ -4,12 +4,11 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from publisher.nodes.entries import LOG, entry_number, read_entry
-
 from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
+from publisher.nodes.entries import LOG, entry_number, read_entry
 from publisher.nodes.objects import Objects
 from tests.nodes.client import Published, number_of, version_of
 from tests.support.linearizability import UNKNOWN, Operation
