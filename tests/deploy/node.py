@@ -26,7 +26,7 @@ def main(given: dict[str, Any]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logging()
     settings = Settings(**given["settings"])
-    job = Job(settings.out, settings.state, given["bucket"], given["endpoint"], Options(jobs=4))
+    job = Job(settings.out, settings.state, given["bucket"], given["endpoint"], Options(jobs=1))
     with (
         Lease(Objects(given["store"]), "deploy", given["node"], given["ttl"]) as lease,
         Deployer(job, lease=lease) as deployer,

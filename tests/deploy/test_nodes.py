@@ -144,7 +144,7 @@ def test_a_paused_holder_leaves_no_older_file(
     monkeypatch.setattr(follower, "LOOK_SECONDS", 0.1)
     first = start("first", proxy.url)
     wait_until(lambda: first.status().startswith("ok"), "the first deployment")
-    # The upload of a prompt's record is under way when the node is paused.
+    # The upload of a prompt's record is under way, and no other, when the node is paused.
     record = "api/v1/repos/ann/story.json"
     held, landing, landed = threading.Event(), threading.Event(), threading.Event()
 
