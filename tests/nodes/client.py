@@ -24,7 +24,7 @@ REFUSALS = {
     "base_version_mismatch": "conflict", "label_moved": "conflict",
     "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
 }  # fmt: skip
-OUTCOMES = {" is withdrawn. ": "withdrawn", " was withdrawn before": "unchanged"}
+OUTCOMES = {" is withdrawn. ": "withdrawn", " withdrawn before, on ": "unchanged"}
 AGAIN = ("unavailable", "storage_unavailable")
 
 
@@ -83,8 +83,10 @@ def number_of(version: str | None) -> int:
     return int(version.rpartition(".")[2]) + 1 if version else 0
 
 
-def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) -> str | None:
-    """Withdraw a version on the pages of a node; None: there is no telling what came of it."""
+def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) -> str:
+    """Withdraw a version on the pages of a node: ``withdrawn``, ``unchanged``, or if there is no
+    telling what came of it, what the page says.
+    """
     owner, _, name = repo.partition("/")
     visitor = Visitor(node.url, "127.0.0.1", AGENT)
     visitor.session.cookies.set(
@@ -95,12 +97,12 @@ def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) ->
         page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw")
         if page.status == 200:
             page = visitor.submit("/withdraw", **fields)
-        if page.status == 200 and any(form.action.endswith("/confirm") for form in page.forms):
+        if any(form.action.endswith("/confirm") for form in page.forms):
             page = visitor.submit("/confirm")
-            for told, result in OUTCOMES.items():
-                if page.status == 200 and told in page.words:
-                    return result
-    return None
+    for told, result in OUTCOMES.items():
+        if page.status == 200 and told in page.words:
+            return result
+    return f"{page.status}: {page.words}"
 
 
 class Client:
@@ -127,7 +129,7 @@ class Client:
     # Operations
 
     def publish(self, repo: str) -> None:
-        base = self._some_number(repo, newest=True) if self._chance.random() < 0.3 else None
+        base = (self._chance.random() < 0.3 and self._some_number(repo, newest=True)) or None
         labels = (self._chance.choice(LABELS),) if self._chance.random() < 0.2 else ()
         text = f"Text {next(numbers)}."
         body: dict[str, Any] = {"content": text, "labels": [*labels]}
@@ -178,7 +180,7 @@ class Client:
         node = self._chance.choice(self._cluster.nodes)
         with contextlib.suppress(requests.RequestException):
             result = withdraw(self._cluster, node, repo, number, note)
-            if result:
+            if result in OUTCOMES.values():
                 operation = operation._replace(result=result, returned=time.monotonic())
         self._notes.note(operation)
 

@@ -174,7 +174,14 @@ class Cluster:
         self.url = services.store.url
         self.tokens: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        with Database(services.accounts) as database:
+        self._accounts = services.accounts
+        self.add_owners(*owners)
+
+    def add_owners(self, *owners: str) -> None:
+        """Owners, each with a token, and with a secret for a cookie with which they are signed in.
+        Changes on the pages of accounts are limited for each.
+        """
+        with Database(self._accounts) as database:
             for owner in owners:
                 Accounts(database).add_owner(owner)
                 self.tokens[owner], _ = Accounts(database).create_token(owner, "test")

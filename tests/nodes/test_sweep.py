@@ -12,15 +12,13 @@ import pytest
 import requests
 
 from publisher.nodes.objects import Objects
-from tests.nodes.client import withdraw
+from tests.nodes.client import OUTCOMES, withdraw
 from tests.nodes.cluster import Cluster, Node, numbers, running_cluster, running_services
 from tests.nodes.rest import Repo, faults, log_faults, read_repo
 from tests.support.fault_proxy import Rule, Seen
 from tests.support.object_stores import S3Server
 from tests.support.postgres import Postgres
 from tests.support.servers import DEADLINE_SECONDS, wait_until
-
-OWNER = "ann"
 
 
 class Request(NamedTuple):
@@ -34,9 +32,9 @@ class Request(NamedTuple):
 class Work:
     """Something that is asked of a prompt which has two versions, again with the same key."""
 
-    def __init__(self, sweep: "Sweep", name: str) -> None:
+    def __init__(self, sweep: "Sweep", repo: str) -> None:
         self.sweep = sweep
-        self.name = name
+        self.repo = repo
         self.mark = f"Mark {next(numbers)}."
         self._key = f"key-{next(numbers)}"
 
@@ -49,7 +47,7 @@ class Work:
         return repo.notes.count(self.mark)
 
     def send(self, node: Node, method: str, path: str, **body: str) -> bool:
-        answer = self.sweep.send(node, method, f"{self.name}/{path}", self._key, **body)
+        answer = self.sweep.send(node, method, f"{self.repo}/{path}", self._key, **body)
         if answer.status_code in (200, 201):
             return True
         code = answer.json()["error"]["code"]
@@ -72,8 +70,9 @@ class Move(Work):
 
 class Withdraw(Work):
     def ask(self, node: Node) -> bool:
-        repo = f"{OWNER}/{self.name}"
-        return withdraw(self.sweep.cluster, node, repo, 2, self.mark) is not None
+        told = withdraw(self.sweep.cluster, node, self.repo, 2, self.mark)
+        assert told in OUTCOMES.values() or told.startswith("503: "), told
+        return told in OUTCOMES.values()
 
 
 class Sweep:
@@ -82,16 +81,19 @@ class Sweep:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.failing, self.sound = cluster.nodes
-        self._headers = {"Authorization": f"Bearer {cluster.tokens[OWNER]}"}
 
     def send(self, node: Node, method: str, path: str, key: str, **body: str) -> requests.Response:
+        token = self.cluster.tokens[path.partition("/")[0]]
         return requests.request(
-            method, f"{node.url}/api/v1/repos/{OWNER}/{path}", json=body,
-            headers=self._headers | {"Idempotency-Key": key}, timeout=DEADLINE_SECONDS,
+            method, f"{node.url}/api/v1/repos/{path}", json=body, timeout=DEADLINE_SECONDS,
+            headers={"Authorization": f"Bearer {token}", "Idempotency-Key": key},
         )  # fmt: skip
 
-    def prepare(self, name: str) -> None:
-        """A prompt of two versions, at both nodes."""
+    def prepare(self) -> str:
+        """A prompt of two versions, at both nodes, and of an owner of its own."""
+        owner = f"owner-{next(numbers)}"
+        self.cluster.add_owners(owner)
+        name = f"{owner}/story"
         for number in (1, 2):
             text = f"Text {number} of {name}."
             answer = self.send(
@@ -99,22 +101,20 @@ class Sweep:
             )
             assert answer.status_code == 201, answer.text
         assert len(self.read(name).texts) == 2
+        return name
 
     def read(self, name: str) -> Repo:
         """What both nodes have of a prompt, once they have all that is in the log."""
         serial = len([*Objects(self.cluster.url).keys("log/")])
         for node in self.cluster.nodes:
             wait_until(lambda node=node: node.serial >= serial, f"serial {serial} of {name}")
-        one, two = (
-            read_repo(node.settings.content, f"{OWNER}/{name}") for node in self.cluster.nodes
-        )
+        one, two = (read_repo(node.settings.content, name) for node in self.cluster.nodes)
         assert one == two
         return one
 
     def requests_of(self, kind: type[Work]) -> list[Request]:
         """What the first node sends for a work where all goes well."""
-        name = f"clean-{next(numbers)}"
-        self.prepare(name)
+        name = self.prepare()
         self.failing.proxies.store.take_seen()
         assert kind(self, name).ask(self.failing)
         counts: Counter[tuple[str, str]] = Counter()
@@ -129,8 +129,7 @@ class Sweep:
         """What is wrong after a work during which a request failed, and those like it if it
         ``lasts``.
         """
-        name = f"prompt-{next(numbers)}"
-        self.prepare(name)
+        name = self.prepare()
         work = kind(self, name)
         times = 0 if lasts else 1
         rule = Rule(fault, request.method, request.target, request.nth, times=times)
@@ -168,7 +167,7 @@ def sweep(
     with (
         pytest.MonkeyPatch.context() as patch,
         running_services(store, postgres, folder) as services,
-        running_cluster(folder, services, (OWNER,), (0, 0)) as cluster,
+        running_cluster(folder, services, (), (0, 0)) as cluster,
     ):
         for key, value in store.environment.items():
             patch.setenv(key, value)
@@ -187,6 +186,6 @@ def test_any_request(kind: type[Work], fault: str, lasts: bool, sweep: Sweep) ->
     ]
     assert not found, "\n".join([*found, sweep.cluster.output])
     root = sweep.sound.settings.content
-    names = [f"{OWNER}/{name.name}" for name in Path(root, OWNER).iterdir() if name.is_dir()]
+    names = [f"{owner.name}/story" for owner in Path(root).iterdir() if owner.is_dir()]
     assert faults(root, names, []) == []
     assert log_faults(Objects(sweep.cluster.url), []) == []
