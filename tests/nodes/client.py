@@ -2,7 +2,6 @@
 
 import contextlib
 import random
-import re
 import threading
 import time
 from collections import defaultdict
@@ -25,6 +24,7 @@ REFUSALS = {
     "base_version_mismatch": "conflict", "label_moved": "conflict",
     "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
 }  # fmt: skip
+OUTCOMES = {" is withdrawn. ": "withdrawn", " withdrawn before, on ": "unchanged"}
 AGAIN = ("unavailable", "storage_unavailable")
 
 
@@ -83,6 +83,28 @@ def number_of(version: str | None) -> int:
     return int(version.rpartition(".")[2]) + 1 if version else 0
 
 
+def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) -> str:
+    """Withdraw a version on the pages of a node: ``withdrawn``, ``unchanged``, or if there is no
+    telling what came of it, what the page says.
+    """
+    owner, _, name = repo.partition("/")
+    visitor = Visitor(node.url, "127.0.0.1", AGENT)
+    visitor.session.cookies.set(
+        "hub-account", cluster.secrets[owner], domain="127.0.0.1", path="/account"
+    )
+    fields = {"what": "version", "version": version_of(number), "reason": "error", "note": note}
+    with contextlib.closing(visitor.session):
+        page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw")
+        if page.status == 200:
+            page = visitor.submit("/withdraw", **fields)
+        if any(form.action.endswith("/confirm") for form in page.forms):
+            page = visitor.submit("/confirm")
+    for told, result in OUTCOMES.items():
+        if page.status == 200 and told in page.words:
+            return result
+    return f"{page.status}: {page.words}"
+
+
 class Client:
     """Does operations drawn by ``chance`` on some repos, at any node."""
 
@@ -107,7 +129,7 @@ class Client:
     # Operations
 
     def publish(self, repo: str) -> None:
-        base = self._some_number(repo, newest=True) if self._chance.random() < 0.3 else None
+        base = (self._chance.random() < 0.3 and self._some_number(repo, newest=True)) or None
         labels = (self._chance.choice(LABELS),) if self._chance.random() < 0.2 else ()
         text = f"Text {next(numbers)}."
         body: dict[str, Any] = {"content": text, "labels": [*labels]}
@@ -151,30 +173,16 @@ class Client:
             return
         with self._notes.lock:
             self._notes.withdrawing.add((repo, number))
-        owner, _, name = repo.partition("/")
-        node = self._chance.choice(self._cluster.nodes)
-        visitor = Visitor(node.url, "127.0.0.1", AGENT)
-        visitor.session.cookies.set(
-            "hub-account", self._cluster.secrets[owner], domain="127.0.0.1", path="/account"
-        )
         note = f"Note {next(numbers)}"
-        called = time.monotonic()
-        operation = Operation(repo, "withdraw", (number,), UNKNOWN, called, note=note)
-        fields = {"what": "version", "version": version_of(number), "reason": "error", "note": note}
-        with contextlib.closing(visitor.session), contextlib.suppress(requests.RequestException):
-            page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw", timeout=60)
-            if page.status != 200:
-                return
-            page = visitor.submit("/withdraw", **fields)
-            if page.status != 200 or not any(one.action.endswith("confirm") for one in page.forms):
-                return
-            called = time.monotonic()
-            page = visitor.submit("/confirm")
-            told = re.search(r"(is withdrawn\.|was withdrawn before)", page.words)
-            if page.status == 200 and told:
-                result = "withdrawn" if told[1] == "is withdrawn." else "unchanged"
+        operation = Operation(
+            repo, "withdraw", (number,), UNKNOWN, time.monotonic(), note=note
+        )  # fmt: skip
+        node = self._chance.choice(self._cluster.nodes)
+        with contextlib.suppress(requests.RequestException):
+            result = withdraw(self._cluster, node, repo, number, note)
+            if result in OUTCOMES.values():
                 operation = operation._replace(result=result, returned=time.monotonic())
-        self._notes.note(operation._replace(called=called))
+        self._notes.note(operation)
 
     def read(self, repo: str) -> None:
         """What was acknowledged is at each node that has its serial."""

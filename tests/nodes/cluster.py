@@ -6,9 +6,11 @@ import contextlib
 import functools
 import itertools
 import json
+import random
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,9 @@ from publisher.accounts.people.sessions import Sessions
 from tests.support.catalogues import settings_in
 from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.object_stores import ObjectStore
-from tests.support.servers import Process, clean_environment, free_port, serve_command, wait_until
+from tests.support.postgres import Postgres
+from tests.support.redis import Redis
+from tests.support.servers import Process, clean_environment, serve_command, wait_until
 
 # Of all nodes: what is in their sites must not tell them apart.
 BASE_URL = "http://127.0.0.1:8000"
@@ -61,7 +65,7 @@ class Node:
         self.number = number
         self.proxies = proxies
         self.settings: Settings = settings_in(folder, BASE_URL)
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://127.0.0.1:{_lasting_port()}"
         # Each start is another one: what a process has promised ends with it.
         self.starts = 0
         self._skew = skew_seconds
@@ -167,10 +171,17 @@ class Cluster:
 
     def __init__(self, nodes: list[Node], services: Services, owners: tuple[str, ...]) -> None:
         self.nodes = nodes
-        self.owners = owners
+        self.url = services.store.url
         self.tokens: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        with Database(services.accounts) as database:
+        self._accounts = services.accounts
+        self.add_owners(*owners)
+
+    def add_owners(self, *owners: str) -> None:
+        """Owners, each with a token, and with a secret for a cookie with which they are signed in.
+        Changes on the pages of accounts are limited for each.
+        """
+        with Database(self._accounts) as database:
             for owner in owners:
                 Accounts(database).add_owner(owner)
                 self.tokens[owner], _ = Accounts(database).create_token(owner, "test")
@@ -226,6 +237,16 @@ def tree(folder: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
+def running_services(store: ObjectStore, postgres: Postgres, folder: Path) -> Iterator[Services]:
+    """A new database and a new Redis beside a store."""
+    redis = Redis(folder)
+    try:
+        yield Services(store, postgres.new_database(), redis.url)
+    finally:
+        redis.kill()
+
+
+@contextlib.contextmanager
 def running_cluster(
     folder: Path, services: Services, owners: tuple[str, ...], skews: tuple[int, ...]
 ) -> Iterator[Cluster]:
@@ -250,6 +271,14 @@ def _end(node: Node) -> None:
     if node.is_running:
         node.resume()
         node.kill()
+
+
+def _lasting_port() -> int:
+    """A port that no connection gets while its node is down: below those that systems give out."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def _address(url: str) -> str:

@@ -16,12 +16,12 @@ from tests.support.linearizability import UNKNOWN, Operation
 
 class Repo(NamedTuple):
     """What a prompt has: SHA-256 of its texts by number, also of those that are ``withdrawn``; the
-    notes of all that was done to labels, and of withdrawals.
+    notes of all that was done to labels, in order, and of withdrawals.
     """
 
     texts: dict[int, str]
     withdrawn: frozenset[int]
-    notes: frozenset[str]
+    notes: list[str]
     ordinals: list[int]
 
 
@@ -37,10 +37,11 @@ def read_repo(root: str, repo: str) -> Repo:
     for gone in parts.versions:
         texts[number_of(str(gone.version))] = gone.remains.sha256
         ordinals.append(gone.remains.ordinal)
-    notes = {move.note for move in read_moves(root, owner, name, listing)}
-    notes |= {gone.withdrawal.note for gone in parts.versions}
+    moves = sorted(read_moves(root, owner, name, listing), key=lambda move: move.number)
+    notes = [move.note for move in moves]
+    notes += [gone.withdrawal.note for gone in parts.versions]
     withdrawn = frozenset(number_of(str(gone.version)) for gone in parts.versions)
-    return Repo(texts, withdrawn, frozenset(notes), sorted(ordinals))
+    return Repo(texts, withdrawn, notes, sorted(ordinals))
 
 
 def faults(root: str, repos: Iterable[str], published: Iterable[Published]) -> list[str]:

@@ -1,0 +1,191 @@
+"""A publication, a move of a label and a withdrawal while one request to the store fails, each in
+turn: what was asked for is there whole or not at all, and asked again it is there once.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import requests
+
+from publisher.nodes.objects import Objects
+from tests.nodes.client import OUTCOMES, withdraw
+from tests.nodes.cluster import Cluster, Node, numbers, running_cluster, running_services
+from tests.nodes.rest import Repo, faults, log_faults, read_repo
+from tests.support.fault_proxy import Rule, Seen
+from tests.support.object_stores import S3Server
+from tests.support.postgres import Postgres
+from tests.support.servers import DEADLINE_SECONDS, wait_until
+
+
+class Request(NamedTuple):
+    """One of those that a node sends: the ``nth`` whose target matches."""
+
+    method: str
+    target: str
+    nth: int
+
+
+class Work:
+    """Something that is asked of a prompt which has two versions, again with the same key."""
+
+    def __init__(self, sweep: "Sweep", repo: str) -> None:
+        self.sweep = sweep
+        self.repo = repo
+        self.mark = f"Mark {next(numbers)}."
+        self._key = f"key-{next(numbers)}"
+
+    def ask(self, node: Node) -> bool:
+        """Whether the node says that it is done; else it has to say that this is not known."""
+        raise NotImplementedError
+
+    def count(self, repo: Repo) -> int:
+        """How many times it is there."""
+        return repo.notes.count(self.mark)
+
+    def send(self, node: Node, method: str, path: str, **body: str) -> bool:
+        answer = self.sweep.send(node, method, f"{self.repo}/{path}", self._key, **body)
+        if answer.status_code in (200, 201):
+            return True
+        code = answer.json()["error"]["code"]
+        assert (answer.status_code, code) == (503, "storage_unavailable"), answer.text
+        return False
+
+
+class Publish(Work):
+    def ask(self, node: Node) -> bool:
+        return self.send(node, "POST", "versions", content=self.mark)
+
+    def count(self, repo: Repo) -> int:
+        return [*repo.texts.values()].count(sha256(self.mark.encode()).hexdigest())
+
+
+class Move(Work):
+    def ask(self, node: Node) -> bool:
+        return self.send(node, "PUT", "labels/production", version="1.0.0", note=self.mark)
+
+
+class Withdraw(Work):
+    def ask(self, node: Node) -> bool:
+        told = withdraw(self.sweep.cluster, node, self.repo, 2, self.mark)
+        assert told in OUTCOMES.values() or told.startswith("503: "), told
+        return told in OUTCOMES.values()
+
+
+class Sweep:
+    """Two nodes: the first one's requests to the store fail, the second one's do not."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.failing, self.sound = cluster.nodes
+
+    def send(self, node: Node, method: str, path: str, key: str, **body: str) -> requests.Response:
+        token = self.cluster.tokens[path.partition("/")[0]]
+        return requests.request(
+            method, f"{node.url}/api/v1/repos/{path}", json=body, timeout=DEADLINE_SECONDS,
+            headers={"Authorization": f"Bearer {token}", "Idempotency-Key": key},
+        )  # fmt: skip
+
+    def prepare(self) -> str:
+        """A prompt of two versions, at both nodes, and of an owner of its own."""
+        owner = f"owner-{next(numbers)}"
+        self.cluster.add_owners(owner)
+        name = f"{owner}/story"
+        for number in (1, 2):
+            text = f"Text {number} of {name}."
+            answer = self.send(
+                self.sound, "POST", f"{name}/versions", f"key-{next(numbers)}", content=text
+            )
+            assert answer.status_code == 201, answer.text
+        assert len(self.read(name).texts) == 2
+        return name
+
+    def read(self, name: str) -> Repo:
+        """What both nodes have of a prompt, once they have all that is in the log."""
+        serial = len([*Objects(self.cluster.url).keys("log/")])
+        for node in self.cluster.nodes:
+            wait_until(lambda node=node: node.serial >= serial, f"serial {serial} of {name}")
+        one, two = (read_repo(node.settings.content, name) for node in self.cluster.nodes)
+        assert one == two
+        return one
+
+    def requests_of(self, kind: type[Work]) -> list[Request]:
+        """What the first node sends for a work where all goes well."""
+        name = self.prepare()
+        self.failing.proxies.store.take_seen()
+        assert kind(self, name).ask(self.failing)
+        counts: Counter[tuple[str, str]] = Counter()
+        found = []
+        for seen in self.failing.proxies.store.take_seen():
+            sort = (seen.method, _target_of(seen))
+            found.append(Request(*sort, counts[sort]))
+            counts[sort] += 1
+        return found
+
+    def complaints(self, kind: type[Work], request: Request, fault: str, lasts: bool) -> list[str]:
+        """What is wrong after a work during which a request failed, and those like it if it
+        ``lasts``.
+        """
+        name = self.prepare()
+        work = kind(self, name)
+        times = 0 if lasts else 1
+        rule = Rule(fault, request.method, request.target, request.nth, times=times)
+        self.failing.proxies.store.set_rules(rule)
+        is_done = work.ask(self.failing)
+        self.failing.proxies.clear()
+        found = []
+        count = work.count(self.read(name))
+        if count != 1 if is_done else count > 1:
+            found.append(f"is there {count} times; acknowledged: {is_done}")
+        for node in (self.sound, self.failing):
+            if not work.ask(node):
+                found.append(f"is not done by node {node.number} when it is asked again")
+        count = work.count(self.read(name))
+        if count != 1:
+            found.append(f"is there {count} times after it was asked for again")
+        return [f"{fault} {request} of {kind.__name__} {'on' if lasts else 'once'}: {one}"
+                for one in found]  # fmt: skip
+
+
+def _target_of(seen: Seen) -> str:
+    """A pattern for requests of its kind."""
+    path, _, query = seen.target.partition("?")
+    if query:
+        return r"\?" + query.partition("=")[0]
+    return "/" + path.rpartition("/hub/")[2].partition("/")[0] + "/"
+
+
+@pytest.fixture(scope="module")
+def sweep(
+    s3_server: S3Server, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sweep]:
+    folder = tmp_path_factory.mktemp("sweep")
+    store = s3_server.make_bucket()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        running_services(store, postgres, folder) as services,
+        running_cluster(folder, services, (), (0, 0)) as cluster,
+    ):
+        for key, value in store.environment.items():
+            patch.setenv(key, value)
+        yield Sweep(cluster)
+
+
+@pytest.mark.parametrize("kind", [Publish, Move, Withdraw])
+@pytest.mark.parametrize(("fault", "lasts"), [("cut", False), ("lost", False), ("lost", True)])
+def test_any_request(kind: type[Work], fault: str, lasts: bool, sweep: Sweep) -> None:
+    requests_sent = sweep.requests_of(kind)
+    assert {request.method for request in requests_sent} >= {"PUT"}
+    found = [
+        complaint
+        for request in requests_sent
+        for complaint in sweep.complaints(kind, request, fault, lasts)
+    ]
+    assert not found, "\n".join([*found, sweep.cluster.output])
+    root = sweep.sound.settings.content
+    names = [f"{owner.name}/story" for owner in Path(root).iterdir() if owner.is_dir()]
+    assert faults(root, names, []) == []
+    assert log_faults(Objects(sweep.cluster.url), []) == []
