@@ -1,16 +1,17 @@
-"""Starts `hubctl serve` as a fork of a process that has its modules loaded already.
+"""Starts `hubctl serve` and `hubctl mcp` as forks of processes that have loaded their modules.
 
 Loading them is most of what a small hub's start costs, and tests start hundreds. All other commands
 are started as users do, and so are the servers of `tests/test_dist.py` and those that
 ``sys.executable`` starts.
 
-``python -m tests.support.forked FD`` is that process. It takes requests from the connection FD,
-and tells there what it has started and what has ended.
+``python -m tests.support.forked FD MODULE…`` is such a process. It takes requests from the
+connection FD, and tells there what it has started and what has ended.
 """
 
 import functools
 import gc
 import gzip
+import importlib
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,9 @@ import tempfile
 import threading
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
+
+# The commands that are started so, and what they load.
+MODULES = {"serve": ("cli.serve", "cli.build", "cli.service"), "mcp": ("cli.mcp", "mcp_app.app")}
 
 
 class Forked:
@@ -51,10 +55,11 @@ class Forked:
 class _Forker:
     """The process to fork, as this one sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: str) -> None:
         self._connection, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            [sys.executable, "-m", __name__, str(theirs.fileno()), *MODULES[command]],
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()
         self._started: dict[int, Forked] = {}
@@ -93,21 +98,21 @@ class _Forker:
         self._connection.close()
 
 
-@functools.cache
-def _forker() -> _Forker:
-    return _Forker()
+_forkers: dict[str, _Forker] = {}
 
 
 def start(command: list[str], env: dict[str, str], output: int) -> Forked:
     """Run a command of `hubctl` whose standard output and error are the descriptor ``output``."""
-    return _forker().start(command, env, output)
+    name = command[1]
+    if name not in _forkers:
+        _forkers[name] = _Forker(name)
+    return _forkers[name].start(command, env, output)
 
 
 def stop() -> None:
-    """End the process that was forked, if there is one."""
-    if _forker.cache_info().currsize:
-        _forker().close()
-        _forker.cache_clear()
+    """End the processes that were forked."""
+    while _forkers:
+        _forkers.popitem()[1].close()
 
 
 def _serve(connection: Connection) -> None:
@@ -174,13 +179,12 @@ def _warm_up() -> None:
 
 
 if __name__ == "__main__":
-    import cli.build
-    import cli.serve
-    import cli.service  # noqa: F401
     from builder.pipeline.build import build
     from cli.hubctl import main
     from tests.support.catalogues import settings_in, write_small_catalogue
 
+    for module in sys.argv[2:]:
+        importlib.import_module(module)
     _warm_up()
     _serve(Connection(int(sys.argv[1])))
     main(prog_name="hubctl")

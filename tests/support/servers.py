@@ -59,7 +59,7 @@ class Process:
         env = env or clean_environment()
         reading, writing = os.pipe()
         with open(writing, "wb"):
-            if command[:2] == (HUBCTL, "serve"):
+            if command[0] == HUBCTL and command[1] in forked.MODULES:
                 self._process = forked.start([*command], env, writing)
             else:
                 self._process = subprocess.Popen(command, stdout=writing, stderr=writing, env=env)
