@@ -19,8 +19,10 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 from builder.model.settings import Settings
+from builder.pipeline import visible
 from tests.support import forked
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.fixed_files import remembering
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
 # The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
@@ -39,8 +41,10 @@ if (
 ):
     tempfile.tempdir = _MEMORY
 
-# A fifth of a small build compresses assets, which are the same in all sites that tests build.
+# A fifth of a small build compresses assets, which are the same in all sites that tests build; half
+# of the rest writes what depends on code and settings alone.
 gzip.compress = functools.lru_cache(maxsize=64)(gzip.compress)
+visible.write_fixed_files = remembering(visible.write_fixed_files)
 
 
 @pytest.fixture(scope="session")
