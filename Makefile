@@ -17,7 +17,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
 
-.PHONY: serve dist test test-all tests/conformance tests/site tests/others lint lock bench clean
+.PHONY: serve dist test short/conformance short/others test-all tests/conformance tests/site tests/others \
+	lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
@@ -33,7 +34,14 @@ dist: $(VENV)/.serve
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools'
+	$(MAKE) --jobs short/conformance short/others
+
+# The tests of conformance share hosts, whose start takes long, so they have one process.
+short/conformance:
+	TEST_DEPTH=short $(BIN)/pytest -m 'not tools' tests/conformance
+
+short/others:
+	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools' --ignore tests/conformance
 
 # All the rest: what needs programs, which are installed first, and for which this may ask for root;
 # and the other cases of the long proofs. With two processes more: much of it waits for programs.

@@ -1,9 +1,11 @@
 """Fixtures that several test modules share, and how hard Hypothesis tries."""
 
+import contextlib
 import difflib
 import functools
 import gc
 import gzip
+import importlib
 import os
 import shutil
 import tempfile
@@ -17,7 +19,10 @@ import yaml
 from hypothesis import HealthCheck, settings
 
 from builder.model.settings import Settings
+from builder.pipeline import visible
+from tests.support import forked
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.fixed_files import remembering
 from tests.support.object_stores import (  # noqa: F401
     azure_server,
     azure_store,
@@ -46,8 +51,10 @@ if (
 ):
     tempfile.tempdir = _MEMORY
 
-# A fifth of a small build compresses assets, which are the same in all sites that tests build.
+# A fifth of a small build compresses assets, which are the same in all sites that tests build; half
+# of the rest writes what depends on code and settings alone.
 gzip.compress = functools.lru_cache(maxsize=64)(gzip.compress)
+visible.write_fixed_files = remembering(visible.write_fixed_files)
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +74,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in long)
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker import other modules first. Pytest rewrites the asserts of what has changed,
+    which on a fresh clone takes longer than the rest of a collection; what one worker has
+    rewritten, the others load.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker:
+        return
+    ignored = [Path(path).resolve() for path in session.config.getoption("ignore") or ()]
+    files = [
+        path
+        for argument in session.config.args
+        for path in sorted(Path(argument).resolve().glob("**/test_*.py"))
+        if not any(path.is_relative_to(folder) for folder in ignored)
+    ]
+    for path in files[int(worker[2:]) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+        name = ".".join(path.relative_to(session.config.rootpath).with_suffix("").parts)
+        with contextlib.suppress(Exception):  # collection imports it again, and tells of it
+            importlib.import_module(name)
+
+
 # A third of the time in which tests are collected would be searches for garbage, with little found.
 gc.disable()
 
@@ -75,6 +103,10 @@ def pytest_collection_finish() -> None:
     """What collection has made stays, so that no search for garbage goes through it again."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    forked.stop()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_app.selection import WHOLE, Selection, parse_selection
 from tests.mcp.catalogue import MARK, PROMPTS_OF_MANY, VERSIONS, Hub, Refused
+from tests.support.depth import searching
 
 EVE = Selection(owner="eve")
 BULK = Selection(tags=("bulk",))
@@ -73,6 +74,7 @@ def test_a_search_finds_what_is_in_the_selection(hostile: Hub, query: str):
         assert hostile.get("search_prompts", selection, **arguments)["total"] == len(expected)
 
 
+@searching(30)
 @given(
     selection=st.sampled_from([EVE, BULK, THIRD, BOTH]), limit=st.integers(1, 50),
     arguments=st.fixed_dictionaries(

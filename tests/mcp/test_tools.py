@@ -45,6 +45,7 @@ from tests.mcp.catalogue import (
     ids,
 )
 from tests.support.catalogues import moment, settings_in, version_hours, write_version
+from tests.support.depth import searching
 
 LISTS = ("search_prompts", "list_versions", "list_tags")
 LIMIT_MAX = {"search_prompts": 50, "list_versions": 100, "list_tags": 500}
@@ -663,6 +664,7 @@ listings = st.one_of(
 )
 
 
+@searching(30)
 @given(listing=listings, data=st.data())
 def test_pages_of_any_size_give_each_row_once(hostile: Hub, listing, data):
     tool, arguments = listing

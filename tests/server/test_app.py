@@ -10,6 +10,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ from server.app import ReadApp, Receive, Scope, Send
 from server.lifespan import run_lifespan
 from server.mount import Hub
 from tests.support.catalogues import edit_record, moment, write_owner, write_version
+from tests.support.depth import searching
 from tests.support.servers import (
     DEADLINE_SECONDS,
     HUBCTL,
@@ -639,6 +641,7 @@ def test_hostile_target_made_of_pieces(guarded: Server, text: str, start: str) -
     check_harmless(guarded, target, guarded.raw(target))
 
 
+@searching(30)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_hostile_parameters(guarded: Server, key: str, value: str) -> None:
     for path in ("/api/v1/repos", f"{DIFF_REVIEW}/raw", "/api/v1/tags"):
@@ -918,7 +921,7 @@ def test_signal_finishes_what_is_under_way(small: Settings, number: int) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_right_at_the_start_is_not_lost(small: Settings, number: int) -> None:
-    process = Process(*serve_command(small))
+    process = Process(sys.executable, *serve_command(small))
     process.wait_for_line("(stop with Ctrl-C)")
     assert process.stop(number) == 0, process.text
     assert "Traceback" not in process.text

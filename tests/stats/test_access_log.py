@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from builder.model.errors import OperatorError
 from builder.stats.log_lines import parse_line, parse_time
 from server.access_log import WAITING_BYTES_MAX, AccessLog, Logged
+from tests.support.depth import searching
 from tests.support.servers import (
     Process,
     Server,
@@ -231,6 +232,7 @@ class Lines(list):
     add = list.append
 
 
+@searching(30)
 @given(target=st.binary(max_size=40), agent=st.binary(max_size=40), referer=st.binary(max_size=40))
 def test_any_bytes_are_one_line_that_reads_back(
     target: bytes, agent: bytes, referer: bytes

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError
@@ -20,6 +20,7 @@ from builder.stats.ingest import Outcome, client_of, ingest
 from builder.stats.log_files import LINE_BYTES_MAX, LogFile
 from builder.stats.pulls import PULLS_FILE, PullCounts, Pulls
 from tests.stats.logs import DAY, NOW, PACKERS, RAW, TODAY, caddy_line, count, counts, line
+from tests.support.depth import searching
 from tests.support.servers import wait_until
 
 OTHER_RAW = "/api/v1/repos/bob/poem/raw"
@@ -352,8 +353,8 @@ some_lines = st.lists(
 )
 
 
+@searching(25)
 @given(some_lines, st.data())
-@settings(max_examples=25)
 def test_any_partition_repetition_order_and_packing(lines: list[bytes], data) -> None:
     with tempfile.TemporaryDirectory() as made:
         once, folder = Path(made, "once"), Path(made, "often")

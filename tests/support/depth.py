@@ -1,12 +1,16 @@
 """How far the long proofs go: `make test` tries a quarter of their cases, and the rest of
 `make test-all` the other three quarters; pytest by itself tries all.
 
-They have the mark ``long``, and ``TEST_DEPTH`` says which it is: ``short``, ``rest``, or nothing.
+They have the mark ``long``, which ``searching`` gives to those of Hypothesis. ``TEST_DEPTH`` says
+which it is: ``short``, ``rest``, or nothing.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
 
 T = TypeVar("T")
 
@@ -28,3 +32,14 @@ def some_of(count: int) -> int:
     that those of ``short`` are the first of all; ``rest`` has to begin with them again.
     """
     return max(1, count // _SHARE) if _DEPTH == "short" else count
+
+
+def searching(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Marks a test of Hypothesis as long: it tries ``count`` examples in all. ``more`` are other
+    settings of Hypothesis.
+    """
+
+    def mark(test: Callable[..., None]) -> Callable[..., None]:
+        return pytest.mark.long(settings(max_examples=some_of(count), **more)(test))
+
+    return mark

@@ -10,6 +10,7 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import RESERVED_OWNERS, Version
 from builder.model.routes import PUBLISH_URL, ROUTES, SORTS
+from tests.support.depth import searching
 
 CONTRACT_RESERVED = """
     api cli mcp tags users assets docs feed search settings top new trending static admin about
@@ -50,6 +51,7 @@ def test_each_kind_of_name_has_its_length():
     assert code_of(names.check_repo, "a" * 65) == "invalid_name"
 
 
+@searching(30)
 @given(st.text(max_size=70))
 def test_names_are_as_the_contract_says(text):
     expected = re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) is not None and len(text) <= 39

@@ -1,11 +1,12 @@
 """The table of routes: URLs and files, both ways."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import names, routes
 from builder.model.routes import BY_NAME, READ_ROUTES, ROUTES, SORTS, match_file, match_url
+from tests.support.depth import searching
 
 route_names = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 
@@ -38,7 +39,7 @@ def params_of(route: routes.Route) -> st.SearchStrategy[dict[str, str]]:
 
 
 @route_names
-@settings(max_examples=15)
+@searching(15)
 @given(data=st.data())
 def test_a_url_and_a_file_lead_back_to_their_route(route, data):
     params = data.draw(params_of(route))
@@ -51,7 +52,7 @@ def test_a_url_and_a_file_lead_back_to_their_route(route, data):
 
 
 @route_names
-@settings(max_examples=15)
+@searching(15)
 @given(data=st.data())
 def test_a_file_asked_for_by_its_path_is_found(route, data):
     params = data.draw(params_of(route))
@@ -63,6 +64,7 @@ def test_a_file_asked_for_by_its_path_is_found(route, data):
     assert found.file == route.file_for(**params)
 
 
+@searching(30)
 @given(data=st.data())
 def test_no_two_routes_claim_the_same_file_or_url(data):
     first, second = data.draw(st.lists(st.sampled_from(ROUTES), min_size=2, max_size=2))

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,16 @@ from builder.store import locks
 from builder.store.site import Site
 from builder.store.state import State
 from tests.support.catalogues import build_files, read_tree, write_version
+from tests.support.depth import some
 from tests.support.servers import wait_until
 
 REPOS = 40
 # Longer than any build here takes: one that takes it hangs.
 HANGS_SECONDS = 120
 
-methods = pytest.mark.parametrize("method", ["fork", "spawn"])
+METHODS = ("spawn", "fork")  # a service's builds spawn, so this is what is tried first
+FAULTS = ("die in an answer", "die alone", "die")
+methods = pytest.mark.parametrize("method", METHODS)
 
 
 @pytest.fixture
@@ -77,10 +81,19 @@ def stopped_workers(builder: int) -> list[int]:
 
 def kill_while_workers_are_stopped(settings: Settings, *arguments: str) -> list[int]:
     """Begin to build, stop the workers while they write, kill the builder; gives the workers."""
-    with subprocess.Popen(command(settings, *arguments)) as builder:
-        workers = wait_until(lambda: stopped_workers(builder.pid), "two workers to be stopped")
-        builder.kill()
-    return workers
+    with subprocess.Popen(
+        command(settings, *arguments), stderr=subprocess.PIPE, text=True
+    ) as builder:
+        try:
+            return wait_until(lambda: _stopped(builder), "two workers to be stopped")
+        finally:
+            builder.kill()
+
+
+def _stopped(builder: subprocess.Popen[str]) -> list[int]:
+    """The workers of a builder, once they are stopped. It has to live until then."""
+    assert builder.poll() is None, f"the builder ended:\n{builder.stderr.read()}"
+    return stopped_workers(builder.pid)
 
 
 def let_go_on(workers: list[int]) -> None:
@@ -91,8 +104,8 @@ def let_go_on(workers: list[int]) -> None:
     wait_until(lambda: all(status(pid) == "Z" for pid in workers), "the workers to end")
 
 
-@methods
-@pytest.mark.parametrize("platform", [sys.platform, "other"])
+@pytest.mark.long
+@pytest.mark.parametrize(("platform", "method"), [*some(product((sys.platform, "other"), METHODS))])
 def test_workers_of_a_killed_build_write_nothing_later(many, method, platform):
     workers = kill_while_workers_are_stopped(many, method, "stop", platform)
     publish_everywhere(many, "1.1.0")
@@ -117,8 +130,8 @@ def test_what_a_killed_build_had_under_way_is_compared_by_its_bytes(many, method
     assert compare(many) == ([], [], [])
 
 
-@methods
-@pytest.mark.parametrize("fault", ["die alone", "die", "die in an answer"])
+@pytest.mark.long
+@pytest.mark.parametrize(("method", "fault"), [*some(product(METHODS, FAULTS))])
 def test_what_killed_workers_had_is_built_without_them(many, method, fault):
     done = run(many, method, fault)
     assert "A worker process ended with exit code -9 " in done.stderr

@@ -18,6 +18,7 @@ from builder.model.settings import Settings, parse_base_url
 from builder.render import connect
 from builder.render.pages import pages_of
 from tests.support.catalogues import build_files
+from tests.support.depth import searching
 
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
@@ -60,6 +61,7 @@ def pasted(text: str) -> list[str]:
     return [html.unescape(snippet) for snippet in found]
 
 
+@searching(30)
 @given(with_mcp)
 def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
@@ -106,6 +108,7 @@ def test_the_name_comes_from_the_site_s(site_name, name):
     assert connect.client_name(Settings(site_name=site_name)) == name
 
 
+@searching(30)
 @given(settings)
 def test_the_page_has_no_markup_of_the_site_s_name(drawn):
     plain = page(drawn._replace(site_name="Hub"))

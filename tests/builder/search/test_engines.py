@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model.records import CatalogueLine
@@ -23,6 +23,7 @@ from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
 from builder.search.plan import Scope, make_plan, strict
 from builder.text import words
 from tests.builder.search.model import Model
+from tests.support.depth import searching, some_of
 
 # Words that are common and rare, stop words, forms of a word, beginnings of others, synonyms.
 WORDS = """the to write story stories storyteller poem poet poetry sql review reviewer reviewing
@@ -99,7 +100,7 @@ def check_same(reader: Reader, model: Model, q: str, scope: Scope) -> None:
             assert reader.find(one, scope, 0, 100, sort) == (in_order, len(expected))
 
 
-@settings(max_examples=25)
+@searching(25)
 @given(
     steps=st.lists(st.lists(entries(), max_size=8), min_size=1, max_size=4),
     asked=st.lists(st.tuples(_queries, _scopes), min_size=1, max_size=8),
@@ -216,6 +217,7 @@ for number in count():
 """
 
 
+@pytest.mark.long
 def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
     """Whole commits alone are seen, while another process writes and after it was killed."""
     chance = random.Random(6)
@@ -227,7 +229,7 @@ def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
         assert len(digests) == 3
         assert len(set(digests.values())) == 1
 
-    for _ in range(6):
+    for _ in range(some_of(8)):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, name, folder], stdout=subprocess.PIPE, text=True
         )

@@ -250,8 +250,12 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-@pytest.mark.parametrize("changed", [None, [("ann", "story")]])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("changed", "statement"),
+    [*some(itertools.product([None, [("ann", "story")]], STATEMENTS))],
+    ids=lambda value: value if isinstance(value, str) else "changed" if value else "all",
+)
 def test_values_that_make_no_sense(
     sample: Sample,
     statement: str,
@@ -259,7 +263,7 @@ def test_values_that_make_no_sense(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     sample.restore()
-    ruin(sample, statement)
+    ruin(sample, STATEMENTS[statement])
     with contextlib.suppress(HubError):
         build(sample.settings, changed=changed)
     check_made_good(sample, statement)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from builder.export.listing import ENDINGS, LIST_FILE, Exported
@@ -17,6 +17,7 @@ from builder.text.prompts import mark_variables, parse_document
 from publisher.importers.files import read_files
 from publisher.importers.items import Item, clean_title
 from publisher.importers.placeholding import turn_prompt
+from tests.support.depth import searching
 
 # What a text may have that some format takes for its own.
 PIECES = [
@@ -123,8 +124,8 @@ def spoken(text: str) -> Any:
     ("format", "is_listed"),
     [*((format, True) for format in SUFFIXES), ("dotprompt", False), ("prompty", False)],
 )
-@settings(
-    max_examples=60,
+@searching(
+    60,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
         HealthCheck.filter_too_much,

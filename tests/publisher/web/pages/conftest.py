@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+import argon2
 import pytest
 import requests
 
@@ -22,6 +23,7 @@ from builder.model.routes import ACCOUNT_URL, PUBLISH_URL
 from builder.model.settings import Settings
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from publisher.accounts.people import passwords
 from publisher.accounts.people.sessions import Sessions
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
@@ -185,6 +187,18 @@ class People:
         )
 
 
+@pytest.fixture(autouse=True)
+def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hashes are not the subject of pages: test_whole_way and tests/publisher/accounts have real
+    ones.
+    """
+    cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._dummy.cache_clear()
+    monkeypatch.setattr(passwords, "_hasher", cheap)
+    yield
+    passwords._dummy.cache_clear()
+
+
 @pytest.fixture(scope="session")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
     """One hub for all tests: each makes the accounts that it needs."""
@@ -196,8 +210,6 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
             "--open-signup", "--trusted-proxy", "127.0.0.1",
             "--trusted-issuer", f"github={github.url}", "--trusted-issuer", f"gitlab={gitlab.url}",
         )  # fmt: skip
-        # Its passwords are hashed in no time; test_whole_way and tests/publisher/accounts have real
-        # hashes.
         command = [sys.executable, cheap_hashes.__file__, *serve_command(settings, *options)[1:]]
         with running([*command, "--rate-limit", "0"], settings) as server:
             yield People(server, github, gitlab)
