@@ -176,6 +176,19 @@ class RepoRenderer:
 
     def render(self, task: Task) -> RepoRow:
         """Write the files of a repo of which something can be read. Raises ContentError."""
+        try:
+            return self._render(task)
+        except ContentError:
+            found = content.list_versions(self.settings.content, task.owner, task.name)
+            if not found.versions or found.withdrawn == task.withdrawn:
+                raise
+        # Something was withdrawn after it was listed. The next build looks at the repo again.
+        return self._render(task._replace(
+            mark="", versions=found.versions, marks=found.marks, events=found.events,
+            withdrawn=found.withdrawn,
+        ))  # fmt: skip
+
+    def _render(self, task: Task) -> RepoRow:
         repo = f"{task.owner}/{task.name}"
         known = {one.version: one for one in _decode(task.old.versions)} if task.old else {}
         remembered = decode_moves(task.old.labels) if task.old else []

@@ -53,12 +53,13 @@ class Run:
         ]
         for thread in threads:
             thread.start()
-        due = TROUBLE_EVERY
+        due = min(TROUBLE_EVERY, operations)
         seen, since = 0, time.monotonic()
         while any(thread.is_alive() for thread in threads):
-            if self.notes.done >= due and self.notes.done < operations:
-                self.trouble.make()
-                due = self.notes.done + TROUBLE_EVERY
+            if self.notes.done >= due:
+                # After the last operation, nobody is to wait for a node that is paused.
+                self.trouble.make() if self.notes.done < operations else self.trouble.heal()
+                due = max(min(self.notes.done + TROUBLE_EVERY, operations), self.notes.done + 1)
             if self.notes.done != seen:
                 seen, since = self.notes.done, time.monotonic()
             assert time.monotonic() - since < DEADLINE_SECONDS, f"nothing happens after {seen}"

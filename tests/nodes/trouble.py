@@ -21,8 +21,7 @@ class Trouble:
     def make(self) -> None:
         self._count += 1
         if self._count % 4 == 0:
-            self.made.append("heal")
-            self._cluster.heal()
+            self.heal()
             return
         node = self._chance.choice(self._cluster.nodes)
         work: Callable[[Node], None] = self._chance.choice([
@@ -31,6 +30,10 @@ class Trouble:
         ])  # fmt: skip
         self.made.append(f"{work.__name__} of node {node.number}")
         work(node)
+
+    def heal(self) -> None:
+        self.made.append("heal")
+        self._cluster.heal()
 
     def _kill(self, node: Node) -> None:
         if not node.is_running:

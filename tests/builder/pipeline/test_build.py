@@ -26,6 +26,7 @@ from builder.store import database
 from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.schema import INDEXES
+from builder.store.withdrawn_files import read_parts
 from tests.support.catalogues import (
     BASE_URL,
     build_files,
@@ -106,6 +107,33 @@ def test_every_file_is_one_of_the_table_and_every_route_has_a_file(small):
 def settled(monkeypatch) -> None:
     """Files count as settled at once, so that what did not change is not even looked at."""
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
+
+
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
+def test_a_version_that_is_withdrawn_after_it_was_listed(small, monkeypatch, version):
+    """A service that has no site yet does not end for it."""
+
+    def withdraw_first(*args):
+        monkeypatch.undo()
+        write_withdrawn(small.content, "ann/review", version)
+        return read_parts(*args)
+
+    monkeypatch.setattr("builder.write.repo.read_parts", withdraw_first)
+    assert build_files(small) == freshly_built(small)
+    build(small, index=False)
+    assert compare(small) == ([], [], [])
+
+
+def test_a_fault_is_told_though_something_was_withdrawn(small, monkeypatch):
+    def spoil_first(*args):
+        monkeypatch.undo()
+        write_withdrawn(small.content, "ann/review", "1.0.0")
+        edit_record(Path(small.content, "ann/review/1.1.0.json"), sha256="0" * 64)
+        return read_parts(*args)
+
+    monkeypatch.setattr("builder.write.repo.read_parts", spoil_first)
+    with pytest.raises(ContentError, match=r"ann/review/1\.1\.0\.md: changed after publication"):
+        build(small, index=False)
 
 
 def test_nothing_changed_nothing_written(small, settled):
