@@ -164,7 +164,7 @@ HOSTILE = [
     "/api/v1/repos/o/n/labels/a.", "/api/v1/repos/o/n/labels/..", "/api/v1/repos/o/n/labels/a\n",
     "/api/v1/repos/o/n/labels/../history", "/api/v1/repos/o/n/labels/" + "a" * 37,
     "\\..\\x", "/o\\n", "/o;n", "/o n", "/ｏ", "/о", "/index.html/", "/index.html\n",
-    "/api/v1/users/api",
+    "/api/v1/users/api", "/API/v1/tags.json", "/O.html", "/api/v1/repos/o/N.json",
 ]  # fmt: skip
 
 

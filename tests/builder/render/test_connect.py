@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builder import VERSION
@@ -109,6 +109,7 @@ def test_the_name_comes_from_the_site_s(site_name, name):
 
 
 @searching(30)
+@example(Settings(site_name="<b>\"It's & <i>"))
 @given(settings)
 def test_the_page_has_no_markup_of_the_site_s_name(drawn):
     plain = page(drawn._replace(site_name="Hub"))
