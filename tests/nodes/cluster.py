@@ -32,6 +32,7 @@ from tests.support.servers import Process, clean_environment, serve_command, wai
 
 # Of all nodes: what is in their sites must not tell them apart.
 BASE_URL = "http://127.0.0.1:8000"
+SERVING = "(stop with Ctrl-C)"
 NO_LIMIT = "1000000"
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
@@ -94,6 +95,12 @@ class Node:
     def kill(self) -> None:
         """As a power cut does."""
         self._end(signal.SIGKILL)
+
+    def end_start(self) -> None:
+        """Whatever supervises a node starts it again if it has found no services to begin with."""
+        if self._process and not self._process.is_alive:
+            assert SERVING not in self._process.text, f"node {self.number} has ended\n{self.output}"
+            self._end(signal.SIGKILL)
 
     def stop(self) -> None:
         status = self._end(signal.SIGTERM)
@@ -198,6 +205,7 @@ class Cluster:
         """All services are there, and all nodes run."""
         for node in self.nodes:
             node.proxies.clear()
+            node.end_start()
             if node.is_running:
                 node.resume()
             else:
