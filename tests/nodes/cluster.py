@@ -32,6 +32,7 @@ from tests.support.servers import Process, clean_environment, serve_command, wai
 
 # Of all nodes: what is in their sites must not tell them apart.
 BASE_URL = "http://127.0.0.1:8000"
+SERVING = "(stop with Ctrl-C)"
 NO_LIMIT = "1000000"
 AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
@@ -78,8 +79,8 @@ class Node:
         store = self._services.store.through(self.proxies.store.address)
         command = serve_command(
             self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
-            "--store", store.url, "--accounts", self._past_proxy("accounts"),
-            "--limits", self._past_proxy("limits"),
+            "--store", store.url, "--accounts", self._proxied("accounts"),
+            "--limits", self._proxied("limits"),
             "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
@@ -95,16 +96,10 @@ class Node:
         """As a power cut does."""
         self._end(signal.SIGKILL)
 
-    def stop(self) -> None:
-        status = self._end(signal.SIGTERM)
-        assert status == 0, f"node {self.number} ended with {status}\n{self.output}"
-
-    def _end(self, how: int) -> int:
+    def _end(self, how: int) -> None:
         process, self._process = self._process, None
-        try:
-            return process.stop(how)
-        finally:
-            self._past.append(process.text)
+        process.stop(how)
+        self._past.append(process.text)
 
     def pause(self) -> None:
         """It does nothing, and does not know that time passes."""
@@ -130,15 +125,19 @@ class Node:
         return self.ask("/api/v1/hub.json").get("data", {}).get("serial", -1)
 
     def wait_ready(self) -> None:
-        """Until it publishes, too."""
-        wait_until(
-            lambda: self._is_alive() and self.ask("/readyz").get("status") == "ready",
-            f"node {self.number}, which says {self.ask('/readyz')}\n{self.output}",
-        )
+        """Until it publishes, too. It is started again if it had no services to begin with."""
+        try:
+            wait_until(self._is_ready, f"node {self.number}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.ask('/readyz')}\n{self.output}") from None
 
-    def _is_alive(self) -> bool:
-        assert self._process.is_alive, f"node {self.number} has ended:\n{self.output}"
-        return True
+    def _is_ready(self) -> bool:
+        if self._process.is_alive:
+            return self.ask("/readyz").get("status") == "ready"
+        assert SERVING not in self._process.text, "it has ended"
+        self._end(signal.SIGKILL)
+        self.start()
+        return False
 
     @property
     def output(self) -> str:
@@ -146,7 +145,7 @@ class Node:
         runs = [*self._past, *([self._process.text] if self._process else [])]
         return "\n".join(f"--- node {self.number}\n{text[-20_000:]}" for text in runs)
 
-    def _past_proxy(self, what: str) -> str:
+    def _proxied(self, what: str) -> str:
         """The URL of a service, with the address of the proxy before it."""
         url = getattr(self._services, what)
         proxied = url.replace(urlsplit(url).netloc.rpartition("@")[2],
