@@ -35,9 +35,8 @@ from servers import BASE_URL, START_SECONDS_MAX, Server, free_port, started_serv
 
 sys.path.append(ROOT)
 
-from tests.support.postgres import running_postgres
-
 from tests.support.fault_proxy import FaultProxy, Rule, Seen
+from tests.support.postgres import running_postgres
 
 OWNERS = 8
 BUCKET = "bench"
