@@ -22,7 +22,7 @@ from builder.store.content import OWNER_FILE
 from publisher.nodes.about import About, identify
 from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode, has_text
 from publisher.nodes.entries import Request as Kept
-from publisher.nodes.log import Log, Overtaken, Waiting
+from publisher.nodes.log import UNAVAILABLE, Log, Overtaken, Waiting
 from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.nodes.replica import Replica, read_mark
 from publisher.nodes.snapshots import Snapshots
@@ -220,8 +220,9 @@ class Bucket:
             except Overtaken as overtaken:
                 self._wait(overtaken.number, until)
                 continue
-            except StoreUnavailable:
-                raise
+            except StoreUnavailable as error:
+                # Where the store is, and what it says, is for the log.
+                raise StoreUnavailable(UNAVAILABLE) from error
             except RequestError as error:
                 failure = error
             if self._turn.number is None:

@@ -45,6 +45,11 @@ TOUCHED_MAX, REQUESTS_MAX = 50_000, 100_000
 # So many entries behind, a listing tells what is missing.
 BEHIND = 3
 
+UNAVAILABLE = (
+    "The store of this hub does not answer. Send the same request again in a moment: with an "
+    "Idempotency-Key nothing is saved twice."
+)
+
 log = logging.getLogger("hub.store")
 
 
@@ -134,7 +139,7 @@ class Log(Background):
             if not self._await(lambda: waiting.is_decided):
                 waiting.is_abandoned = True
                 self._waiting.remove(waiting)
-                raise self._unavailable()
+                raise StoreUnavailable(UNAVAILABLE)
         if waiting.overtaken_by is not None:
             raise Overtaken(waiting.overtaken_by)
         return waiting
@@ -148,7 +153,7 @@ class Log(Background):
             self._asked.append(asked)
             self._changed.notify_all()
             if not self._await(lambda: asked.is_answered):
-                raise self._unavailable()
+                raise StoreUnavailable(UNAVAILABLE)
             return self.head
 
     def is_touched(self, keys: Collection[str], seen: int) -> bool:
@@ -183,12 +188,6 @@ class Log(Background):
                 return False
             self._changed.wait(left)
         return True
-
-    def _unavailable(self) -> StoreUnavailable:
-        return StoreUnavailable(
-            "The store of this hub does not answer. Send the same request again in a moment: with "
-            "an Idempotency-Key nothing is saved twice."
-        )
 
     # The thread
 

@@ -172,7 +172,7 @@ class Objects:
             yield
         except _REFUSED as error:
             raise StoreUnavailable(
-                f"The store {self.url} refused to {what}: {_first_line(error)} Check the "
+                f"The store {self.url} refused to {what}: {_first_line(error)}. Check the "
                 "credentials and their rights: they must list, get, put and delete."
             ) from error
         except (exceptions.NotFoundError, FileNotFoundError) as error:
@@ -182,7 +182,8 @@ class Objects:
             ) from error
         except (exceptions.BaseError, OSError) as error:
             raise StoreUnavailable(
-                f"The store {self.url} did not {what}: {_first_line(error)}"
+                f"The store {self.url} did not {what}: {_first_line(error)}. Check its address, "
+                "the network and the credentials, then try again."
             ) from error
 
 
@@ -195,4 +196,4 @@ _ENDPOINTS = (
 def _first_line(error: Exception) -> str:
     """What an error says, without the library's long forms of itself."""
     line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return line if len(line) <= 300 else line[:299] + "…"
+    return line.rstrip(".") if len(line) <= 300 else line[:299] + "…"

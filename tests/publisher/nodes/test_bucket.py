@@ -152,6 +152,7 @@ def _fail_twice(one: Bucket) -> None:
         with pytest.raises(RequestError) as caught:
             work()
         assert caught.value.code == "storage_unavailable"
+        assert "store of this hub" in str(caught.value)  # and nothing of where that is
 
 
 # A request that is sent to two nodes
