@@ -12,7 +12,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -85,7 +87,8 @@ class Node:
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
         environment = clean_environment(**store.environment, **skewed)
-        self._process = Process(*command, env=environment)
+        # Not as a fork of something that runs already, which has its clock.
+        self._process = Process(sys.executable, *command, env=environment)
         self.starts += 1
 
     @property
@@ -118,6 +121,12 @@ class Node:
         with contextlib.suppress(requests.RequestException, ValueError):
             return requests.get(self.url + path, timeout=20).json()
         return {}
+
+    def check_clock(self, since: datetime) -> None:
+        """Fails where its clock is not off as it is to be; it has built since a moment."""
+        ended_at = datetime.fromisoformat(self.ask("/healthz")["last_build"]["ended_at"])
+        right = ended_at - timedelta(seconds=self._skew)
+        assert since.replace(microsecond=0) <= right <= datetime.now(UTC), f"{self.url}: {ended_at}"
 
     @property
     def serial(self) -> int:
@@ -262,7 +271,10 @@ def running_cluster(
             stack.callback(_end, node)
             nodes.append(node)
         cluster = Cluster(nodes, services, owners)
+        began = datetime.now(UTC)
         cluster.heal()
+        for node in nodes:
+            node.check_clock(began)
         yield cluster
 
 
