@@ -70,7 +70,7 @@ def serve_hub(
         if metrics_listener:
             click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        first = _FirstBuild(settings, f"{address}{settings.base_path}/")
+        first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=bool(store_url))
         followers = _Followers(first.tell)
         opened, rebuilder, parts = make_store(
             settings, store_url,
@@ -197,14 +197,16 @@ class _Followers:
 class _FirstBuild:
     """What becomes of the first build of a service, which runs while it listens already: told on
     the terminal, as those after it are in the log. Without a site that could be served as it is,
-    a build that fails ends the service. Its methods may be called from another thread.
+    a build that fails ends the service; but a node's content may have faults for a moment, while
+    others publish and withdraw. Its methods may be called from another thread.
     """
 
-    def __init__(self, settings: Settings, where: str) -> None:
+    def __init__(self, settings: Settings, where: str, *, is_node: bool) -> None:
         self.error: Exception | None = None
         self._search = settings.search
         self._told = f"Serving {settings.out} at {where}"
         self._has_site = is_built(settings.out)
+        self._is_node = is_node
         self._is_over = False
         self._progress = Progress()
         if self._has_site:
@@ -233,8 +235,11 @@ class _FirstBuild:
         if self._is_over:
             log_build(outcome)
             return
-        self._is_over = True
         self._progress.close()
+        if self._is_node and not self._has_site and isinstance(outcome, ContentError):
+            click.echo(f"{outcome}\nThe node tries again.", err=True)
+            return
+        self._is_over = True
         if isinstance(outcome, Report):
             click.echo(describe(outcome, self._search), err=True)
         elif self._has_site and isinstance(outcome, ContentError | PullsError):

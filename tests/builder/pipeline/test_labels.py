@@ -28,6 +28,8 @@ from tests.support.catalogues import (
 
 REPO = "ann/review"
 API = f"api/v1/repos/{REPO}"
+# It tells mirrors, by a digest, that something of a prompt has changed.
+CATALOGUE = ("api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz")
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def test_the_rest_of_the_site_is_as_without_labels(labelled):
     changed = {file for file in without if site[file] != without[file]}
     assert changed == {
         f"{API}.json", f"{API}/versions.json", f"{REPO}.html", f"{REPO}/1.0.0.html",
-        f"{REPO}/feed.xml", f"{REPO}/versions.html",
+        f"{REPO}/feed.xml", f"{REPO}/versions.html", *CATALOGUE,
     }  # fmt: skip
     assert all(file.startswith(f"{API}/labels") for file in site.keys() - without.keys())
     assert b"label" not in without[f"{API}.json"] + without[f"{API}/versions.json"]
@@ -104,7 +106,7 @@ def test_a_move_writes_few_files(labelled):
         f"{API}/labels/production.json", f"{API}/labels/production.txt",
         f"{API}/labels/production.body.txt", f"{API}/labels/production/history.json",
         f"{REPO}/1.0.0.html", f"{REPO}/1.1.0.html",
-        f"{REPO}/feed.xml", f"{REPO}/versions.html",
+        f"{REPO}/feed.xml", f"{REPO}/versions.html", *CATALOGUE,
     }  # fmt: skip
     assert before.keys() == after.keys()
     assert after == fresh(labelled)

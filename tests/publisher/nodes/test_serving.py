@@ -1,13 +1,22 @@
 """Two `hubctl serve` over one store: what one publishes, the other shows."""
 
 import filecmp
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from builder.model.settings import Settings
-from tests.support.servers import Server, add_publisher, serving, wait_until
+from tests.support.servers import (
+    HUBCTL,
+    Process,
+    Server,
+    add_publisher,
+    serve_command,
+    serving,
+    wait_until,
+)
 
 BASE_URL = "http://hub.example"
 
@@ -80,6 +89,26 @@ def test_readiness_shows_the_store(nodes: tuple[Server, Server, str]):
     part = nodes[0].get("/readyz").json()["parts"]["store"]
     assert part["failures"] == part["missing"] == 0
     assert part["applied"] > 0
+
+
+def test_a_fault_of_a_moment_does_not_end_a_new_node(tmp_path: Path):
+    """As where a prompt is withdrawn between a build's looks at it."""
+    settings = settings_of(tmp_path)
+    store = f"file://{tmp_path}/store"
+    (tmp_path / "story.md").write_text("Tell a story.\n")
+    publishing = [HUBCTL, "publish", "ann/story", str(tmp_path / "story.md")]
+    done = subprocess.run([*publishing, "--store", store, "--content", settings.content])
+    assert done.returncode == 0
+    record = Path(settings.content) / "ann/story/1.0.0.json"
+    whole = record.read_bytes()
+    record.write_bytes(b"{")
+    process = Process(*serve_command(settings, "--store", store))
+    try:
+        process.wait_for_line("The node tries again")
+        record.write_bytes(whole)
+        process.wait_for_line("(stop with Ctrl-C)")
+    finally:
+        assert process.stop() == 0
 
 
 def differences(one: Path, two: Path) -> list[str]:
