@@ -87,6 +87,8 @@ def test_the_drill(hub: Hub, lost: dict[str, bytes], place: FolderPlace, kind: s
     differing = {file for file in again.keys() | lost.keys() if again.get(file) != lost.get(file)}
     # Who has only URLs cannot find a label that no list names any more.
     unknown = {file for file in differing if kind == "url" and "/new" in file}
+    if unknown:  # and of which the digest of the prompt tells
+        unknown |= {"api/v1/catalogue.jsonl", "api/v1/catalogue.jsonl.gz"}
     # Of a prompt that is withdrawn whole, the site tells the day.
     assert differing - unknown == {"ann/gone/withdrawn.html"}
     # What is the same was not written again, so ETags are as they were.

@@ -21,7 +21,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder, Request, Store, open_store
+from publisher.write.store import Folder, Request, Store, open_folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 T = TypeVar("T")
@@ -46,7 +46,9 @@ class Shared(Folder):
         self.runs = 0
         self._has_written = False
 
-    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
+    def decide(
+        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
+    ) -> T:
         while True:
             self.runs += 1
             self._has_written = False
@@ -137,11 +139,11 @@ def texts(store: Store) -> list[str]:
 
 
 def test_a_folder_is_the_store(tmp_path: Path):
-    with open_store(str(tmp_path)) as store:
-        assert store.root == str(tmp_path)
-        assert not store.has_repo(*REPO)
-        put(store, "One.")
-        assert store.has_repo(*REPO)
+    store = open_folder(str(tmp_path))
+    assert store.root == str(tmp_path)
+    assert not store.has_repo(*REPO)
+    put(store, "One.")
+    assert store.has_repo(*REPO)
     assert texts(store) == ["One."]
 
 
