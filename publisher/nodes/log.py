@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from builder.model.background import Background, Failures, pause_seconds
-from builder.model.errors import OperatorError, RequestError
+from builder.model.errors import RequestError
 from builder.model.records import format_time
 from publisher.log import log_event
 from publisher.nodes.entries import (
@@ -98,8 +98,8 @@ class _Turn(NamedTuple):
 class Log(Background):
     """While entered, commits changes and follows what others commit. ``on_entry`` gets each entry
     after the one that ``begin`` tells, in order, with those changes of it that somebody here waits
-    for; it may wait until there is room. ``begin`` is called in the thread, until it does not
-    raise StoreUnavailable or OperatorError. For any number of threads.
+    for; it may wait until there is room. ``begin`` is called in the thread, until it raises
+    nothing. For any number of threads.
     """
 
     def __init__(
@@ -198,7 +198,8 @@ class Log(Background):
                     self.head = self._floor = self._begin()
                     self._begin = None
                 self._take(turn)
-            except (StoreUnavailable, OperatorError) as error:
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
                 self._fail(error, turn.asked)
             else:
                 with self._changed:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from builder.model.background import Background, Failures, pause_seconds
-from builder.model.errors import HubError, OperatorError, RequestError
+from builder.model.errors import OperatorError, RequestError
 from builder.pipeline.context import Named
 from builder.store.content import STORE_FILE, check_format, list_owners
 from publisher.log import log_event
@@ -203,7 +203,8 @@ class Replica(Background):
             try:
                 for _ in self.apply_changes(others):
                     pass
-            except (HubError, OSError) as error:
+            except Exception as error:
+                # The edge of the thread: whatever it was, it is told, and tried again.
                 if not self._pause(error):
                     return False
             else:

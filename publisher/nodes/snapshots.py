@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from builder.model.background import Background
-from builder.model.errors import HubError, OperatorError
+from builder.model.errors import OperatorError
 from publisher.log import log_event
 from publisher.nodes.entries import LOG, Change, Entry, entry_key, entry_number, read_entry
 from publisher.nodes.objects import Objects, StoreUnavailable
@@ -148,8 +148,8 @@ class Snapshots(Background):
                 number, self._due = self._due, 0
             try:
                 write_snapshot(self._objects, number)
-            except HubError as error:
-                # The next one does as well.
+            except Exception as error:
+                # The edge of the thread. The next snapshot does as well.
                 log_event(log, logging.WARNING, "snapshot", error, number=number)
 
 

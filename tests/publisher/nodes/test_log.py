@@ -173,6 +173,17 @@ def test_a_late_arrival_counts_though_nobody_waits(told: Told, monkeypatch: pyte
         told.log.commit(change("ada/a", 2), 0)
 
 
+def test_whatever_happens_is_tried_again(told: Told):
+    def fail(kind: str, key: str) -> None:
+        told.objects.before = lambda kind, key: None
+        raise ValueError("nobody has thought of this")
+
+    told.objects.before = fail
+    assert told.log.commit(change("ada/a"), 0).number == 1
+    told.objects.before = fail
+    assert told.log.newest() == 1
+
+
 def test_newest_is_asked_of_the_store(told: Told):
     assert told.log.newest() == 0
     for number in (1, 2, 3, 4, 5, 6):
