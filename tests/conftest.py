@@ -6,6 +6,7 @@ import functools
 import gc
 import gzip
 import importlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -105,8 +106,18 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
-    forked.stop()
+# Some tests run pytest within this process, which ends before it does.
+_sessions = itertools.count()
+_session = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_session] = next(_sessions)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.stash.get(_session, None) == 0:
+        forked.stop()
 
 
 @pytest.fixture
