@@ -6,7 +6,6 @@ import functools
 import gc
 import gzip
 import importlib
-import itertools
 import os
 import shutil
 import tempfile
@@ -21,7 +20,6 @@ from hypothesis import HealthCheck, settings
 
 from builder.model.settings import Settings
 from builder.pipeline import visible
-from tests.support import forked
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.fixed_files import remembering
 from tests.support.object_stores import (  # noqa: F401
@@ -104,20 +102,6 @@ def pytest_collection_finish() -> None:
     """What collection has made stays, so that no search for garbage goes through it again."""
     gc.freeze()
     gc.enable()
-
-
-# Some tests run pytest within this process, which ends before it does.
-_sessions = itertools.count()
-_session = pytest.StashKey[int]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_session] = next(_sessions)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if config.stash.get(_session, None) == 0:
-        forked.stop()
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
-from tests.support import forked
 
 PROJECT = Path(__file__).parents[2]
 SAMPLE = PROJECT / "content"
@@ -58,23 +57,15 @@ class Process:
         self, *command: str, env: dict[str, str] | None = None, stdin: int | None = None
     ) -> None:
         self.lines: list[str] = []
-        env = env or clean_environment()
-        self._stdin = None
-        reading, writing = os.pipe()
-        with open(writing, "wb"):
-            if stdin is None and command[0] == HUBCTL and command[1] in forked.MODULES:
-                self._process = forked.start([*command], env, writing)
-            else:
-                self._process = subprocess.Popen(
-                    command, stdout=writing, stderr=writing, env=env, stdin=stdin, text=True
-                )
-                self._stdin = self._process.stdin
-        self._output = os.fdopen(reading, encoding="utf-8")
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=env or clean_environment(), stdin=stdin,
+        )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        for line in self._output:
+        for line in self._process.stdout:
             self.lines.append(line.rstrip("\n"))
 
     @property
@@ -105,11 +96,11 @@ class Process:
         finally:
             if self._process.poll() is None:
                 self._process.kill()
-                self._process.wait(DEADLINE_SECONDS)
+                self._process.wait()
             self._reader.join()
-            self._output.close()
-            if self._stdin:
-                self._stdin.close()
+            self._process.stdout.close()
+            if self._process.stdin:
+                self._process.stdin.close()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         if self._process.poll() is None:
