@@ -108,8 +108,11 @@ class Replica(Background):
         """Bring an empty folder up to the newest snapshot; before entries are applied. Raises
         StoreUnavailable, OperatorError.
         """
+        # What an earlier process has left may be withdrawn since, and only entries say that.
+        if self.applied or list_owners(self._root):
+            return
         number = newest_snapshot(self._objects)
-        if self.applied or not number:
+        if not number:
             return
         for _ in self.apply_changes([*read_snapshot(self._objects, number).changes()]):
             pass

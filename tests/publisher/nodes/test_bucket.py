@@ -1,5 +1,6 @@
 """Publishing through nodes of one store: one order for all, and each folder a copy of it."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from publisher.nodes import log as log_module
 from publisher.nodes import snapshots as snapshots_module
 from publisher.nodes.bucket import Bucket
 from publisher.nodes.objects import StoreUnavailable
-from publisher.nodes.snapshots import newest_snapshot
+from publisher.nodes.snapshots import newest_snapshot, write_snapshot
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import read_profile, write_profile
@@ -389,9 +390,25 @@ def test_a_new_node_begins_at_a_snapshot(nodes: Nodes, monkeypatch):
     assert two.serial == one.serial == 9
 
 
+def test_a_node_that_was_killed_early_keeps_nothing_that_was_withdrawn(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "secret\n")
+    put(one, "fine\n")
+    meet(one, two)
+    nodes.stop("one")
+    mark = nodes.root / "one" / ".hub-store"
+    mark.write_bytes(re.sub(rb'"applied":\d+', b'"applied":0', mark.read_bytes()))
+    take_back(two, "1.0.0")
+    meet(two)
+    write_snapshot(two.objects, two.serial)
+    nodes.start("one")
+    assert nodes.content("one") == nodes.content("two")
+
+
 def test_a_node_goes_on_where_it_was(nodes: Nodes):
     one = nodes.start("one")
     put(one, "first\n")
+    meet(one)
     nodes.stop("one")
     two = nodes.start("two")
     put(two, "second\n")
