@@ -160,5 +160,5 @@ def test_nodes_agree(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(bucket_module, "Objects", FaultyObjects)
     monkeypatch.setattr(snapshots_module, "EVERY_ENTRIES", 4)
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=some_of(80), stateful_step_count=25, deadline=None)
+        Machine, settings=settings(max_examples=some_of(40), stateful_step_count=25, deadline=None)
     )
