@@ -63,9 +63,8 @@ def publish_service(
     running: ExitStack, content: str, out: str, state: str, store_url: str | None,
     accounts: str | None, base_url: str | None, site_name: str, queries: bool, search: str,
     langfuse: bool, private: bool | None, publish_limit: int, limits: str | None,
-    open_signup: bool, quotas: Quotas,
-    openid: Provider | None, issuers: tuple[Issuer, ...], metrics: tuple[str, int] | None,
-    trusted_proxies: int,
+    open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
+    metrics: tuple[str, int] | None, trusted_proxies: int,
 ) -> Callable:  # fmt: skip
     """Return the WSGI application; ``running`` gets what it needs, to be closed after it.
 

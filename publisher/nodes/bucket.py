@@ -20,7 +20,7 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE
 from publisher.nodes.about import About, identify
-from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode, has_text
+from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode, has_text, hash_record
 from publisher.nodes.entries import Request as Kept
 from publisher.nodes.log import UNAVAILABLE, Log, Overtaken, Waiting
 from publisher.nodes.objects import Objects, StoreUnavailable
@@ -251,8 +251,7 @@ class Bucket:
             )
 
     def _blob_of(self, repo: str, version: str) -> str:
-        with open(f"{self.root}/{repo}/{version}.json", "rb") as file:
-            return blob_key(repo, version, hashlib.sha256(file.read()).hexdigest())
+        return blob_key(repo, version, hash_record(self.root, repo, version))
 
     def _text_of(self, repo: str, version: str) -> str:
         with open(f"{self.root}/{repo}/{version}.md", "rb") as file:

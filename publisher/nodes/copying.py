@@ -23,7 +23,15 @@ from builder.store.content import FORMAT_FILE, HOME_FILE, OWNER_FILE, STORE_FILE
 from builder.store.restored import RESTORED_FILE, check_not_restoring, serial_base
 from builder.store.withdrawn_files import read_parts
 from publisher.nodes.about import identify
-from publisher.nodes.entries import Blob, Change, Entry, encode, entry_key, read_blob
+from publisher.nodes.entries import (
+    Blob,
+    Change,
+    Entry,
+    encode,
+    entry_key,
+    hash_record,
+    read_blob,
+)
 from publisher.nodes.log import BATCH_BYTES_MAX, BATCH_CHANGES_MAX
 from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.nodes.replica import Replica
@@ -150,8 +158,7 @@ def read_folder(root: str) -> tuple[Tree, int]:
             repo = f"{owner}/{name}"
             listing = content.list_versions(root, owner, name)
             for version in map(str, listing.versions):
-                with open(f"{root}/{repo}/{version}.json", "rb") as file:
-                    mark = hashlib.sha256(file.read()).hexdigest()
+                mark = hash_record(root, repo, version)
                 tree.versions.setdefault(repo, {})[version] = mark
             for number in listing.events:
                 _read_file(tree, root, f"{repo}/{event_file(number)}")

@@ -5,14 +5,14 @@ are a *blob*, which is put before the entry that names it; everything else is in
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from builder.model.errors import OperatorError
-from publisher.nodes.objects import Objects, StoreUnavailable
+from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
 from publisher.write.idempotency import KeptAnswer
 
 LOG = "log/"
@@ -20,6 +20,7 @@ LOG = "log/"
 ENTRY_BYTES_MAX = 32 * 1024 * 1024
 # A text and its record, escaped.
 BLOB_BYTES_MAX = 32 * 1024 * 1024
+_AT_A_TIME = 4 * JOBS
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,6 +113,12 @@ def blob_key(repo: str, version: str, record_sha256: str) -> str:
     return f"blobs/{repo}/{version}-{record_sha256}"
 
 
+def hash_record(root: str, repo: str, version: str) -> str:
+    """The SHA-256 of a version's record in a content folder. Raises OSError."""
+    with open(f"{root}/{repo}/{version}.json", "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 def encode(value: Any) -> bytes:
     """An entry's or a blob's JSON."""
     return _encode(value)
@@ -131,6 +138,21 @@ def read_entry(objects: Objects, number: int) -> Entry | None:
             f"{entry_key(number)} in the store {objects.url} is not what this release writes "
             f"({error}). If another node runs a newer release, upgrade this one."
         ) from error
+
+
+def list_entries(objects: Objects, after: int) -> list[int]:
+    """The numbers of the entries after one, in order; a listing may lack the newest. Raises
+    StoreUnavailable.
+    """
+    return sorted(filter(None, map(entry_number, objects.keys(LOG, after=entry_key(after)))))
+
+
+def read_entries(objects: Objects, numbers: Sequence[int]) -> Iterator[tuple[int, Entry | None]]:
+    """Entries by their numbers, many at a time. Raises as ``read_entry``."""
+    for start in range(0, len(numbers), _AT_A_TIME):
+        some = numbers[start : start + _AT_A_TIME]
+        entries = objects.each(lambda number: read_entry(objects, number), some)
+        yield from zip(some, entries, strict=True)
 
 
 def read_blob(objects: Objects, change: Change) -> Blob | None:

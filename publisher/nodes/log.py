@@ -22,16 +22,16 @@ from builder.model.errors import RequestError
 from builder.model.records import format_time
 from publisher.log import log_event
 from publisher.nodes.entries import (
-    LOG,
     Change,
     Entry,
     Request,
     encode,
     entry_key,
-    entry_number,
+    list_entries,
+    read_entries,
     read_entry,
 )
-from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
+from publisher.nodes.objects import Objects, StoreUnavailable
 
 # How often the log is looked at for what other nodes have written.
 POLL_SECONDS = 1.0
@@ -167,12 +167,6 @@ class Log(Background):
             where, request = self._requests.get((owner, key_hash), ("", None))
             return request if where == repo else None
 
-    def note(self) -> None:
-        """Look for others' entries at once."""
-        with self._changed:
-            self._look_at = 0.0
-            self._changed.notify_all()
-
     def status(self) -> dict[str, Any]:
         """For people and monitors."""
         with self._changed:
@@ -282,14 +276,11 @@ class Log(Background):
 
     def _read_more(self) -> None:
         """Take in what a node has missed for long: many entries at once."""
-        numbers = sorted(map(entry_number, self._objects.keys(LOG, after=entry_key(self.head))))
-        for start in range(0, len(numbers), JOBS * 4):
-            some = numbers[start : start + JOBS * 4]
-            read = self._objects.each(lambda number: read_entry(self._objects, number), some)
-            for number, entry in zip(some, read, strict=True):
-                if number != self.head + 1 or entry is None:
-                    return  # a listing may lack the newest ones
-                self._decide(number, entry)
+        numbers = list_entries(self._objects, self.head)
+        for number, entry in read_entries(self._objects, numbers):
+            if number != self.head + 1 or entry is None:
+                return
+            self._decide(number, entry)
 
     def _decide(self, number: int, entry: Entry) -> None:
         """The entry at the next number is known."""

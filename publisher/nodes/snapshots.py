@@ -9,14 +9,14 @@ whether anybody does.
 import contextlib
 import gzip
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from builder.model.background import Background
 from builder.model.errors import OperatorError
 from publisher.log import log_event
-from publisher.nodes.entries import LOG, Change, Entry, entry_key, entry_number, read_entry
+from publisher.nodes.entries import Change, Entry, entry_key, list_entries, read_entries
 from publisher.nodes.objects import Objects, StoreUnavailable
 
 SNAPSHOTS = "snapshots/"
@@ -103,18 +103,14 @@ def read_tree(objects: Objects) -> tuple[int, Tree]:
     """The last entry's number, and all up to it. Raises StoreUnavailable, OperatorError."""
     number = newest_snapshot(objects)
     tree = read_snapshot(objects, number)
-    numbers = sorted(map(entry_number, objects.keys(LOG, after=entry_key(number))))
-    return apply_entries(objects, tree, number, numbers), tree
+    return apply_entries(objects, tree, number, list_entries(objects, number)), tree
 
 
-def apply_entries(objects: Objects, tree: Tree, number: int, numbers: Iterable[int]) -> int:
+def apply_entries(objects: Objects, tree: Tree, number: int, numbers: Sequence[int]) -> int:
     """Take in these entries, which follow ``number`` without a gap: the last one's number. Raises
     StoreUnavailable, OperatorError.
     """
-    wanted = list(numbers)
-    for at, entry in zip(
-        wanted, objects.each(lambda one: read_entry(objects, one), wanted), strict=True
-    ):
+    for at, entry in read_entries(objects, numbers):
         if at != number + 1 or entry is None:
             raise StoreUnavailable(
                 f"The store {objects.url} does not show {entry_key(number + 1)}."

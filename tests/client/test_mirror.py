@@ -127,7 +127,7 @@ def test_a_copy_of_a_hub(placed: Client, publishing: Hub) -> None:
         b"",
         f"m is as {url}: {len(ids)} prompts\n",
     )
-    assert not (placed.work / "m/.hub-mirror/work").exists()
+    assert not (placed.work / "m/.hub-mirror/run").exists()
 
 
 def test_each_awk_makes_the_same(awk: Client, origin: Origin) -> None:
@@ -561,7 +561,7 @@ def test_folders_that_are_none_of_ours(each: Client, origin: Origin) -> None:
 def test_two_runs_at_once(each: Client, origin: Origin) -> None:
     with Fake(origin) as fake:
         mirror(each, fake)
-        work = each.work / "m/.hub-mirror/work"
+        work = each.work / "m/.hub-mirror/run"
         work.mkdir()
         (work / "pid").write_text(f"{os.getpid()}\n")
         done = mirror(each, fake)
