@@ -15,10 +15,15 @@ endef
 # With this set, each of the hundreds of processes that tests start would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
+# Tests run as several processes at a time, a part of them in each: a folder of tests/, longest first,
+# or what is in no such folder. A small process collects less and forks faster than one of all tests.
+SHORT := builder deploy publisher/web mcp server publisher/write publisher/git conformance publisher/nodes
+REST := conformance site client builder nodes publisher/write publisher/web deploy
+others = tests $(addprefix --ignore tests/,$(1))
+parts = $(MAKE) --jobs 4 --output-sync --keep-going
+PYTEST := $(BIN)/pytest -m
 
-.PHONY: serve dist test short/conformance short/others test-all tests/conformance tests/site tests/others \
-	lint lock bench clean
+.PHONY: serve dist test test-all short/others rest/others lint lock bench clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
@@ -34,27 +39,25 @@ dist: $(VENV)/.serve
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --jobs short/conformance short/others
-
-# The tests of conformance share hosts, whose start takes long, so they have one process.
-short/conformance:
-	TEST_DEPTH=short $(BIN)/pytest -m 'not tools' tests/conformance
-
-short/others:
-	TEST_DEPTH=short $(PYTEST) -n 3 -m 'not tools' --ignore tests/conformance
+	$(parts) $(SHORT:%=short/%) short/others
 
 # All the rest: what needs programs, which are installed first, and for which this may ask for root;
-# and the other cases of the long proofs. With two processes more: much of it waits for programs.
+# and the other cases of the long proofs.
 test-all: test
 	sh tests/install-tools
-	$(MAKE) --jobs --output-sync tests/conformance tests/site tests/others
+	$(parts) $(REST:%=rest/%) rest/others
 
-# These folders share hosts, or a browser and sites, whose start takes long: each has one process.
-tests/conformance tests/site:
-	TEST_DEPTH=rest $(BIN)/pytest -m 'tools or long' $@
+short/others:
+	TEST_DEPTH=short $(PYTEST) 'not tools' $(call others,$(SHORT))
 
-tests/others:
-	TEST_DEPTH=rest $(PYTEST) -n 3 -m 'tools or long' --ignore tests/conformance --ignore tests/site
+short/%:
+	TEST_DEPTH=short $(PYTEST) 'not tools' tests/$*
+
+rest/others:
+	TEST_DEPTH=rest $(PYTEST) 'tools or long' $(call others,$(REST))
+
+rest/%:
+	TEST_DEPTH=rest $(PYTEST) 'tools or long' tests/$*
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

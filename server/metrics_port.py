@@ -66,7 +66,10 @@ class MetricsPort:
             proxy_headers=False, backlog=CONNECTIONS_MAX, timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="metrics")
+        # A daemon: a WSGI server runs exit handlers, which end this port, after all other threads.
+        self._thread = threading.Thread(
+            target=self._server.run, args=([listener],), name="metrics", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()

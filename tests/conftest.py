@@ -1,11 +1,9 @@
 """Fixtures that several test modules share, and how hard Hypothesis tries."""
 
-import contextlib
 import difflib
 import functools
 import gc
 import gzip
-import importlib
 import os
 import shutil
 import tempfile
@@ -68,30 +66,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "installed_tools" in getattr(item, "fixturenames", ()):
             item.add_marker("tools")
-    # Files with long proofs first, or the last of them is alone at work in the end.
-    long = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: item.path not in long)
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker import other modules first. Pytest rewrites the asserts of what has changed,
-    which on a fresh clone takes longer than the rest of a collection; what one worker has
-    rewritten, the others load.
-    """
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if not worker:
-        return
-    ignored = [Path(path).resolve() for path in session.config.getoption("ignore") or ()]
-    files = [
-        path
-        for argument in session.config.args
-        for path in sorted(Path(argument).resolve().glob("**/test_*.py"))
-        if not any(path.is_relative_to(folder) for folder in ignored)
-    ]
-    for path in files[int(worker[2:]) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
-        name = ".".join(path.relative_to(session.config.rootpath).with_suffix("").parts)
-        with contextlib.suppress(Exception):  # collection imports it again, and tells of it
-            importlib.import_module(name)
 
 
 # A third of the time in which tests are collected would be searches for garbage, with little found.

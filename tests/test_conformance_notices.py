@@ -50,7 +50,7 @@ SOUND = "sound"
 FULL_AREAS = {
     "search", "account settings", "account forms", "account paths", "trusted publishing",
 }  # fmt: skip
-QUIET = ["-p", "no:xdist", "-p", "no:cacheprovider", "-q"]
+QUIET = ["-p", "no:cacheprovider", "-q"]
 
 
 class Reply(NamedTuple):

@@ -1,7 +1,4 @@
-"""Our hosts while they run: each starts when a test first asks it, and may stay for other files.
-
-With xdist, a file of tests is done before the next comes: each would start the same hosts anew.
-"""
+"""Our hosts while they run: each starts when a test first asks it, and may stay for other files."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

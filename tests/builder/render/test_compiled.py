@@ -11,7 +11,8 @@ from builder.render.compiled import CompiledTemplates
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the templates that were compiled, in order."""
+    """The names of the templates that were compiled, in order, in a process that keeps them."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     names = []
     compile_one = jinja2.Environment.compile
 

@@ -1204,6 +1204,8 @@ def alone(tmp_path: Path) -> Iterator[tuple[Process, str, str, str]]:
     )
     process = Process(
         sys.executable, "-m", "gunicorn", "--threads", "4", "--no-control-socket",
+        # No worker is killed by time: one that does not stop fails the test.
+        "--graceful-timeout", str(2 * DEADLINE_SECONDS),
         "--bind", base_url.split("/")[2], "cli.wsgi:app",
         env=clean_environment(
             HUB_CONFIG=str(config), HUB_PUBLISH_LIMIT="2", HUB_METRICS=metrics
