@@ -15,9 +15,11 @@ endef
 # With this set, each of the hundreds of processes that tests start would compile the project anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests run as several processes at a time, a part of them in each: a folder of tests/, longest first,
-# or what is in no such folder. A small process collects less and forks faster than one of all tests.
-SHORT := builder deploy publisher/web mcp server publisher/write publisher/git conformance publisher/nodes
+# Tests run as several processes at a time, a part of them in each: all that is in none of these folders
+# of tests/, then the folders, longest first. A small process collects less and forks faster than one of
+# all tests.
+SHORT := builder deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
+	publisher/git
 REST := conformance site client builder nodes publisher/write publisher/web deploy
 others = tests $(addprefix --ignore tests/,$(1))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
@@ -39,13 +41,13 @@ dist: $(VENV)/.serve
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(parts) $(SHORT:%=short/%) short/others
+	$(parts) short/others $(SHORT:%=short/%)
 
 # All the rest: what needs programs, which are installed first, and for which this may ask for root;
 # and the other cases of the long proofs.
 test-all: test
 	sh tests/install-tools
-	$(parts) $(REST:%=rest/%) rest/others
+	$(parts) rest/others $(REST:%=rest/%)
 
 short/others:
 	TEST_DEPTH=short $(PYTEST) 'not tools' $(call others,$(SHORT))

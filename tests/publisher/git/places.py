@@ -1,5 +1,6 @@
 """A hub, a bare repository and somebody else's clone of it, for tests."""
 
+import io
 import os
 import subprocess
 from collections.abc import Iterable
@@ -61,13 +62,17 @@ class Place:
     def files(self, ref: str = "main") -> dict[str, bytes]:
         """The content on the branch, byte for byte, by path."""
         listed = git(self.remote, "ls-tree", "-r", "-z", "--name-only", ref).split("\0")[:-1]
-        return {
-            path.removeprefix(self.prefix): subprocess.run(
-                ["git", "-C", str(self.remote), "cat-file", "blob", f"{ref}:{path}"],
-                capture_output=True, check=True,
-            ).stdout
-            for path in listed if not path.endswith(".gitattributes")
-        }  # fmt: skip
+        paths = [path for path in listed if not path.endswith(".gitattributes")]
+        shown = io.BytesIO(subprocess.run(
+            ["git", "-C", str(self.remote), "cat-file", "--batch"], capture_output=True, check=True,
+            input="".join(f"{ref}:{path}\n" for path in paths).encode(),
+        ).stdout)  # fmt: skip
+        files = {}
+        for path in paths:
+            size = int(shown.readline().split()[2])
+            files[path.removeprefix(self.prefix)] = shown.read(size)
+            shown.readline()
+        return files
 
     def log(self, shown: str) -> list[str]:
         """The commits of the branch, oldest first, in a format of `git log`."""
