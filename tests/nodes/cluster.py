@@ -6,11 +6,9 @@ import contextlib
 import functools
 import itertools
 import json
-import random
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,7 +28,13 @@ from tests.support.fault_proxy import FaultProxy, Rule
 from tests.support.object_stores import ObjectStore
 from tests.support.postgres import Postgres
 from tests.support.redis import Redis
-from tests.support.servers import Process, clean_environment, serve_command, wait_until
+from tests.support.servers import (
+    Process,
+    clean_environment,
+    lasting_port,
+    serve_command,
+    wait_until,
+)
 
 # Of all nodes: what is in their sites must not tell them apart.
 BASE_URL = "http://127.0.0.1:8000"
@@ -68,7 +72,7 @@ class Node:
         self.number = number
         self.proxies = proxies
         self.settings: Settings = settings_in(folder, BASE_URL)
-        self.url = f"http://127.0.0.1:{_lasting_port()}"
+        self.url = f"http://127.0.0.1:{lasting_port()}"
         # Each start is another one: what a process has promised ends with it.
         self.starts = 0
         self._skew = skew_seconds
@@ -256,14 +260,21 @@ def running_services(store: ObjectStore, postgres: Postgres, folder: Path) -> It
 
 @contextlib.contextmanager
 def running_cluster(
-    folder: Path, services: Services, owners: tuple[str, ...], skews: tuple[int, ...]
+    folder: Path,
+    services: Services,
+    owners: tuple[str, ...],
+    skews: tuple[int, ...],
+    gateways: tuple[str, ...] = (),
 ) -> Iterator[Cluster]:
-    """A node for each of these skews of clocks, in seconds."""
+    """A node for each of these skews of clocks, in seconds. Nodes reach the store by these
+    addresses in turn, if it has several.
+    """
+    addresses = itertools.cycle(gateways or (services.store.server,))
     with contextlib.ExitStack() as stack:
         nodes = []
-        for number, skew in enumerate(skews):
+        for number, (skew, address) in enumerate(zip(skews, addresses, strict=False)):
             proxies = Proxies(
-                stack.enter_context(FaultProxy(services.store.server)),
+                stack.enter_context(FaultProxy(address)),
                 *(stack.enter_context(FaultProxy(_address(url), plain=True))
                   for url in (services.accounts, services.limits)),
             )  # fmt: skip
@@ -282,14 +293,6 @@ def _end(node: Node) -> None:
     if node.is_running:
         node.resume()
         node.kill()
-
-
-def _lasting_port() -> int:
-    """A port that no connection gets while its node is down: below those that systems give out."""
-    while True:
-        port = random.randrange(15_000, 32_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 def _address(url: str) -> str:

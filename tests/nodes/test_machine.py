@@ -36,9 +36,9 @@ TROUBLE_EVERY = 12
 class Run:
     """Clients in threads, and trouble beside them."""
 
-    def __init__(self, cluster: Cluster, seed: int) -> None:
+    def __init__(self, cluster: Cluster, seed: int, trouble: Trouble) -> None:
         self.notes = Notes()
-        self.trouble = Trouble(cluster, random.Random(f"{seed}/trouble"))
+        self.trouble = trouble
         self._clients = [
             Client(cluster, self.notes, REPOS, random.Random(f"{seed}/{number}"))
             for number in range(CLIENTS)
@@ -83,7 +83,7 @@ def test_operations_and_trouble(
     for key, value in services.store.environment.items():
         monkeypatch.setenv(key, value)
     with running_cluster(tmp_path, services, OWNERS, SKEWS) as cluster:
-        run = Run(cluster, SEED)
+        run = Run(cluster, SEED, Trouble(cluster, random.Random(f"{SEED}/trouble")))
         try:
             run.go(OPERATIONS)
             published = verdict(cluster, run, services)

@@ -6,6 +6,7 @@ The fixtures are known everywhere through ``conftest``.
 import contextlib
 import http.client
 import os
+import random
 import shutil
 import signal
 import socket
@@ -313,6 +314,14 @@ def free_port() -> int:
             port = listener.getsockname()[1]
         if port not in _given_ports:
             _given_ports.add(port)
+            return port
+
+
+def lasting_port() -> int:
+    """A port that no connection gets while its server is down: systems give out higher ones."""
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
 
 
