@@ -4,8 +4,8 @@ Each node is `hubctl serve --store` without limits, with folders of its own; acc
 PostgreSQL that this starts, or at ``--accounts``. The store is Moto's S3 server, which one core
 serves from memory, behind a proxy that counts requests and can add a latency; or at ``--store``,
 with nothing between. Clients are threads of this process, each with a connection to one of the
-nodes; a publication is a text of 2 kB. Beside each load, the same store gets creations of one
-object after another by one client, as a hub without batches would send them.
+nodes; a publication is a text of 2 kB, which is in its entry. Beside each load, the same store gets
+creations of one object after another by one client, as a hub without batches would send them.
 
 Needs what the tests need (`make .venv/.test`, and PostgreSQL).
 """

@@ -71,8 +71,9 @@ def check(address: str, is_json: bool) -> None:
     _tell(found, is_json, f"{address} has", more)
     if found.faults:
         raise OperatorError(
-            f"{counted(len(found.faults), 'fault')} in {address}. Restore these objects from the "
-            "bucket's older versions, or copy a node's content folder to a new prefix."
+            f"{counted(len(found.faults), 'fault')} in {address}. Restore what is missing or "
+            "damaged from the bucket's older versions, or copy a node's content folder to a new "
+            "prefix."
         )
 
 

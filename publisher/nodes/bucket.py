@@ -20,12 +20,19 @@ from builder.pipeline.context import Named
 from builder.store import content
 from builder.store.content import OWNER_FILE
 from publisher.nodes.about import About, identify
-from publisher.nodes.entries import Blob, Change, Entry, blob_key, encode, has_text, hash_record
+from publisher.nodes.entries import (
+    INLINE_BYTES_MAX,
+    Blob,
+    Change,
+    Entry,
+    blob_key,
+    encode,
+)
 from publisher.nodes.entries import Request as Kept
 from publisher.nodes.log import UNAVAILABLE, Log, Overtaken, Waiting
 from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.nodes.replica import Replica, read_mark
-from publisher.nodes.snapshots import Snapshots
+from publisher.nodes.snapshots import Snapshots, read_tree
 from publisher.write import durable
 from publisher.write.idempotency import IdempotencyKey
 from publisher.write.store import Request
@@ -144,15 +151,18 @@ class Bucket:
     ) -> None:  # fmt: skip
         repo, mark = f"{owner}/{name}", hashlib.sha256(record).hexdigest()
         blob = Blob(record.decode(), text.decode())
-        # If it is there, it is the same.
-        self.objects.create(blob_key(repo, version, mark), encode(blob))
+        is_small = len(text) <= INLINE_BYTES_MAX
+        if not is_small:
+            # If it is there, it is the same.
+            self.objects.create(blob_key(repo, version, mark), encode(blob))
         keys, files = [repo], {}
         owner_file = f"{owner}/{OWNER_FILE}"
         if profile is not None and not os.path.exists(f"{self.root}/{owner_file}"):
             files[owner_file] = profile.decode()
         if files or self._has_quotas:
             keys.append(owner)
-        self._commit(Change(keys, version, mark, files, request=_kept(request)), blob)
+        inline = blob if is_small else None
+        self._commit(Change(keys, version, mark, inline, files, request=_kept(request)), blob)
 
     def write_events(
         self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True,
@@ -174,19 +184,10 @@ class Bucket:
         whats = {what for what, _ in withdrawn}
         all_versions = [str(version) for version in listing.versions]
         going = all_versions if WHOLE in whats else sorted(whats)
-        used = {self._blob_of(repo, version) for version in all_versions if version not in going}
-        texts = [self._text_of(repo, version) for version in going]
         files = {f"{repo}/{withdrawn_file(what)}": data.decode() for what, data in withdrawn}
         removes = [f"{repo}/{version}{end}" for version in going for end in (".json", ".md")]
-        self._commit(Change([repo], files=files, removes=removes))
-        # Attempts that were overtaken may have put the very text, which nobody can publish any
-        # more. Those with another text stay: what this commit overtakes may use its blob again.
-        there = [*self.objects.keys(f"blobs/{repo}/")]
-        self.objects.delete(
-            key
-            for key in there
-            if WHOLE in whats or (key not in used and has_text(self.objects, key, texts))
-        )
+        strips = self._entries_of(repo, going)
+        self._commit(Change([repo], files=files, removes=removes, strips=strips))
 
     def replace_profile(
         self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
@@ -250,12 +251,12 @@ class Bucket:
                 "another node: with an Idempotency-Key nothing is saved twice."
             )
 
-    def _blob_of(self, repo: str, version: str) -> str:
-        return blob_key(repo, version, hash_record(self.root, repo, version))
-
-    def _text_of(self, repo: str, version: str) -> str:
-        with open(f"{self.root}/{repo}/{version}.md", "rb") as file:
-            return file.read().decode()
+    def _entries_of(self, repo: str, versions: list[str]) -> list[int]:
+        """The entries with the texts of versions."""
+        _, tree = read_tree(self.objects, self._turn.seen)
+        there = tree.versions.get(repo, {})
+        # One that is not there was withdrawn after what this node has seen.
+        return sorted({there[one].entry for one in versions if one in there} - {0})
 
     # The threads
 

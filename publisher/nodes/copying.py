@@ -8,22 +8,25 @@ import hashlib
 import itertools
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from builder.model.errors import OperatorError
 from builder.model.labels import event_file
 from builder.model.records import VersionFile, format_time
-from builder.model.withdrawn import WHOLE, withdrawn_file
+from builder.model.withdrawn import FOLDER, WHOLE, withdrawn_file
 from builder.store import content
 from builder.store.content import FORMAT_FILE, HOME_FILE, OWNER_FILE, STORE_FILE
 from builder.store.restored import RESTORED_FILE, check_not_restoring, serial_base
 from builder.store.withdrawn_files import read_parts
 from publisher.nodes.about import identify
 from publisher.nodes.entries import (
+    INLINE_BYTES_MAX,
     Blob,
     Change,
     Entry,
@@ -31,18 +34,28 @@ from publisher.nodes.entries import (
     entry_key,
     hash_record,
     read_blob,
+    read_entries,
+    version_of,
 )
 from publisher.nodes.log import BATCH_BYTES_MAX, BATCH_CHANGES_MAX
 from publisher.nodes.objects import Objects, StoreUnavailable
+from publisher.nodes.removal import has_text, hashes_of
 from publisher.nodes.replica import Replica
-from publisher.nodes.snapshots import Tree, read_tree, write_snapshot
+from publisher.nodes.snapshots import (
+    Tree,
+    Version,
+    fill,
+    place_of,
+    read_tree,
+    write_snapshot,
+)
 from publisher.write.store import check_is_no_copy
 
 # As ``builder.model.progress``: what, how many are done, of how many.
 Progress = Callable[[str, int, int], None]
 # How many differences a message shows.
 SHOWN_MAX = 5
-# Below this, a new node reads the entries as quickly.
+# Beyond this, withdrawals and new nodes should not have to read the entries, which are large.
 _SNAPSHOT_CHANGES_MIN = 1000
 
 
@@ -88,10 +101,7 @@ def copy_to_store(root: str, url: str, progress: Progress) -> Copied:
         )
     new = [*missing(tree, stored)]
     done = 0
-    for batch in _batches(new):
-        for _ in objects.each(lambda change: _put_blob(objects, root, change), batch):
-            done += 1
-            progress("copying", done, len(new))
+    for batch in _batches(objects.each(lambda change: _load(objects, root, change), new)):
         number += 1
         now = format_time(datetime.now(UTC))
         entry = Entry(secrets.token_hex(8), now, "copy", batch)
@@ -100,6 +110,8 @@ def copy_to_store(root: str, url: str, progress: Progress) -> Copied:
                 f"Somebody else writes to {url}. Stop all nodes that publish there, then run the "
                 "command again: it goes on where it was."
             )
+        done += len(batch)
+        progress("copying", done, len(new))
     if len(new) >= _SNAPSHOT_CHANGES_MIN:
         write_snapshot(objects, number)
     _check_equal(tree, read_tree(objects)[1], root, url)
@@ -116,9 +128,14 @@ def copy_from_store(url: str, root: str, progress: Progress) -> Copied:
     _, tree = read_tree(objects)
     with Replica(root, objects, about) as replica:
         there, _ = read_folder(root)
-        stale = [change for change in missing(there, tree) if _is_gone(change, tree)]
+        stale = [
+            change
+            for change in missing(there, tree)
+            if change.version and _is_withdrawn(version_of(change.blob), tree)
+        ]
         new = [*missing(tree, there)]
-        for done in replica.apply_changes([*map(_removal, stale), *new]):
+        changes = itertools.chain(map(_removal, stale), fill(objects, tree, new))
+        for done in replica.apply_changes(changes):
             progress("copying", done, len(stale) + len(new))
     _check_equal(read_folder(root)[0], tree, root, url)
     os.sync()
@@ -133,15 +150,28 @@ def check_store(url: str, progress: Progress) -> Checked:
     objects = Objects(url)
     identify(objects, make=False)
     number, tree = read_tree(objects)
-    versions = [change for change in tree.changes() if change.version]
-    blobs = {*objects.keys("blobs/")}
-    faults = []
-    told = objects.each(lambda change: _fault_of(objects, change), versions)
+    versions = {change.blob: change for change in tree.changes() if change.version}
+    unused = {key for key, size in objects.sizes("blobs/") if size} - versions.keys()
+    faults = [*_leftovers(objects, unused, tree)]
+
+    def texts() -> Iterator[Change]:
+        left = dict(versions)
+        for at, entry in read_entries(objects, range(1, number + 1)):
+            for change in entry.changes if entry else ():
+                if change.inline and left.pop(change.blob, None):
+                    yield change
+                elif change.inline:
+                    faults.append(
+                        f"{entry_key(at)} has the text of {version_of(change.blob)}, which is "
+                        "withdrawn. Start a node, or wait: each node removes such texts."
+                    )
+        yield from left.values()
+
+    told = objects.each(lambda change: _fault_of(objects, change), texts())
     for done, fault in enumerate(told, 1):
         faults += [fault] if fault else []
         progress("checking", done, len(versions))
-    unused = len(blobs - {change.blob for change in versions})
-    return Checked(number, len(versions), len(tree.files), unused, faults)
+    return Checked(number, len(versions), len(tree.files), len(unused), faults)
 
 
 def read_folder(root: str) -> tuple[Tree, int]:
@@ -159,7 +189,7 @@ def read_folder(root: str) -> tuple[Tree, int]:
             listing = content.list_versions(root, owner, name)
             for version in map(str, listing.versions):
                 mark = hash_record(root, repo, version)
-                tree.versions.setdefault(repo, {})[version] = mark
+                tree.versions.setdefault(repo, {})[version] = Version(mark)
             for number in listing.events:
                 _read_file(tree, root, f"{repo}/{event_file(number)}")
             for what in listing.withdrawn.files:
@@ -173,7 +203,8 @@ def missing(tree: Tree, other: Tree) -> Iterator[Change]:
     """What ``other`` lacks, or has otherwise, of what ``tree`` has."""
     for change in tree.changes():
         if change.version:
-            has = other.versions.get(change.keys[0], {}).get(change.version) == change.record
+            there = other.versions.get(change.keys[0], {}).get(change.version)
+            has = bool(there) and there.record == change.record
         else:
             has = all(other.files.get(path) == text for path, text in change.files.items())
         if not has:
@@ -203,9 +234,10 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
         yield batch
 
 
-def _put_blob(objects: Objects, root: str, change: Change) -> None:
+def _load(objects: Objects, root: str, change: Change) -> Change:
+    """A change with its text, or once that is in the store."""
     if not change.version:
-        return
+        return change
     path = f"{root}/{change.keys[0]}/{change.version}"
     files = []
     for end in ("json", "md"):
@@ -215,9 +247,13 @@ def _put_blob(objects: Objects, root: str, change: Change) -> None:
     if hashlib.sha256(record).hexdigest() != change.record:
         raise OperatorError(f"{path}.json has changed while it was copied. Run the command again.")
     try:
-        objects.create(change.blob, encode(Blob(record.decode(), text.decode())))
+        blob = Blob(record.decode(), text.decode())
     except UnicodeDecodeError as error:
         raise OperatorError(f"{path} is not UTF-8. Correct the file.") from error
+    if len(text) <= INLINE_BYTES_MAX:
+        return structs.replace(change, inline=blob)
+    objects.create(change.blob, encode(blob))
+    return change
 
 
 def _removal(change: Change) -> Change:
@@ -226,24 +262,42 @@ def _removal(change: Change) -> Change:
     return Change([repo], removes=[f"{repo}/{version}{end}" for end in (".json", ".md")])
 
 
-def _is_gone(change: Change, tree: Tree) -> bool:
-    """Whether a version of the folder was withdrawn from the store since it was copied."""
-    withdrawn = (
-        f"{change.keys[0]}/{withdrawn_file(what)}" in tree.files for what in (change.version, WHOLE)
-    )
-    return bool(change.version) and any(withdrawn)
+def _is_withdrawn(place: str, tree: Tree) -> bool:
+    """Whether a version, such as ``ada/review/1.0.0``, was withdrawn."""
+    repo, _, version = place.rpartition("/")
+    return any(f"{repo}/{withdrawn_file(what)}" in tree.files for what in (version, WHOLE))
+
+
+def _leftovers(objects: Objects, unused: set[str], tree: Tree) -> Iterator[str]:
+    """The faults of blobs that no version has, and whose texts are withdrawn."""
+    hashes: dict[str, set[str]] = defaultdict(set)
+    for path, text in tree.files.items():
+        if path.startswith(f"{place_of(path)}/{FOLDER}/"):
+            hashes[place_of(path)] |= hashes_of(text)
+
+    def is_left(key: str) -> bool:
+        place = version_of(key)
+        repo = place.rpartition("/")[0]
+        return _is_withdrawn(place, tree) or has_text(objects, key, hashes.get(repo, ()))
+
+    for key in itertools.compress(unused, objects.each(is_left, unused)):
+        yield (
+            f"{key} has a text that is withdrawn. Wait until all nodes have the withdrawal, then "
+            "delete this object if it is still there."
+        )
 
 
 def _fault_of(objects: Objects, change: Change) -> str | None:
+    place = version_of(change.blob)
     try:
         blob = read_blob(objects, change)
     except StoreUnavailable as error:
         return str(error)
     if blob is None:
-        return f"{change.blob} is missing. Restore it from a node's content folder."
+        return f"{place} is missing: no {change.blob}. Restore it from a node's content folder."
     record = msgspec.json.decode(blob.record, type=VersionFile)
     if hashlib.sha256(blob.text.encode()).hexdigest() != record.sha256:
-        return f"{change.blob} has another text than its record says."
+        return f"{place} has another text than its record says."
     return None
 
 

@@ -1,18 +1,20 @@
 """What the log of a store says: entries, each with some changes of the content, in one order.
 
 An entry is ``log/{number:012}.json``, numbers begin with 1. The text and the record of a version
-are a *blob*, which is put before the entry that names it; everything else is in the entry itself.
+are a *blob*: inline in the entry where the text is small, else an object of its own, which is put
+before the entry. When an inline text is withdrawn, its entry is written again, without any texts;
+those that stay are objects then.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from builder.model.errors import OperatorError
-from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
+from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.write.idempotency import KeptAnswer
 
 LOG = "log/"
@@ -20,7 +22,8 @@ LOG = "log/"
 ENTRY_BYTES_MAX = 32 * 1024 * 1024
 # A text and its record, escaped.
 BLOB_BYTES_MAX = 32 * 1024 * 1024
-_AT_A_TIME = 4 * JOBS
+# Of a text that is in its entry.
+INLINE_BYTES_MAX = 32 * 1024
 
 
 class Request(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,20 +51,31 @@ class Request(Struct, frozen=True, forbid_unknown_fields=True):
         return KeptAnswer(self.version, self.previous_version, mark, self.label_number)
 
 
+class Blob(Struct, frozen=True, forbid_unknown_fields=True):
+    """The two files of a version."""
+
+    record: str
+    text: str
+
+
 class Change(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Something that happens whole or not at all.
 
     ``keys``: what it was decided by, first the prompt (``ada/review``), or the owner of a profile.
     Of two changes with a common key, the second one has seen the first. ``version`` is new, and
-    ``record`` the SHA-256 of its record, which with it names the blob. ``files`` are written, by
-    their path in the content folder, then others removed.
+    ``record`` the SHA-256 of its record, which with it names the blob; ``inline`` is that itself,
+    where the text is small and has not left the entry. ``files`` are written, by their path in the
+    content folder, then others removed. ``strips``: the entries with inline texts of versions that
+    are withdrawn.
     """
 
     keys: list[str]
     version: str = ""
     record: str = ""
+    inline: Blob | None = None
     files: dict[str, str] = {}
     removes: list[str] = []
+    strips: list[int] = []
     request: Request | None = None
 
     @property
@@ -71,7 +85,14 @@ class Change(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     @property
     def size(self) -> int:
         """About how many bytes it takes in an entry."""
-        return 300 + sum(map(len, self.files.values())) + 40 * len(self.removes)
+        blob = (self.inline.record, self.inline.text) if self.inline else ()
+        texts = sum(len(text.encode()) for text in (*blob, *self.files.values()))
+        return 300 + texts + 40 * len(self.removes) + 10 * len(self.strips)
+
+    @property
+    def withdrawn(self) -> set[str]:
+        """The versions that it removes, each as ``ada/review/1.0.0``."""
+        return {path.removesuffix(".json") for path in self.removes if path.endswith(".json")}
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,13 +102,6 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     at: str
     node: str
     changes: list[Change]
-
-
-class Blob(Struct, frozen=True, forbid_unknown_fields=True):
-    """The two files of a version."""
-
-    record: str
-    text: str
 
 
 _encode = msgspec.json.Encoder().encode
@@ -111,6 +125,11 @@ def blob_key(repo: str, version: str, record_sha256: str) -> str:
     are in use.
     """
     return f"blobs/{repo}/{version}-{record_sha256}"
+
+
+def version_of(key: str) -> str:
+    """Whose blob a key is for: ``ada/review/1.0.0``."""
+    return key.removeprefix("blobs/").rpartition("-")[0]
 
 
 def hash_record(root: str, repo: str, version: str) -> str:
@@ -149,37 +168,30 @@ def list_entries(objects: Objects, after: int) -> list[int]:
 
 def read_entries(objects: Objects, numbers: Sequence[int]) -> Iterator[tuple[int, Entry | None]]:
     """Entries by their numbers, many at a time. Raises as ``read_entry``."""
-    for start in range(0, len(numbers), _AT_A_TIME):
-        some = numbers[start : start + _AT_A_TIME]
-        entries = objects.each(lambda number: read_entry(objects, number), some)
-        yield from zip(some, entries, strict=True)
+    entries = objects.each(lambda number: read_entry(objects, number), numbers)
+    yield from zip(numbers, entries, strict=True)
 
 
 def read_blob(objects: Objects, change: Change) -> Blob | None:
     """The files of a change's version; None where they are gone, since it was withdrawn later.
     Raises StoreUnavailable, also where they are damaged.
     """
-    data = objects.get(change.blob, BLOB_BYTES_MAX)
-    if data is None:
-        return None
-    try:
-        blob = _decode_blob(data)
-    except msgspec.DecodeError as error:
-        raise _damaged(objects, change) from error
+    blob = change.inline
+    if blob is None:
+        data = objects.get(change.blob, BLOB_BYTES_MAX)
+        if not data:
+            return None
+        try:
+            blob = _decode_blob(data)
+        except msgspec.DecodeError as error:
+            raise _damaged(objects, change) from error
     if hashlib.sha256(blob.record.encode()).hexdigest() != change.record:
         raise _damaged(objects, change)
     return blob
 
 
-def has_text(objects: Objects, key: str, texts: Iterable[str]) -> bool:
-    """Whether the blob at a key has one of these texts. Raises StoreUnavailable."""
-    data = objects.get(key, BLOB_BYTES_MAX) or b""
-    # The last of a blob's fields, as it is encoded.
-    return any(data.endswith(b'"text":' + encode(text) + b"}") for text in texts)
-
-
 def _damaged(objects: Objects, change: Change) -> StoreUnavailable:
     return StoreUnavailable(
-        f"{change.blob} in the store {objects.url} is damaged. Restore it from a backup of the "
-        "bucket, or from another node's content folder."
+        f"{version_of(change.blob)} in the store {objects.url} is damaged. Restore it from "
+        "a backup of the bucket, or from another node's content folder."
     )

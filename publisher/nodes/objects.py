@@ -8,8 +8,9 @@ optional dependency.
 import contextlib
 import re
 import secrets
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from os import environ
 from typing import TypeVar
@@ -32,6 +33,8 @@ CONNECT_SECONDS, REQUEST_SECONDS = 5, 20
 _RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=REQUEST_SECONDS)}
 # Requests at once, where there are many to send.
 JOBS = 32
+# Also of items whose results nobody has taken yet.
+_RUNNING_MAX = 2 * JOBS
 _RACERS = 8
 
 _SCHEMES = ("s3", "gs", "az", "file")
@@ -88,6 +91,13 @@ class Objects:
                 f"The store {self.url} cannot be used: {_first_line(error)}"
             ) from error
 
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object, in the place of what there is. Raises StoreUnavailable; then it may have
+        been put nevertheless.
+        """
+        with self._explained(f"put {key}"):
+            obstore.put(self._store, key, data, use_multipart=False)
+
     def create(self, key: str, data: bytes) -> bool:
         """Put an object where there is none; False: there is one. Raises StoreUnavailable; then it
         may have been created nevertheless.
@@ -119,10 +129,14 @@ class Objects:
         """The keys below a prefix, such as ``log/``, that come after another; in any order. Raises
         StoreUnavailable.
         """
+        return (key for key, _ in self.sizes(prefix, after))
+
+    def sizes(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """As ``keys``, each with the bytes of its object."""
         with self._explained(f"list {prefix}"):
             # Some stores list from the key itself on.
             for page in obstore.list(self._store, prefix, offset=after or None, chunk_size=1000):
-                yield from (one["path"] for one in page if one["path"] > after)
+                yield from ((one["path"], one["size"]) for one in page if one["path"] > after)
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; such as there are not are fine. Raises StoreUnavailable."""
@@ -134,9 +148,17 @@ class Objects:
                 obstore.delete(self._store, key)
 
     def each(self, work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
-        """``work`` done on all items, many at once; the results in order."""
+        """``work`` done on all items, many at once; the results in order. Only a few items and
+        results are in memory.
+        """
         with ThreadPoolExecutor(JOBS) as pool:
-            yield from pool.map(work, items)
+            running: deque[Future[_R]] = deque()
+            for item in items:
+                running.append(pool.submit(work, item))
+                if len(running) == _RUNNING_MAX:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
 
     def probe(self) -> None:
         """Find out whether put-if-absent works: a second creation of a name is refused, and of

@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,18 +24,25 @@ from builder.pipeline.context import Named
 from builder.store.content import STORE_FILE, check_format, list_owners
 from publisher.log import log_event
 from publisher.nodes.about import About
-from publisher.nodes.entries import Blob, Change, Entry, read_blob
+from publisher.nodes.entries import (
+    Blob,
+    Change,
+    Entry,
+    blob_key,
+    hash_record,
+    read_blob,
+    version_of,
+)
 from publisher.nodes.log import Waiting
 from publisher.nodes.objects import Objects
-from publisher.nodes.snapshots import newest_snapshot, read_snapshot
+from publisher.nodes.removal import remove_texts
+from publisher.nodes.snapshots import fill, newest_snapshot, read_snapshot
 from publisher.write import disk, durable
 
 # The most entries that were read, and are not applied yet.
 BACKLOG_MAX = 64
 # How often it is made sure that what was applied is on the disk.
 SAVE_SECONDS = 30.0
-# How many changes of one entry are fetched and applied at a time.
-_FETCHED = 256
 _PAUSE_MIN, _PAUSE_MAX = 0.2, 10.0
 _THEN = "the node tries again by itself"
 
@@ -89,7 +96,7 @@ class Replica(Background):
         self._due: deque[_Due] = deque()
         self._failures = Failures()
         # Versions whose text is gone from the store, until an entry says that they were withdrawn.
-        self._gone: set[tuple[str, str]] = set()
+        self._gone: set[str] = set()
         self._lock = _lock(root)
         try:
             self.applied = self._saved = self._begin()
@@ -114,24 +121,22 @@ class Replica(Background):
         number = newest_snapshot(self._objects)
         if not number:
             return
-        for _ in self.apply_changes([*read_snapshot(self._objects, number).changes()]):
+        tree = read_snapshot(self._objects, number)
+        for _ in self.apply_changes(fill(self._objects, tree, tree.changes())):
             pass
         self.applied = number
         self._save(number)
 
-    def apply_changes(self, changes: Sequence[Change]) -> Iterator[int]:
+    def apply_changes(self, changes: Iterable[Change]) -> Iterator[int]:
         """Apply changes; yields how many are done. Raises StoreUnavailable, OperatorError, and
         RequestError ``storage_unavailable``.
         """
-        for start in range(0, len(changes), _FETCHED):
-            some = changes[start : start + _FETCHED]
-            fetched = self._objects.each(self._fetch, some)
-            for done, (change, blob) in enumerate(zip(some, fetched, strict=True), start + 1):
-                owner, _, name = change.keys[0].partition("/")
-                lock = durable.repo_lock(self._root, owner, name) if name else None
-                with lock or contextlib.nullcontext():
-                    self._write(change, blob)
-                yield done
+        for done, (change, blob) in enumerate(self._objects.each(self._fetch, changes), 1):
+            owner, _, name = change.keys[0].partition("/")
+            lock = durable.repo_lock(self._root, owner, name) if name else None
+            with lock or contextlib.nullcontext():
+                self._write(change, blob)
+            yield done
 
     def check_store(self, about: About) -> None:
         """Raises OperatorError where the folder follows another store."""
@@ -223,14 +228,12 @@ class Replica(Background):
             pause = pause_seconds(self._failures.count, _PAUSE_MIN, _PAUSE_MAX)
             return not self._changed.wait_for(lambda: self._is_stopping, pause)
 
-    def _fetch(self, change: Change) -> Blob | None:
-        if not change.version:
-            return None
-        blob = read_blob(self._objects, change)
-        if blob is None:
+    def _fetch(self, change: Change) -> tuple[Change, Blob | None]:
+        blob = read_blob(self._objects, change) if change.version else None
+        if change.version and blob is None:
             with self._changed:
-                self._gone.add((change.keys[0], change.version))
-        return blob
+                self._gone.add(f"{change.keys[0]}/{change.version}")
+        return change, blob
 
     # The folder
 
@@ -246,20 +249,16 @@ class Replica(Background):
             for path in change.removes:
                 disk.unlink(self._path(path))
         if change.removes:
-            self._remove_blobs(change)
+            with self._changed:
+                self._gone -= change.withdrawn
+            remove_texts(self._objects, change, self._is_used)
 
-    def _remove_blobs(self, change: Change) -> None:
-        """Take the texts of withdrawn versions out of the store: on each node, since the one that
-        withdrew them may have died.
-        """
-        repo = change.keys[0]
-        removed = {path.rpartition("/")[2].removesuffix(".json") for path in change.removes}
-        with self._changed:
-            self._gone -= {(repo, version) for version in removed}
-        keys = self._objects.keys(f"blobs/{repo}/")
-        self._objects.delete(
-            key for key in [*keys] if key.rpartition("/")[2].rpartition("-")[0] in removed
-        )
+    def _is_used(self, key: str) -> bool:
+        """Whether a version in the folder has the blob at a key."""
+        repo, _, version = version_of(key).rpartition("/")
+        with contextlib.suppress(FileNotFoundError):
+            return blob_key(repo, version, hash_record(self._root, repo, version)) == key
+        return False
 
     def _put(self, path: str, text: str) -> None:
         target, data = self._path(path), text.encode()

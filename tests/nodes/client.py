@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import requests
 
 from tests.nodes.cluster import AGENT, Cluster, Node, numbers
+from tests.publisher.nodes.conftest import LARGE
 from tests.publisher.web.pages.conftest import Visitor
 from tests.support.linearizability import UNKNOWN, Operation
 
@@ -131,7 +132,8 @@ class Client:
     def publish(self, repo: str) -> None:
         base = (self._chance.random() < 0.3 and self._some_number(repo, newest=True)) or None
         labels = (self._chance.choice(LABELS),) if self._chance.random() < 0.2 else ()
-        text = f"Text {next(numbers)}."
+        number = next(numbers)
+        text = f"Text {number}." + (LARGE if number % 4 == 0 else "")
         body: dict[str, Any] = {"content": text, "labels": [*labels]}
         if base:
             body["base_version"] = version_of(base)

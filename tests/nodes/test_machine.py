@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from publisher.nodes.copying import check_store
 from publisher.nodes.objects import Objects
 from tests.nodes.client import Client, Notes, Published
 from tests.nodes.cluster import Cluster, Services, running_cluster
@@ -110,6 +111,7 @@ def verdict(cluster: Cluster, run: Run, services: Services) -> list[Published]:
     assert notes.complaints == []
     assert faults(root, REPOS, notes.published) == []
     assert log_faults(Objects(services.store.url), notes.published) == []
+    assert check_store(services.store.url, lambda *_: None).faults == []
     history = resolved(notes.history, root)
     assert complaints(history, step_prompt, Prompt()) == []
     return notes.published

@@ -11,14 +11,23 @@ from typing import NamedTuple
 import pytest
 import requests
 
+from publisher.nodes import copying
+from publisher.nodes.about import identify
 from publisher.nodes.objects import Objects
+from publisher.nodes.snapshots import write_snapshot
+from publisher.write.store import Folder
 from tests.nodes.client import OUTCOMES, withdraw
 from tests.nodes.cluster import Cluster, Node, numbers, running_cluster, running_services
 from tests.nodes.rest import Repo, faults, log_faults, read_repo
+from tests.publisher.nodes.conftest import LARGE
+from tests.publisher.nodes.test_bucket import put
 from tests.support.fault_proxy import Rule, Seen
 from tests.support.object_stores import S3Server
 from tests.support.postgres import Postgres
 from tests.support.servers import DEADLINE_SECONDS, wait_until
+
+# Prompts that a withdrawal needs two of, for each request that it sends, and each fault.
+COPIED = 160
 
 
 class Request(NamedTuple):
@@ -63,12 +72,22 @@ class Publish(Work):
         return [*repo.texts.values()].count(sha256(self.mark.encode()).hexdigest())
 
 
+class PublishLarge(Publish):
+    """A text that is an object of its own."""
+
+    def __init__(self, sweep: "Sweep", repo: str) -> None:
+        super().__init__(sweep, repo)
+        self.mark += LARGE
+
+
 class Move(Work):
     def ask(self, node: Node) -> bool:
         return self.send(node, "PUT", "labels/production", version="1.0.0", note=self.mark)
 
 
 class Withdraw(Work):
+    """Of a prompt whose texts are in one entry with those of another."""
+
     def ask(self, node: Node) -> bool:
         told = withdraw(self.sweep.cluster, node, self.repo, 2, self.mark)
         assert told in OUTCOMES.values() or told.startswith("503: "), told
@@ -78,9 +97,10 @@ class Withdraw(Work):
 class Sweep:
     """Two nodes: the first one's requests to the store fail, the second one's do not."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, copied: list[str]) -> None:
         self.cluster = cluster
         self.failing, self.sound = cluster.nodes
+        self._copied = copied
 
     def send(self, node: Node, method: str, path: str, key: str, **body: str) -> requests.Response:
         token = self.cluster.tokens[path.partition("/")[0]]
@@ -89,8 +109,15 @@ class Sweep:
             headers={"Authorization": f"Bearer {token}", "Idempotency-Key": key},
         )  # fmt: skip
 
-    def prepare(self) -> str:
+    def prepare(self, kind: type[Work]) -> str:
         """A prompt of two versions, at both nodes, and of an owner of its own."""
+        if kind is Withdraw:
+            # So that it reads no other entries than those that it strips.
+            objects = Objects(self.cluster.url)
+            write_snapshot(objects, len([*objects.keys("log/")]))
+            name = self._copied.pop()
+            self.cluster.add_owners(name.partition("/")[0])
+            return name
         owner = f"owner-{next(numbers)}"
         self.cluster.add_owners(owner)
         name = f"{owner}/story"
@@ -105,7 +132,8 @@ class Sweep:
 
     def read(self, name: str) -> Repo:
         """What both nodes have of a prompt, once they have all that is in the log."""
-        serial = len([*Objects(self.cluster.url).keys("log/")])
+        objects = Objects(self.cluster.url)
+        serial = identify(objects).serial + len([*objects.keys("log/")])
         for node in self.cluster.nodes:
             wait_until(lambda node=node: node.serial >= serial, f"serial {serial} of {name}")
         one, two = (read_repo(node.settings.content, name) for node in self.cluster.nodes)
@@ -114,7 +142,7 @@ class Sweep:
 
     def requests_of(self, kind: type[Work]) -> list[Request]:
         """What the first node sends for a work where all goes well."""
-        name = self.prepare()
+        name = self.prepare(kind)
         self.failing.proxies.store.take_seen()
         assert kind(self, name).ask(self.failing)
         counts: Counter[tuple[str, str]] = Counter()
@@ -129,7 +157,7 @@ class Sweep:
         """What is wrong after a work during which a request failed, and those like it if it
         ``lasts``.
         """
-        name = self.prepare()
+        name = self.prepare(kind)
         work = kind(self, name)
         times = 0 if lasts else 1
         rule = Rule(fault, request.method, request.target, request.nth, times=times)
@@ -158,6 +186,19 @@ def _target_of(seen: Seen) -> str:
     return "/" + path.rpartition("/hub/")[2].partition("/")[0] + "/"
 
 
+def _copy(folder: Path, url: str) -> list[str]:
+    """Begin a store with prompts, each two in one entry: one of each two."""
+    folder.mkdir()
+    names = [f"copied-{number:03}" for number in range(COPIED)]
+    for owner in names:
+        for number in (1, 2):
+            put(Folder(str(folder)), f"Text {number} of {owner}.", owner=owner, sync=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copying, "BATCH_CHANGES_MAX", 4)
+        copying.copy_to_store(str(folder), url, lambda *_: None)
+    return [f"{owner}/story" for owner in names[::2]]
+
+
 @pytest.fixture(scope="module")
 def sweep(
     s3_server: S3Server, postgres: Postgres, tmp_path_factory: pytest.TempPathFactory
@@ -167,14 +208,15 @@ def sweep(
     with (
         pytest.MonkeyPatch.context() as patch,
         running_services(store, postgres, folder) as services,
-        running_cluster(folder, services, (), (0, 0)) as cluster,
     ):
         for key, value in store.environment.items():
             patch.setenv(key, value)
-        yield Sweep(cluster)
+        copied = _copy(folder / "copied", store.url)
+        with running_cluster(folder, services, (), (0, 0)) as cluster:
+            yield Sweep(cluster, copied)
 
 
-@pytest.mark.parametrize("kind", [Publish, Move, Withdraw])
+@pytest.mark.parametrize("kind", [Publish, PublishLarge, Move, Withdraw])
 @pytest.mark.parametrize(("fault", "lasts"), [("cut", False), ("lost", False), ("lost", True)])
 def test_any_request(kind: type[Work], fault: str, lasts: bool, sweep: Sweep) -> None:
     requests_sent = sweep.requests_of(kind)
@@ -189,3 +231,4 @@ def test_any_request(kind: type[Work], fault: str, lasts: bool, sweep: Sweep) ->
     names = [f"{owner.name}/story" for owner in Path(root).iterdir() if owner.is_dir()]
     assert faults(root, names, []) == []
     assert log_faults(Objects(sweep.cluster.url), []) == []
+    assert copying.check_store(sweep.cluster.url, lambda *_: None).faults == []

@@ -9,10 +9,13 @@ import pytest
 from publisher.nodes import bucket as bucket_module
 from publisher.nodes import log as log_module
 from publisher.nodes.bucket import Bucket
+from publisher.nodes.entries import INLINE_BYTES_MAX
 from tests.publisher.nodes.faulty import FaultyObjects
 
 # What a failing wait takes, at most.
 LONG = 300
+# Makes a text so long that it is a blob.
+LARGE = "x" * INLINE_BYTES_MAX
 
 
 class Nodes:
@@ -37,6 +40,11 @@ class Nodes:
     def stop_all(self) -> None:
         for name in [*self._running]:
             self.stop(name)
+
+    def stores(self, text: str) -> bool:
+        """Whether any object has a text in it."""
+        files = (path for path in (self.root / "store").rglob("*") if path.is_file())
+        return any(text.encode() in path.read_bytes() for path in files)
 
     def content(self, name: str) -> dict[str, bytes]:
         """The files of a node's folder, without what is its own."""

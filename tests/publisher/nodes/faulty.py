@@ -16,6 +16,11 @@ class FaultyObjects(Objects):
         self.after: Callable[[str, str], None] = lambda kind, key: None
         self.seen: list[tuple[str, str]] = []
 
+    def put(self, key: str, data: bytes) -> None:
+        self._note("put", key, self.before)
+        super().put(key, data)
+        self.after("put", key)
+
     def create(self, key: str, data: bytes) -> bool:
         self._note("create", key, self.before)
         is_new = super().create(key, data)

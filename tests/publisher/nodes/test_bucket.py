@@ -15,6 +15,7 @@ from publisher.nodes import bucket as bucket_module
 from publisher.nodes import log as log_module
 from publisher.nodes import snapshots as snapshots_module
 from publisher.nodes.bucket import Bucket
+from publisher.nodes.entries import entry_key
 from publisher.nodes.objects import StoreUnavailable
 from publisher.nodes.snapshots import newest_snapshot, write_snapshot
 from publisher.write.idempotency import IdempotencyKey
@@ -24,7 +25,7 @@ from publisher.write.publish import Past, Published, publish, publish_past
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
-from tests.publisher.nodes.conftest import LONG, Nodes
+from tests.publisher.nodes.conftest import LARGE, LONG, Nodes
 from tests.publisher.nodes.faulty import fail_once
 
 
@@ -156,6 +157,18 @@ def _fail_twice(one: Bucket) -> None:
         assert "store of this hub" in str(caught.value)  # and nothing of where that is
 
 
+def test_a_small_text_takes_one_creation(nodes: Nodes):
+    one = nodes.start("one")
+    made = []
+    one.objects.before = lambda kind, key: (
+        made.append(key.partition("/")[0]) if kind != "get" else None
+    )
+    put(one, "small\n")
+    assert made == ["log"]
+    put(one, f"large{LARGE}\n")
+    assert made == ["log", "blobs", "log"]
+
+
 # A request that is sent to two nodes
 
 
@@ -234,16 +247,17 @@ def test_an_answer_that_another_node_has_kept_over_is_found_in_the_log(
 # Withdrawals
 
 
-def test_a_withdrawn_text_is_nowhere(nodes: Nodes):
+@pytest.mark.parametrize("more", ["", LARGE])
+def test_a_withdrawn_text_is_nowhere(nodes: Nodes, more: str):
     one, two = nodes.start("one"), nodes.start("two")
-    put(one, "secret\n")
-    put(one, "fine\n")
+    put(one, f"hidden{more}\n")
+    put(one, f"fine{more}\n")
     meet(one, two)
     take_back(two, "1.0.0")
     meet(one, two)
-    assert [key for key in one.objects.keys("blobs/") if "/1.0.0-" in key] == []
+    assert nodes.stores("fine") and not nodes.stores("hidden")
     for name in ("one", "two"):
-        assert b"secret\n" not in nodes.content(name).values()
+        assert not any(b"hidden" in data for data in nodes.content(name).values())
     assert nodes.content("one") == nodes.content("two")
     three = nodes.start("three")  # which reads the whole past
     assert three.status()["missing"] == 0
@@ -261,19 +275,19 @@ def test_the_text_of_an_overtaken_attempt_goes_with_a_withdrawal(nodes: Nodes):
             put(one, "between\n")
 
     two.objects.before = overtake
-    assert put(two, "secret\n").version == "1.0.2"  # planned as 1.0.1 first
+    assert put(two, f"hidden{LARGE}\n").version == "1.0.2"  # planned as 1.0.1 first
     meet(one, two)
     take_back(one, "1.0.2")
-    assert not any(b"secret" in one.objects.get(key, 10_000) for key in one.objects.keys("blobs/"))
+    assert not nodes.stores("hidden")
 
 
 def test_an_attempt_that_a_withdrawal_overtakes_keeps_its_blob(nodes: Nodes):
     """It decides again within the same second, with the same record, so its blob is the same."""
     one, two = nodes.start("one"), nodes.start("two")
-    put(one, "secret\n")
+    put(one, "hidden\n")
     put(one, "fine\n")
     meet(one, two)
-    delete = one.objects.delete
+    replace = one.objects.put
     is_put, is_done = threading.Event(), threading.Event()
 
     def overtake(kind: str, path: str) -> None:
@@ -285,16 +299,16 @@ def test_an_attempt_that_a_withdrawal_overtakes_keeps_its_blob(nodes: Nodes):
     is_withdrawn = threading.Event()
     two.objects.before = overtake
 
-    def delete_late(keys) -> None:
+    def replace_late(key: str, data: bytes) -> None:
         is_withdrawn.set()
         assert is_done.wait(LONG)
-        delete(keys)
+        replace(key, data)
 
     now = datetime(2026, 1, 2, tzinfo=UTC)
     with ThreadPoolExecutor(2) as pool:
-        published = pool.submit(put, two, "new\n", now=now)
+        published = pool.submit(put, two, f"new{LARGE}\n", now=now)
         assert is_put.wait(LONG)
-        one.objects.delete = delete_late
+        one.objects.put = replace_late
         withdrawn = pool.submit(take_back, one, "1.0.0")
         assert published.result(LONG).version == "1.0.2"
         is_done.set()
@@ -305,24 +319,30 @@ def test_an_attempt_that_a_withdrawal_overtakes_keeps_its_blob(nodes: Nodes):
     assert nodes.content("one") == nodes.content("two") == nodes.content("three")
 
 
-def test_another_node_removes_what_a_dead_one_withdrew(nodes: Nodes):
+@pytest.mark.parametrize("more", ["", LARGE])
+def test_another_node_removes_what_a_dead_one_withdrew(nodes: Nodes, more: str):
     one, two = nodes.start("one"), nodes.start("two")
-    put(one, "secret\n")
+    put(one, f"hidden{more}\n")
     meet(one, two)
-    one.objects.delete = lambda keys: (_ for _ in ()).throw(StoreUnavailable("It is gone."))
+
+    def fail(kind: str, key: str) -> None:
+        if kind == "put":
+            raise StoreUnavailable("It is gone.")
+
+    one.objects.before = fail
     with pytest.raises(RequestError):
         take_back(one, "1.0.0")
     meet(two)
-    assert [*two.objects.keys("blobs/")] == []
+    assert not nodes.stores("hidden")
 
 
 def test_a_whole_prompt_is_withdrawn(nodes: Nodes):
     one, two = nodes.start("one"), nodes.start("two")
-    for text in ("a\n", "b\n"):
-        put(one, text)
+    for text in ("hidden a", f"hidden b{LARGE}", "hidden c"):
+        put(one, f"{text}\n")
     take_back(two, None)
     meet(one, two)
-    assert [*one.objects.keys("blobs/")] == []
+    assert not nodes.stores("hidden")
     with pytest.raises(RequestError, match="not given again"):
         put(one, "c\n")
 
@@ -385,14 +405,15 @@ def test_a_new_node_begins_at_a_snapshot(nodes: Nodes, monkeypatch):
     while newest_snapshot(one.objects) < 5:
         pass
     two = nodes.start("two")
-    assert not [key for kind, key in two.objects.seen if key == "log/000000000003.json"]
+    # Only for its text.
+    assert two.objects.seen.count(("get", entry_key(3))) == 1
     assert nodes.content("two") == nodes.content("one")
     assert two.serial == one.serial == 9
 
 
 def test_a_node_that_was_killed_early_keeps_nothing_that_was_withdrawn(nodes: Nodes):
     one, two = nodes.start("one"), nodes.start("two")
-    put(one, "secret\n")
+    put(one, "hidden\n")
     put(one, "fine\n")
     meet(one, two)
     nodes.stop("one")

@@ -10,9 +10,10 @@ from builder.model.errors import OperatorError
 from cli.hubctl import main
 from publisher.nodes import copying
 from publisher.nodes.copying import check_store, copy_from_store, copy_to_store
+from publisher.nodes.entries import version_of
 from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.write.store import Folder
-from tests.publisher.nodes.conftest import Nodes
+from tests.publisher.nodes.conftest import LARGE, Nodes
 from tests.publisher.nodes.faulty import FaultyObjects
 from tests.publisher.nodes.test_bucket import label, put, take_back
 
@@ -29,7 +30,7 @@ def plain(nodes: Nodes) -> Path:
     store = Folder(str(folder))
     for number in range(3):
         put(store, f"{number}\n")
-        put(store, f"{number}\r\nÜ\n", name=f"other-{number}", owner="bob")
+        put(store, f"{number}\r\nÜ{LARGE if number else ''}\n", name=f"other-{number}", owner="bob")
     label(store, "1.0.1")
     take_back(store, "1.0.2")
     (folder / "home.md").write_text("Our prompts.\n")
@@ -111,11 +112,13 @@ def test_a_check_names_what_is_missing_or_damaged(nodes: Nodes, plain: Path):
     copy_to_store(str(plain), nodes.url, quiet)
     objects = Objects(nodes.url)
     first, second, *_ = sorted(objects.keys("blobs/"))
-    data = objects.get(first, 10_000)
+    data = objects.get(first, 100_000)
     objects.delete([first, second])
     objects.create(first, data.replace(b'"text":"', b'"text":"x'))
     found = check_store(nodes.url, quiet)
-    assert [fault.split()[0] for fault in found.faults] == [first, second]
+    assert [fault.split()[0] for fault in found.faults] == [
+        version_of(key) for key in (first, second)
+    ]
 
 
 def test_the_command(nodes: Nodes, plain: Path):

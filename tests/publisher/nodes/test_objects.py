@@ -1,6 +1,7 @@
 """An object store as nodes see it: what it does, and what they are told when it does not."""
 
 import contextlib
+import itertools
 import re
 import threading
 from collections.abc import Iterator
@@ -59,6 +60,21 @@ def test_an_object_is_created_once(each: Objects) -> None:
     assert each.get("log/1", 5) == b"first"
     assert each.create("log/2", b"")
     assert each.get("log/2", 0) == b""
+
+
+def test_an_object_is_replaced(each: Objects) -> None:
+    each.put("log/1", b"first")
+    each.put("log/1", b"")
+    assert each.get("log/1", 0) == b""
+    assert not each.create("log/1", b"again")
+    each.put("log/2", b"other")
+    assert dict(each.sizes("log/")) == {"log/1": 0, "log/2": 5}
+
+
+def test_work_is_in_order_and_without_end(each: Objects) -> None:
+    found = each.each(str, itertools.count())
+    assert [next(found) for _ in range(200)] == [*map(str, range(200))]
+    found.close()
 
 
 def test_one_of_many_creates_it(each: Objects) -> None:
