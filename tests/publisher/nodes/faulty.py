@@ -48,3 +48,9 @@ def fail_once(kind: str, start: str) -> Callable[[str, str], None]:
             raise StoreUnavailable("The store did not answer.")
 
     return fail
+
+
+def fail_to_put(kind: str, key: str) -> None:
+    """Fails what replaces objects, which is how texts are removed."""
+    if kind == "put":
+        raise StoreUnavailable("It is gone.")

@@ -26,7 +26,7 @@ from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.store import Folder
 from publisher.write.withdraw import Withdrawn, withdraw
 from tests.publisher.nodes.conftest import LARGE, LONG, Nodes
-from tests.publisher.nodes.faulty import fail_once
+from tests.publisher.nodes.faulty import fail_once, fail_to_put
 
 
 def put(bucket: Bucket, text: str, name: str = "story", owner: str = "ann", **more) -> Published:
@@ -324,12 +324,7 @@ def test_another_node_removes_what_a_dead_one_withdrew(nodes: Nodes, more: str):
     one, two = nodes.start("one"), nodes.start("two")
     put(one, f"hidden{more}\n")
     meet(one, two)
-
-    def fail(kind: str, key: str) -> None:
-        if kind == "put":
-            raise StoreUnavailable("It is gone.")
-
-    one.objects.before = fail
+    one.objects.before = fail_to_put
     with pytest.raises(RequestError):
         take_back(one, "1.0.0")
     meet(two)

@@ -16,6 +16,7 @@ from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.nodes.snapshots import newest_snapshot, write_snapshot
 from publisher.write.store import Folder
 from tests.publisher.nodes.conftest import LARGE, Nodes
+from tests.publisher.nodes.faulty import fail_to_put
 from tests.publisher.nodes.test_bucket import meet, put, take_back
 
 
@@ -74,11 +75,7 @@ def test_a_late_node_brings_nothing_back(nodes: Nodes, one: Bucket, when: tuple[
 
 
 def test_a_snapshot_removes_what_nodes_left_that_are_gone(nodes: Nodes, one: Bucket):
-    def fail(kind: str, key: str) -> None:
-        if kind == "put":
-            raise StoreUnavailable("It is gone.")
-
-    one.objects.before = fail
+    one.objects.before = fail_to_put
     with pytest.raises(RequestError):
         take_back(one, "1.0.0")
     nodes.stop("one")
@@ -95,12 +92,7 @@ def test_any_node_removes_attempts_with_the_text(nodes: Nodes):
     one.objects.create(
         blob_key("ann/story", "1.0.2", "a" * 64), one.objects.get(large, 2 * len(LARGE))
     )
-
-    def fail(kind: str, key: str) -> None:
-        if kind == "put":
-            raise StoreUnavailable("It is gone.")
-
-    one.objects.before = fail
+    one.objects.before = fail_to_put
     with pytest.raises(RequestError):
         take_back(one, "1.0.0")
     nodes.stop("one")
