@@ -151,14 +151,18 @@ class Objects:
         """``work`` done on all items, many at once; the results in order. Only a few items and
         results are in memory.
         """
-        with ThreadPoolExecutor(JOBS) as pool:
-            running: deque[Future[_R]] = deque()
+        pool = ThreadPoolExecutor(JOBS)
+        running: deque[Future[_R]] = deque()
+        try:
             for item in items:
                 running.append(pool.submit(work, item))
                 if len(running) == _RUNNING_MAX:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
+        finally:
+            # After a failure, what has not begun is not begun.
+            pool.shutdown(cancel_futures=True)
 
     def probe(self) -> None:
         """Find out whether put-if-absent works: a second creation of a name is refused, and of
