@@ -121,6 +121,28 @@ def test_a_check_names_what_is_missing_or_damaged(nodes: Nodes, plain: Path):
     ]
 
 
+def test_a_check_names_what_is_damaged_in_an_entry(nodes: Nodes, plain: Path):
+    copy_to_store(str(plain), nodes.url, quiet)
+    objects = Objects(nodes.url)
+    (key,) = objects.keys("log/")
+    entry = objects.get(key, 1_000_000)
+    entry = entry.replace(b'"record":"{', b'"record":" {', 1).replace(b'"text":"1', b'"text":"2', 1)
+    objects.put(key, entry)
+    told = [fault.split(maxsplit=2)[:2] for fault in check_store(nodes.url, quiet).faults]
+    assert told == [["ann/story/1.0.0", "in"], ["ann/story/1.0.1", "has"]]
+
+
+def test_entries_of_a_copy_have_a_bounded_size(nodes: Nodes, monkeypatch):
+    monkeypatch.setattr(copying, "BATCH_BYTES_MAX", 50_000)
+    folder = nodes.root / "long"
+    folder.mkdir()
+    for number in range(12):
+        put(Folder(str(folder)), f"{number}{'x' * 10_000}\n", name=f"story-{number}")
+    copy_to_store(str(folder), nodes.url, quiet)
+    sizes = [size for _, size in Objects(nodes.url).sizes("log/")]
+    assert len(sizes) == 3 and max(sizes) < 50_000
+
+
 def test_the_command(nodes: Nodes, plain: Path):
     def run(*args: str):
         return CliRunner().invoke(main, ["store", *args])

@@ -57,6 +57,33 @@ def test_texts_beside_a_withdrawn_one_stay(nodes: Nodes, one: Bucket):
     _check(nodes, one)
 
 
+def test_of_two_texts_the_other_one_stays(nodes: Nodes):
+    folder = nodes.root / "plain"
+    folder.mkdir()
+    put(Folder(str(folder)), "hidden\n")
+    put(Folder(str(folder)), "other\n", owner="bob")
+    copy_to_store(str(folder), nodes.url, quiet)
+    take_back(nodes.start("one"), "1.0.0")
+    new = nodes.start("new")
+    assert new.status()["missing"] == 0
+    assert b"other\n" in nodes.content("new").values()
+
+
+def test_texts_stay_in_their_entry_until_they_are_elsewhere(nodes: Nodes, one: Bucket):
+    def fail(kind: str, key: str) -> None:
+        if kind == "create" and key.startswith("blobs/"):
+            raise StoreUnavailable("It is gone.")
+
+    one.objects.before = fail
+    with pytest.raises(RequestError):
+        take_back(one, "1.0.0")
+    nodes.stop("one")
+    new = nodes.start("new")
+    assert new.status()["missing"] == 0
+    assert {*nodes.content("new").values()} >= {b"fine\n", b"other\n"}
+    assert not nodes.stores("hidden a")
+
+
 @pytest.mark.parametrize("when", [("put", "blobs/"), ("create", "blobs/"), ("put", "log/")])
 def test_a_late_node_brings_nothing_back(nodes: Nodes, one: Bucket, when: tuple[str, str]):
     """It has read the entry, and another text of that is withdrawn before it goes on."""
