@@ -12,6 +12,7 @@ from publisher.nodes.log import Log, Overtaken
 from publisher.nodes.objects import StoreUnavailable
 from publisher.write.idempotency import KeptAnswer
 from tests.publisher.nodes.faulty import FaultyObjects, fail_once
+from tests.support.servers import DEADLINE_SECONDS
 
 
 class Told:
@@ -148,7 +149,7 @@ def test_what_nobody_waits_for_is_not_tried_again(told: Told, monkeypatch: pytes
     told.objects.before = fail
     with pytest.raises(StoreUnavailable, match="Send the same request again"):
         told.log.commit(change("ada/a"), 0)
-    monkeypatch.undo()
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", DEADLINE_SECONDS)
     while told.log.status()["failures"]:  # the attempt that was under way is over
         pass
     told.objects.before = lambda kind, key: None
@@ -167,7 +168,7 @@ def test_a_late_arrival_counts_though_nobody_waits(told: Told, monkeypatch: pyte
     told.objects.after = lose
     with pytest.raises(StoreUnavailable):
         told.log.commit(change("ada/a"), 0)
-    monkeypatch.undo()
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", DEADLINE_SECONDS)
     told.objects.after = lambda kind, key: None
     assert told.log.newest() == 1
     assert [(number, own) for number, _, own in told.entries] == [(1, 0)]
