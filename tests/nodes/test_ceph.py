@@ -5,6 +5,7 @@ only by what is in the store.
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from publisher.nodes.objects import JOBS, Objects, StoreUnavailable
 from tests.nodes.cluster import running_cluster, running_services
 from tests.nodes.test_machine import OWNERS, Run, verdict
 from tests.publisher.nodes import test_bucket, test_objects
-from tests.publisher.nodes.conftest import Nodes
+from tests.publisher.nodes.conftest import LARGE, Nodes
 from tests.publisher.nodes.faulty import FaultyObjects
 from tests.publisher.nodes.test_objects import opened
 from tests.support.ceph import Ceph, Gateway, running_ceph
@@ -113,7 +114,8 @@ def test_a_gateway_is_killed(ceph: Ceph, both: list[Objects]) -> None:
 
 @pytest.mark.parametrize("proof", [
     test_bucket.test_all_publications_of_many_at_once_are_there,
-    test_bucket.test_a_quota_holds_over_all_nodes, test_bucket.test_a_withdrawn_text_is_nowhere,
+    test_bucket.test_a_quota_holds_over_all_nodes,
+    partial(test_bucket.test_a_withdrawn_text_is_nowhere, more=LARGE),
 ])  # fmt: skip
 def test_publishing_as_over_other_stores(proof: Callable[[Nodes], None], nodes: Nodes) -> None:
     proof(nodes)

@@ -9,7 +9,8 @@ import pytest
 from publisher.nodes import bucket as bucket_module
 from publisher.nodes import log as log_module
 from publisher.nodes.bucket import Bucket
-from publisher.nodes.entries import INLINE_BYTES_MAX
+from publisher.nodes.entries import BLOB_BYTES_MAX, INLINE_BYTES_MAX
+from publisher.nodes.objects import Objects
 from tests.publisher.nodes.faulty import FaultyObjects
 
 # What a failing wait takes, at most.
@@ -43,8 +44,9 @@ class Nodes:
 
     def stores(self, text: str) -> bool:
         """Whether any object has a text in it."""
-        files = (path for path in (self.root / "store").rglob("*") if path.is_file())
-        return any(text.encode() in path.read_bytes() for path in files)
+        objects = Objects(self.url)
+        found = objects.each(lambda key: objects.get(key, BLOB_BYTES_MAX), objects.keys(""))
+        return any(text.encode() in data for data in found)
 
     def content(self, name: str) -> dict[str, bytes]:
         """The files of a node's folder, without what is its own."""
