@@ -19,7 +19,7 @@ from msgspec import structs
 from builder.model.errors import OperatorError
 from builder.model.labels import event_file
 from builder.model.records import VersionFile, format_time
-from builder.model.withdrawn import FOLDER, WHOLE, withdrawn_file
+from builder.model.withdrawn import WHOLE, withdrawn_file
 from builder.store import content
 from builder.store.content import FORMAT_FILE, HOME_FILE, OWNER_FILE, STORE_FILE
 from builder.store.restored import RESTORED_FILE, check_not_restoring, serial_base
@@ -272,8 +272,7 @@ def _leftovers(objects: Objects, unused: set[str], tree: Tree) -> Iterator[str]:
     """The faults of blobs that no version has, and whose texts are withdrawn."""
     hashes: dict[str, set[str]] = defaultdict(set)
     for path, text in tree.files.items():
-        if path.startswith(f"{place_of(path)}/{FOLDER}/"):
-            hashes[place_of(path)] |= hashes_of(text)
+        hashes[place_of(path)] |= hashes_of(path, text)
 
     def is_left(key: str) -> bool:
         place = version_of(key)

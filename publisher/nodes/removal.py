@@ -50,15 +50,10 @@ def remove_texts(objects: Objects, change: Change, is_used: Callable[[str], bool
     # Attempts that were overtaken may have put the very text, which nobody can publish any more.
     # Those with another text stay: whoever was overtaken may use the blob again.
     attempts = [key for key in there if version_of(key) not in gone and not is_used(key)]
-    files = change.files.items()
-    hashes = {one for path, file in files if _is_withdrawal(path, repo) for one in hashes_of(file)}
+    hashes = {one for path, file in change.files.items() for one in hashes_of(path, file)}
     is_whole = f"{repo}/{withdrawn_file(WHOLE)}" in change.files
     goes = objects.each(lambda key: is_whole or has_text(objects, key, hashes), attempts)
     empty(objects, itertools.compress(attempts, goes))
-
-
-def _is_withdrawal(path: str, repo: str) -> bool:
-    return path.startswith(f"{repo}/{FOLDER}/")
 
 
 def _strip(objects: Objects, entries: dict[int, Entry], gone: set[str], is_empty: set[str]) -> None:
@@ -87,8 +82,10 @@ def empty(objects: Objects, keys: Iterable[str]) -> None:
     _each(objects, lambda key: objects.put(key, b""), keys)
 
 
-def hashes_of(file: str | bytes) -> set[str]:
-    """The SHA-256 of the texts that the file of a withdrawal takes away."""
+def hashes_of(path: str, file: str) -> set[str]:
+    """The SHA-256 of the texts that a file of a content folder takes away, if it withdraws any."""
+    if path.split("/")[2:3] != [FOLDER]:
+        return set()
     withdrawn = msgspec.json.decode(file, type=WithdrawnFile)
     return {remains.sha256 for remains in withdrawn.versions.values()}
 
