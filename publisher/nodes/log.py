@@ -7,13 +7,18 @@ and are decided again. The others try the next number.
 Every change that is waited for is in the next attempt, so many publications share one object. If
 the answer to a creation is lost, the entry may be there, or even come later. Then the next attempt
 is made at the same number, where only one of them can ever be; its id tells which.
+
+Who has created an entry knows its number first, and would be first at the next one, too: others
+must read the entry before they can try. So a node *leaves* the next number to the others, for the
+time that they need, when they have written one of the last few; and now and then in any case, since
+of those who have written nothing it knows nothing.
 """
 
 import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -29,7 +34,6 @@ from publisher.nodes.entries import (
     entry_key,
     list_entries,
     read_entries,
-    read_entry,
 )
 from publisher.nodes.objects import Objects, StoreUnavailable
 
@@ -42,8 +46,13 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.0
 BATCH_BYTES_MAX, BATCH_CHANGES_MAX = 1024 * 1024, 500
 # What is remembered of entries: the keys that they touched, and requests.
 TOUCHED_MAX, REQUESTS_MAX = 50_000, 100_000
-# So many entries behind, a listing tells what is missing.
-BEHIND = 3
+# So many entries are asked for at once where one is known to be there: others who write would be
+# one ahead for ever of who reads one after another. Where all are, a listing tells the rest.
+AHEAD = 3
+# The next number is left to others while one of the last so many entries is theirs, or so often.
+# It is left for so many times what a creation takes, since they read before they create.
+LEAVE_AFTER, LEAVE_EVERY_SECONDS = 4, 2.0
+LEAVE_CREATIONS, LEAVE_SECONDS_MAX = 3, 1.0
 
 UNAVAILABLE = (
     "The store of this hub does not answer. Send the same request again in a moment: with an "
@@ -124,6 +133,10 @@ class Log(Background):
         # What the store said at the last failure, for operators.
         self.problem: Exception | None = None
         self._look_at = self._try_at = 0.0
+        # Until when the next number is left to others, and when that was last so.
+        self._leaves_until, self._left_at = 0.0, time.monotonic()
+        # The number of the newest entry that others have written.
+        self._others = -LEAVE_AFTER
 
     def commit(self, change: Change, seen: int) -> Waiting:
         """Have a change committed; it is when this returns, and ``number`` says where. The caller
@@ -212,7 +225,9 @@ class Log(Background):
                 due = max(wanted_at, self._try_at)
                 if due <= now:
                     asked, self._asked = self._asked, []
-                    return _Turn(self._batch(), asked)
+                    # Until somebody has taken the number, or nobody in time, this only looks.
+                    batch = self._batch() if self._leaves_until <= now else []
+                    return _Turn(batch, asked)
                 self._changed.wait(due - now)
 
     def _batch(self) -> list[Waiting]:
@@ -244,50 +259,61 @@ class Log(Background):
                     if all(waiting.is_abandoned for waiting in batch):
                         del self._attempts[tried]
                 self._attempts[entry.id] = turn.batch
+            began = time.monotonic()
             if self._objects.create(entry_key(number), encode(entry)):
+                seconds = time.monotonic() - began
                 self._decide(number, entry)
-            elif not self._read_next():
+                self._leave_next(seconds)
+            elif not self._read_on(AHEAD):
                 raise StoreUnavailable(
                     f"The store {self._objects.url} has {entry_key(number)}, and does not show it."
                 )
-            else:
-                with self._changed:  # there may be more
-                    self._asked += turn.asked
-                return
         else:
-            behind = 0
-            while self._read_next():
-                behind += 1
-                if behind == BEHIND:
-                    self._read_more()
+            self._read_on(AHEAD if self._waiting else 1)
         with self._changed:
             self._look_at = time.monotonic() + POLL_SECONDS
             for asked in turn.asked:
                 asked.is_answered = True
             self._changed.notify_all()
 
-    def _read_next(self) -> bool:
-        """Take in the entry at the next number, if there is one."""
-        number = self.head + 1
-        entry = read_entry(self._objects, number)
-        if entry:
-            self._decide(number, entry)
-        return entry is not None
+    def _leave_next(self, seconds: float) -> None:
+        """Leave the next number to others, if it is their turn; a creation took so long."""
+        now = time.monotonic()
+        is_shared = self.head - self._others <= LEAVE_AFTER
+        if is_shared or now - self._left_at >= LEAVE_EVERY_SECONDS:
+            self._leaves_until = now + min(LEAVE_CREATIONS * seconds, LEAVE_SECONDS_MAX)
+            self._left_at = now
 
-    def _read_more(self) -> None:
-        """Take in what a node has missed for long: many entries at once."""
-        numbers = list_entries(self._objects, self.head)
+    def _read_on(self, ahead: int) -> bool:
+        """Take in all that there is after the head; whether there was any. At first so many
+        entries are asked for at once.
+        """
+        before = self.head
+        while self._take_in(range(self.head + 1, self.head + 1 + ahead)):
+            if ahead == AHEAD:  # more than a few
+                self._take_in(list_entries(self._objects, self.head))
+            ahead = AHEAD
+        return self.head > before
+
+    def _take_in(self, numbers: Sequence[int]) -> bool:
+        """Take in entries with these numbers, up to the first that is not the next one, or is not
+        there; whether all were.
+        """
         for number, entry in read_entries(self._objects, numbers):
             if number != self.head + 1 or entry is None:
-                return
+                return False
             self._decide(number, entry)
+        return True
 
     def _decide(self, number: int, entry: Entry) -> None:
         """The entry at the next number is known."""
         with self._changed:
-            batch = self._attempts.get(entry.id, [])
+            if entry.id not in self._attempts:
+                self._others = number
+            batch = self._attempts.pop(entry.id, [])
             self._attempts.clear()
             self.head = number
+            self._leaves_until = 0.0
             for change in entry.changes:
                 self._remember(number, change)
             own = [waiting for waiting in batch if not waiting.is_abandoned]

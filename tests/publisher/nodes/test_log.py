@@ -109,6 +109,72 @@ def test_who_finds_the_number_taken_takes_the_next(told: Told):
     assert [(number, own) for number, _, own in told.entries] == [(1, 0), (2, 1)]
 
 
+def test_who_is_behind_reads_all_there_is_before_the_next_attempt(told: Told):
+    """Else whoever has written it would be one ahead for ever."""
+    for number in (1, 2, 3, 4, 5):
+        write_elsewhere(told.objects, number, change("bob/b", number))
+    told.objects.seen.clear()
+    assert told.log.commit(change("ada/a"), 0).number == 6
+    tried = [key for kind, key in told.objects.seen if kind == "create"]
+    assert tried == [entry_key(1), entry_key(6)]
+
+
+def leave_until_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers are left to others until these have taken them."""
+    monkeypatch.setattr(log_module, "LEAVE_CREATIONS", 1e9)
+    monkeypatch.setattr(log_module, "LEAVE_SECONDS_MAX", DEADLINE_SECONDS)
+
+
+def assert_next_is_left(told: Told, number: int) -> None:
+    """Another change waits until somebody else has taken this number, and gets the one after."""
+    told.objects.seen.clear()
+    numbers: list[int | None] = []
+    commit = threading.Thread(
+        target=lambda: numbers.append(told.log.commit(change("ada/later", number), number).number)
+    )
+    commit.start()
+    while told.objects.seen.count(("get", entry_key(number))) < 3:
+        pass
+    assert ("create", entry_key(number)) not in told.objects.seen
+    write_elsewhere(told.objects, number, change("bob/b", number))
+    commit.join()
+    assert numbers == [number + 1]
+
+
+def test_the_next_number_is_left_to_nodes_that_write_too(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    leave_until_taken(monkeypatch)
+    write_elsewhere(told.objects, 1, change("bob/b"))
+    assert told.log.commit(change("ada/a"), 0).number == 2
+    assert_next_is_left(told, 3)
+
+
+def test_the_next_number_is_left_now_and_then_to_nodes_that_nobody_knows_of(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    leave_until_taken(monkeypatch)
+    monkeypatch.setattr(log_module, "LEAVE_EVERY_SECONDS", 0)
+    assert told.log.commit(change("ada/a"), 0).number == 1
+    assert_next_is_left(told, 2)
+
+
+def test_a_number_that_nobody_takes_is_not_left_for_long(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_module, "LEAVE_EVERY_SECONDS", 0)
+    assert [told.log.commit(change("ada/a", n), n - 1).number for n in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_who_writes_alone_leaves_nothing(told: Told, monkeypatch: pytest.MonkeyPatch):
+    leave_until_taken(monkeypatch)
+    monkeypatch.setattr(log_module, "LEAVE_EVERY_SECONDS", DEADLINE_SECONDS)
+    write_elsewhere(told.objects, 1, change("bob/b"))
+    assert told.log.newest() == 1
+    monkeypatch.setattr(log_module, "LEAVE_AFTER", 0)
+    assert [told.log.commit(change("ada/a", n), n - 1).number for n in (2, 3, 4)] == [2, 3, 4]
+
+
 def test_a_change_that_was_decided_without_another_is_refused(told: Told):
     write_elsewhere(told.objects, 1, change("ada/a"))
     with pytest.raises(Overtaken) as caught:
