@@ -27,7 +27,7 @@ from tests.support.postgres import Postgres
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 # Prompts that a withdrawal needs two of, for each request that it sends, and each fault.
-COPIED = 160
+COPIED = 80
 
 
 class Request(NamedTuple):
