@@ -361,9 +361,10 @@ EVIL_LINES: list[dict[str, Any]] = [
 
 def test_lists_with_names_that_no_hub_has(client: Client, origin: Origin) -> None:
     first, *_ = origin.files[CATALOGUE].splitlines()
+    another = json.loads(first) | {"name": "another"}
     with Fake(origin) as fake:
         for fields in EVIL_LINES:
-            line = json.dumps(json.loads(first) | fields).encode() + b"\n"
+            line = json.dumps(another | fields).encode() + b"\n"
             origin.edit(CATALOGUE, lambda data, line=line: data + line)
             done = mirror(client, fake)
             assert done.status == 6 and "has what no hub has" in done.err, fields
