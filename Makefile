@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # all tests.
 SHORT := builder deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
 	publisher/git
-REST := client conformance site nodes builder publisher/web publisher/write
+REST := nodes client docs site builder publisher/web conformance hosts faults mcp langfuse publisher/write
 others = tests $(addprefix --ignore tests/,$(1))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
 PYTEST := $(BIN)/pytest -m

@@ -111,8 +111,16 @@ def client(tools: Path, tmp_path: Path, released: str) -> Client:
 @pytest.fixture(params=[shell for shell in SHELLS if shell != "bash-posix"])
 def each(request: pytest.FixtureRequest, client: Client) -> Client:
     """A client with an empty home, under each shell: for what shells do themselves, which is to
-    take words apart, to match, read and print, to redirect, to wait, to trap and to export; and so
-    that each shell has run each line that is run at all. Whatever else the client does needs dash.
+    take words apart, to match, read and print, to redirect, to wait, to trap and to export; and for
+    a whole way through each command. Whatever else the client does needs dash.
+    """
+    return client.under(request.param)
+
+
+@pytest.fixture(params=["dash", "zsh"])
+def either(request: pytest.FixtureRequest, client: Client) -> Client:
+    """A client with an empty home, under the two shells that differ most: for ways that the tests
+    with ``each`` go past, of lines that are like theirs.
     """
     return client.under(request.param)
 

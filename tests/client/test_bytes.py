@@ -111,14 +111,14 @@ def refusals(client: Client, content: bytes, *more: str) -> str:
     return done.err
 
 
-def test_no_prompts(pair: Client) -> None:
-    assert refusals(pair, b"") == "text is empty. A prompt needs at least one character\n"
-    assert refusals(pair, b"a\0b") == "text has a NUL character at byte 1. Remove it\n"
-    assert refusals(pair, b"x" * (CONTENT_BYTES_MAX + 1)) == (
+def test_no_prompts(awk: Client) -> None:
+    assert refusals(awk, b"") == "text is empty. A prompt needs at least one character\n"
+    assert refusals(awk, b"a\0b") == "text has a NUL character at byte 1. Remove it\n"
+    assert refusals(awk, b"x" * (CONTENT_BYTES_MAX + 1)) == (
         f"text has {CONTENT_BYTES_MAX + 1} bytes. A prompt has at most {CONTENT_BYTES_MAX}\n"
     )
-    assert "text is not UTF-8 at byte 3." in refusals(pair, b"\xf0\x9f\x98a")
-    assert "text is not UTF-8 at byte 3." in refusals(pair, b"\xf0\x9f\x98")
+    assert "text is not UTF-8 at byte 3." in refusals(awk, b"\xf0\x9f\x98a")
+    assert "text is not UTF-8 at byte 3." in refusals(awk, b"\xf0\x9f\x98")
 
 
 @pytest.mark.parametrize("content", NOT_UTF8, ids=repr)

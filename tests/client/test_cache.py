@@ -69,9 +69,9 @@ def test_no_cache_keeps_and_uses_none(client: Client) -> None:
         assert statuses(fake) == ["story.json", "story/versions/1.0.0.txt"]
 
 
-def test_the_last_copy_when_the_server_is_away(each: Client) -> None:
+def test_the_last_copy_when_the_server_is_away(either: Client) -> None:
     fake = Fake(hub())
-    to = each.to(fake.url)
+    to = either.to(fake.url)
     to.run("cat", "ann/story")
     fake.close()
     done = to.run("cat", "ann/story")
@@ -170,8 +170,9 @@ def test_a_damaged_copy_is_fetched_anew(name: str, damage: str, client: Client) 
         )  # fmt: skip
         assert to.run("cat", "ann/story", "--offline") == (0, TEXT, "")
         spoil()
-    done = to.run("cat", "ann/story")
-    assert (done.status, done.out) == (6, b"")
+    if damage == "another":  # without the hub it is no copy either
+        done = to.run("cat", "ann/story")
+        assert (done.status, done.out) == (6, b"")
 
 
 def test_a_text_that_was_replaced_with_its_sum(client: Client) -> None:

@@ -88,17 +88,18 @@ READS = [
 
 def check(client: Client, case: Case) -> None:
     done = client.run(*case.command)
-    assert (done.status, done.out) == (case.status, case.out), done.err
-    assert done.err == "" if case.err is None else case.err in done.err
+    assert (done.status, done.out) == (case.status, case.out), (case, done.err)
+    assert done.err == "" if case.err is None else case.err in done.err, case
 
 
-@pytest.mark.parametrize("case", USES, ids=lambda case: " ".join(case.command))
-def test_wrong_uses_ask_nobody(case: Case, each: Client) -> None:
-    check(each.to("http://127.0.0.1:9"), case)
+def test_wrong_uses_ask_nobody(each: Client) -> None:
+    to = each.to("http://127.0.0.1:9")
+    for case in USES[:: 1 if each.shell == "dash" else 2]:
+        check(to, case)
 
 
 def test_reads(placed: Client) -> None:
-    for case in READS:
+    for case in READS[:: 1 if placed.shell == "dash" else 3]:
         check(placed, case)
 
 
@@ -149,8 +150,8 @@ def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
     assert version["changelog"] == "-n * \\t 'x'\n\"y\" $z"
 
 
-def test_a_host_without_queries_is_not_asked_any(each: Client, python_url: str) -> None:
-    done = each.to(python_url).run("search", "care", "--json", "--sort", "new")
+def test_a_host_without_queries_is_not_asked_any(either: Client, python_url: str) -> None:
+    done = either.to(python_url).run("search", "care", "--json", "--sort", "new")
     assert "is plain files: searching names" in done.err
     assert "--sort is ignored" in done.err
     answer = json.loads(done.out)
@@ -199,16 +200,16 @@ def test_names_that_end_like_options(client: Client, publishing: Hub) -> None:
     assert hub.run("cat", "ada/ends-h").out == b"Hi."
 
 
-def test_help(each: Client) -> None:
+def test_help(either: Client) -> None:
     for command in (
         "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "label",
         "mirror",
     ):  # fmt: skip
-        told = each.run("help", command).out
+        told = either.run("help", command).out
         assert told.startswith(f"hub {command} ".encode())
-        assert each.run(command, "--help").out == told
-    assert each.run("help", "help").text.startswith("hub help ")
-    assert each.run("push", "-h").out == each.run("help", "push").out
+        assert either.run(command, "--help").out == told
+    assert either.run("help", "help").text.startswith("hub help ")
+    assert either.run("push", "-h").out == either.run("help", "push").out
 
 
 def test_help_names_the_hub(each: Client) -> None:

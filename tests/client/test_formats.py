@@ -50,8 +50,8 @@ def expected(site: Site, path: str, format: str) -> tuple[int, bytes, str]:
     return 0, text.encode(), "".join(f"{format} cannot hold {loss}\n" for loss in losses)
 
 
-def test_each_format_under_each_shell(each: Client, site: Site, host: Fake) -> None:
-    to = each.to(host.url)
+def test_each_format(either: Client, site: Site, host: Fake) -> None:
+    to = either.to(host.url)
     for format in SUFFIXES:
         done = to.run("cat", "ann/review", "--as", format)
         assert done == expected(site, "ann/review.json", format), format

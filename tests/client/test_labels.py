@@ -155,7 +155,7 @@ def test_wrong_uses_ask_nobody(words: tuple[str, ...], client: Client) -> None:
 
 
 def test_wrong_references_under_each_shell(each: Client) -> None:
-    for words in [*WRONG][:20]:
+    for words in [*WRONG][:20:2]:
         done = each.to("http://127.0.0.1:9").run(*words)
         assert done.status == 2 and WRONG[words] in done.err, words
 
@@ -220,9 +220,9 @@ def test_records_that_are_none(record: object, client: Client) -> None:
 
 def test_a_long_history_and_long_notes(awk: Client, site: Site, host: Fake) -> None:
     moves = [
-        {"label": "p", "version": "1.0.0", "moved_at": f"2026-{9 - i // 1000:02}-01T00:00:00Z",
+        {"label": "p", "version": "1.0.0", "moved_at": f"2026-{9 - i // 400:02}-01T00:00:00Z",
          "note": '"\\' * (500 if i % 100 == 0 else 1)}
-        for i in range(5000)
+        for i in range(2000)
     ]  # fmt: skip
     site.files["ann/review/labels/p/history.json"] = compact(moves)
     assert awk.to(host.url).run("cat", "ann/review@p", "--at", "2026-05-01").out == ONE

@@ -13,7 +13,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from tests.client.conftest import Hub
 from tests.client.fake import Answer, Fake, Request, answer, closed_port, error
-from tests.client.shells import SHELLS, TOKEN, Client, Done, link_tools
+from tests.client.shells import TOKEN, Client, Done, link_tools
 from tests.client.test_safety import NO_ADDRESSES
 from tests.support.catalogues import (
     read_tree,
@@ -177,25 +177,27 @@ def test_a_later_run_fetches_only_what_changed(each: Client, origin: Origin) -> 
         assert mirror(each, fake).status == 0 and asked(fake) == {"api/v1/hub.json", CATALOGUE}
 
 
-def test_what_is_gone_is_removed(each: Client, origin: Origin) -> None:
+def test_what_is_gone_is_removed(either: Client, origin: Origin) -> None:
     with Fake(origin) as fake:
-        mirror(each, fake)
+        mirror(either, fake)
         write_withdrawn(origin.content, "ann/review", "1.1.0")
         write_withdrawn(origin.content, "bob/sql")
         write_label(origin.content, "ann/review", 4, "production", None)
         origin.build()
-        done = mirror(each, fake)
+        done = mirror(either, fake)
         assert "1 fetched, 1 removed" in done.err
-        assert tree(each) == origin.mirrored() and not (each.work / "m" / REPOS / "bob").exists()
-        assert f"{REPOS}/ann/review/versions/1.1.0.txt" not in tree(each)
-        assert f"{REPOS}/ann/review/labels/production.json" not in tree(each)
-        assert f"{REPOS}/ann/review/labels.json" in tree(each)
+        assert (
+            tree(either) == origin.mirrored() and not (either.work / "m" / REPOS / "bob").exists()
+        )
+        assert f"{REPOS}/ann/review/versions/1.1.0.txt" not in tree(either)
+        assert f"{REPOS}/ann/review/labels/production.json" not in tree(either)
+        assert f"{REPOS}/ann/review/labels.json" in tree(either)
 
 
-@pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "bash-posix"])
-def test_a_run_that_is_killed_at_any_request(shell: str, client: Client, origin: Origin) -> None:
-    """Whatever is noted as whole is whole, and the next run goes on."""
-    client = client.under(shell)
+def test_a_run_that_is_killed_at_any_request(client: Client, origin: Origin) -> None:
+    """Whatever is noted as whole is whole, and the next run goes on. No shell can do anything about
+    such a kill.
+    """
     with Fake(origin) as fake:
         for number in (1, 3, 6, 9, 12):
             process = client.start("mirror", fake.url, "m", start_new_session=True)
@@ -218,10 +220,14 @@ def test_a_run_that_is_killed_at_any_request(shell: str, client: Client, origin:
 
 
 def check_notes(client: Client, origin: Origin) -> None:
+    """What is noted with the digest that the hub has for it now is as the hub has it."""
     noted = client.work / "m/.hub-mirror/noted"
     found, wanted = tree(client), origin.mirrored()
-    for repo in [repo for repo, digest in (notes(client) if noted.exists() else {}).items()
-                 if digest != "-"]:  # fmt: skip
+    known = notes(client) if noted.exists() else {}
+    for line in map(json.loads, wanted[CATALOGUE].splitlines()):
+        repo = "{owner}/{name}".format_map(line)
+        if known.get(repo) != line["digest"]:
+            continue
         of_repo = (f"{REPOS}/{repo}.", f"{REPOS}/{repo}/")
         assert {path: found[path] for path in found if path.startswith(of_repo)} == {
             path: wanted[path] for path in wanted if path.startswith(of_repo)
@@ -247,6 +253,7 @@ def test_a_run_that_is_killed_while_it_replaces(
     left = tmp_path / "left"
     fatal = client.having(folder).to("http://x", LEFT=str(left), MV=str(tools / "mv"))
     with Fake(origin) as fake:
+        assert mirror(client, fake).status == 0
         killed = 0
         for number in range(0, 200, 3):
             version = f"1.{number + 2}.0"
@@ -266,51 +273,68 @@ def test_a_run_that_is_killed_while_it_replaces(
         assert tree(client) == origin.mirrored()
 
 
-def test_a_text_that_is_another_is_never_shown(each: Client, origin: Origin) -> None:
+def test_a_text_that_is_another_is_never_shown(either: Client, origin: Origin) -> None:
     text = f"{REPOS}/bob/sql/versions/1.0.0.txt"
     with Fake(origin) as fake:
         origin.edit(text, lambda data: data.upper())
-        done = mirror(each, fake)
+        done = mirror(either, fake)
         assert done.status == 6 and "1 prompts are not what the list of prompts says" in done.err
         assert "such as bob/sql" in done.err
-        assert not [path for path in tree(each) if "bob" in path]
-        assert CATALOGUE not in tree(each) and f"{REPOS}/ann/story.json" in tree(each)
-        assert each.sleeps == ["2", "4"]
+        assert not [path for path in tree(either) if "bob" in path]
+        assert CATALOGUE not in tree(either) and f"{REPOS}/ann/story.json" in tree(either)
+        assert either.sleeps == ["2", "4"]
         origin.changed.clear()
-        assert mirror(each, fake).status == 0 and tree(each) == origin.mirrored()
+        assert mirror(either, fake).status == 0 and tree(either) == origin.mirrored()
 
 
-@pytest.mark.parametrize(
-    ("path", "change"),
-    [
-        ("versions/1.0.0.json", lambda data: data.replace(b"The review", b"A review")),
-        ("versions.json", lambda data: data.replace(b"With care.", b"Without.")),
-        ("labels.json", lambda data: data.replace(b"Go.", b"No.")),
-        ("labels/production/history.json", lambda data: data.replace(b"Go.", b"No.")),
-        ("labels/production.json", lambda data: data.replace(b'"production"', b'"staging"')),
-        ("versions/1.1.0.txt", lambda data: data[:-1]),
-        ("versions.json", lambda _: b"<!doctype html>"),
-        ("versions.json", lambda data: data[:-40]),
-        ("versions.json", lambda _: b""),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
-def test_files_of_another_time(path: str, change: Change, client: Client, origin: Origin) -> None:
+CHANGES: list[tuple[str, Change]] = [
+    ("versions/1.0.0.json", lambda data: data.replace(b"The n", b"A n")),
+    ("versions.json", lambda data: data.replace(b"With care.", b"Without.")),
+    ("labels.json", lambda data: data.replace(b"Go.", b"No.")),
+    ("labels/production/history.json", lambda data: data.replace(b"Go.", b"No.")),
+    ("labels/production.json", lambda data: data.replace(b'"production"', b'"staging"')),
+    ("versions/1.1.0.txt", lambda data: data[:-1]),
+    ("versions.json", lambda _: b"<!doctype html>"),
+    ("versions.json", lambda data: data[:-40]),
+    ("versions.json", lambda _: b""),
+    (".json", lambda data: data.replace(b'"1.1.0"', b'"1.0.1"', 1)),
+]
+
+
+def write_each(origin: Origin, changes: list[tuple[str, Change]]) -> None:
+    """A prompt for each change, with a label and two versions, whose file is answered so. Before
+    each is one whose files are as they are.
+    """
+    for number in range(len(changes)):
+        for name in (f"n{number:02}-whole", f"n{number:02}-wrong"):
+            write_version(origin.content, "ann", name, "1.0.0", f"{name}.\n")
+            write_version(
+                origin.content, "ann", name, "1.1.0", f"{name}!\n", changelog="With care."
+            )
+            write_label(origin.content, f"ann/{name}", 1, "production", "1.0.0", note="Go.")
+    origin.build()
+    for number, (path, change) in enumerate(changes):
+        repo = f"{REPOS}/ann/n{number:02}-wrong"
+        origin.edit(repo + path if path.startswith(".") else f"{repo}/{path}", change)
+
+
+def check_only_whole(client: Client, origin: Origin, fake: Fake, count: int) -> None:
+    """A mirror has all but the ``count`` prompts that are wrong, and says so."""
+    done = mirror(client, fake)
+    assert done.status == 6 and f"{count} prompts are not what the list of prompts" in done.err
+    assert "such as ann/n00-wrong" in done.err
+    wanted = {path: data for path, data in origin.mirrored().items()
+              if "-wrong" not in path and path not in (CATALOGUE, "api/v1/hub.json")}  # fmt: skip
+    assert tree(client) == wanted
+
+
+def test_files_of_another_time(client: Client, origin: Origin) -> None:
     """A cache has an older one, or a newer one than the list."""
+    write_each(origin, CHANGES)
     with Fake(origin) as fake:
-        origin.edit(f"{REPOS}/ann/review/{path}", change)
-        done = mirror(client, fake)
-        assert done.status == 6 and "such as ann/review" in done.err
-        assert not [path for path in tree(client) if "ann/review" in path]
+        check_only_whole(client, origin, fake, len(CHANGES))
         origin.changed.clear()
         assert mirror(client, fake).status == 0 and tree(client) == origin.mirrored()
-
-
-def test_a_record_of_another_time(client: Client, origin: Origin) -> None:
-    with Fake(origin) as fake:
-        origin.edit(f"{REPOS}/bob/sql.json", lambda data: data.replace(b'"1.0.0"', b'"1.0.1"', 1))
-        assert mirror(client, fake).status == 6
-        assert not [path for path in tree(client) if "bob" in path]
 
 
 def test_a_prompt_that_goes_meanwhile(client: Client, origin: Origin) -> None:
@@ -340,18 +364,19 @@ EVIL_LINES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("fields", EVIL_LINES, ids=str)
-def test_lists_with_names_that_no_hub_has(
-    fields: dict[str, Any], client: Client, origin: Origin
-) -> None:
-    line = json.loads(origin.files[CATALOGUE].splitlines()[0]) | fields
-    origin.edit(CATALOGUE, lambda data: data + json.dumps(line).encode() + b"\n")
+def test_lists_with_names_that_no_hub_has(client: Client, origin: Origin) -> None:
+    first, *_ = origin.files[CATALOGUE].splitlines()
+    another = json.loads(first) | {"name": "another"}
     with Fake(origin) as fake:
-        done = mirror(client, fake)
-        assert done.status == 6 and "has what no hub has" in done.err
-        assert "Nothing was changed" in done.err
-        assert asked(fake) == {"api/v1/hub.json", CATALOGUE}
-    assert tree(client) == {} and [path.name for path in client.work.iterdir()] == ["m"]
+        for fields in EVIL_LINES:
+            line = json.dumps(another | fields).encode() + b"\n"
+            origin.edit(CATALOGUE, lambda data, line=line: data + line)
+            done = mirror(client, fake)
+            assert done.status == 6 and "has what no hub has" in done.err, fields
+            assert "Nothing was changed" in done.err
+            assert asked(fake) == {"api/v1/hub.json", CATALOGUE}
+            assert tree(client) == {}, fields
+            assert [path.name for path in client.work.iterdir()] == ["m"]
 
 
 def test_a_prompt_that_is_listed_twice(client: Client, origin: Origin) -> None:
@@ -360,20 +385,23 @@ def test_a_prompt_that_is_listed_twice(client: Client, origin: Origin) -> None:
         assert "has what no hub has: ann/review" in mirror(client, fake).err
 
 
-@pytest.mark.parametrize("name", ["../../../../x", "..", "1.0", "1.0.0/../../x", "", "a b", "$(x)"])
-@pytest.mark.parametrize("file", ["versions.json", "labels.json"])
-def test_other_lists_with_names_that_no_hub_has(
-    file: str, name: str, client: Client, origin: Origin
-) -> None:
-    old = b'"label":"production"' if file == "labels.json" else b'"version":"1.0.0"'
-    new = old.rpartition(b":")[0] + b":" + json.dumps(name).encode()
-    origin.edit(f"{REPOS}/ann/review/{file}", lambda data: data.replace(old, new))
+NO_NAMES = ("../../../../x", "..", "1.0", "1.0.0/../../x", "", "a b", "$(x)")
+
+
+def test_other_lists_with_names_that_no_hub_has(client: Client, origin: Origin) -> None:
+    def naming(old: bytes, name: str) -> Change:
+        new = old.rpartition(b":")[0] + b":" + json.dumps(name).encode()
+        return lambda data: data.replace(old, new)
+
+    lists = {"versions.json": b'"version":"1.0.0"', "labels.json": b'"label":"production"'}
+    changes = [(path, naming(old, name)) for path, old in lists.items() for name in NO_NAMES]
+    write_each(origin, changes)
+    for path, reply in origin.changed.items():
+        assert reply != answer(origin.files[path])
     with Fake(origin) as fake:
-        done = mirror(client, fake)
-        assert done.status == 6 and "such as ann/review" in done.err
+        check_only_whole(client, origin, fake, len(changes))
         assert not [path for path in asked(fake) if ".." in path or "/x" in path]
     assert [path.name for path in client.work.iterdir()] == ["m"]
-    assert not [path for path in tree(client) if "ann/review" in path]
 
 
 def small_limits(client: Client, released: str) -> Client:
@@ -384,20 +412,27 @@ def small_limits(client: Client, released: str) -> Client:
     return Client(client.folder, client.shell, client.tools, client.env, str(script))
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["told", "untold"])
-def test_files_that_are_too_large(
-    length: bool, each: Client, origin: Origin, released: str
-) -> None:
-    """Also those that do not say how large they are, and never end by themselves."""
+def check_too_large(client: Client, origin: Origin, released: str, length: bool) -> None:
     large = answer(b"x" * 1_000_000, length=length)
     origin.changed[f"{REPOS}/bob/sql/versions.json"] = large
     with Fake(origin) as fake:
-        done = mirror(small_limits(each, released), fake)
+        done = mirror(small_limits(client, released), fake)
         assert done.status in (1, 6) and "xxx" not in done.err
-        assert not [path for path in tree(each) if "bob" in path]
+        assert not [path for path in tree(client) if "bob" in path]
 
 
-def test_a_limit_of_reads_is_waited_for(each: Client, origin: Origin) -> None:
+def test_files_that_are_too_large(client: Client, origin: Origin, released: str) -> None:
+    check_too_large(client, origin, released, length=True)
+
+
+def test_files_that_do_not_say_how_large_they_are(
+    each: Client, origin: Origin, released: str
+) -> None:
+    """And never end by themselves."""
+    check_too_large(each, origin, released, length=False)
+
+
+def test_a_limit_of_reads_is_waited_for(either: Client, origin: Origin) -> None:
     count = 0
 
     def limited(request: Request) -> Answer:
@@ -406,37 +441,39 @@ def test_a_limit_of_reads_is_waited_for(each: Client, origin: Origin) -> None:
         return error(429, "Slowly.", Retry_After="7") if count % 9 == 0 else origin(request)
 
     with Fake(limited) as fake:
-        done = mirror(each, fake)
-        assert done.status == 0 and tree(each) == origin.mirrored()
+        done = mirror(either, fake)
+        assert done.status == 0 and tree(either) == origin.mirrored()
 
 
-@pytest.mark.parametrize(
-    ("status", "ends"), [(401, 4), (403, 4), (429, 7), (500, 6), (503, 6), (302, 6), (418, 1)]
-)
-def test_errors_in_the_middle(status: int, ends: int, client: Client, origin: Origin) -> None:
-    origin.changed[f"{REPOS}/bob/sql.json"] = error(status, "This is why.")
+STATUSES = {401: 4, 403: 4, 429: 7, 500: 6, 503: 6, 302: 6, 418: 1}
+
+
+def test_errors_in_the_middle(client: Client, origin: Origin) -> None:
+    """One after the other: none leaves anything that the next run minds."""
     with Fake(origin) as fake:
-        done = mirror(client, fake)
-        assert done.status == ends, done.err
-        assert CATALOGUE not in tree(client)
+        for status, ends in STATUSES.items():
+            origin.changed[f"{REPOS}/bob/sql.json"] = error(status, "This is why.")
+            done = mirror(client, fake)
+            assert done.status == ends, done.err
+            assert CATALOGUE not in tree(client)
         origin.changed.clear()
         assert mirror(client, fake).status == 0 and tree(client) == origin.mirrored()
 
 
-def test_what_is_no_hub(each: Client) -> None:
+def test_what_is_no_hub(client: Client) -> None:
     with Fake(lambda _: answer("<!doctype html>")) as fake:
-        done = mirror(each, fake)
+        done = mirror(client, fake)
         assert (done.status, done.err) == (
             6, f"the answer of {fake.url} is not from a hub. Check URL\n"
         )  # fmt: skip
         fake.answers = lambda _: error(404, "Nothing here.")
-        assert mirror(each, fake) == (3, b"", "Nothing here.\n")
+        assert mirror(client, fake) == (3, b"", "Nothing here.\n")
     with closed_port() as url:
-        done = each.run("mirror", url, "m")
+        done = client.run("mirror", url, "m")
         assert done.status == 6 and f"cannot reach {url}" in done.err
 
 
-def test_an_older_hub(each: Client, origin: Origin) -> None:
+def test_an_older_hub(either: Client, origin: Origin) -> None:
     """Its list says no digest."""
 
     def older(request: Request) -> Answer:
@@ -448,15 +485,15 @@ def test_an_older_hub(each: Client, origin: Origin) -> None:
         return answer("".join(json.dumps(line) + "\n" for line in lines))
 
     with Fake(older) as fake:
-        done = mirror(each, fake)
+        done = mirror(either, fake)
         assert done.status == 0 and "too old to say what has changed" in done.err
-        found = tree(each)
+        found = tree(either)
         assert found | {CATALOGUE: b""} == origin.mirrored() | {CATALOGUE: b""}
         write_version(origin.content, "bob", "sql", "1.1.0", "Write {{dialect}}.\n")
         origin.build()
-        assert "1 fetched" in mirror(each, fake).err
+        assert "1 fetched" in mirror(either, fake).err
         fake.answers = origin
-        assert "3 fetched" in mirror(each, fake).err and tree(each) == origin.mirrored()
+        assert "3 fetched" in mirror(either, fake).err and tree(either) == origin.mirrored()
 
 
 def test_without_a_tool_for_sums(client: Client, origin: Origin, tmp_path: Path) -> None:
@@ -475,37 +512,37 @@ def test_without_a_tool_for_sums(client: Client, origin: Origin, tmp_path: Path)
             assert "no SHA-256" not in mirror(other, fake).err
 
 
-def test_check(each: Client, origin: Origin) -> None:
+def test_check(either: Client, origin: Origin) -> None:
     with Fake(origin) as fake:
-        mirror(each, fake)
-        review = each.work / "m" / REPOS / "ann/review"
+        mirror(either, fake)
+        review = either.work / "m" / REPOS / "ann/review"
         (review / "versions/1.0.0.txt").write_bytes(b"Other.\n")
-        (each.work / "m" / REPOS / "bob/sql.json").unlink()
-        before = tree(each)
-        done = mirror(each, fake, "--check")
+        (either.work / "m" / REPOS / "bob/sql.json").unlink()
+        before = tree(either)
+        done = mirror(either, fake, "--check")
         assert (done.status, done.out) == (1, b"")
         assert done.err == (
             "ann/review is missing or differs\nbob/sql is missing or differs\n"
             f"m is not as {fake.url}. Run `hub mirror {fake.url} m`\n"
         )
-        assert tree(each) == before and asked(fake) == {"api/v1/hub.json", CATALOGUE}
-        assert "2 fetched" in mirror(each, fake).err
-        assert tree(each) == origin.mirrored()
+        assert tree(either) == before and asked(fake) == {"api/v1/hub.json", CATALOGUE}
+        assert "2 fetched" in mirror(either, fake).err
+        assert tree(either) == origin.mirrored()
         write_withdrawn(origin.content, "bob/sql")
         origin.build()
-        assert "bob/sql is gone from" in mirror(each, fake, "--check").err
+        assert "bob/sql is gone from" in mirror(either, fake, "--check").err
 
 
-def test_a_private_hub(each: Client, origin: Origin) -> None:
+def test_a_private_hub(either: Client, origin: Origin) -> None:
     def private(request: Request) -> Answer:
         is_member = request.headers.get("authorization") == f"Bearer {TOKEN}"
         return origin(request) if is_member else error(401, "For members.")
 
     with Fake(private) as fake:
-        done = mirror(each, fake)
+        done = mirror(either, fake)
         assert done.status == 4 and f"{fake.url} is for members" in done.err
-        done = mirror(each.to(fake.url, HUB_TOKEN=TOKEN), fake)
-        assert done.status == 0 and tree(each) == origin.mirrored()
+        done = mirror(either.to(fake.url, HUB_TOKEN=TOKEN), fake)
+        assert done.status == 0 and tree(either) == origin.mirrored()
         told = ["authorization" in request.headers for request in fake.requests]
         assert told == [False] + [True] * (len(told) - 1)
 
@@ -543,33 +580,33 @@ def test_wrong_uses(words: list[str], told: str, client: Client) -> None:
     assert not [*client.work.iterdir()]
 
 
-def test_folders_that_are_none_of_ours(each: Client, origin: Origin) -> None:
+def test_folders_that_are_none_of_ours(either: Client, origin: Origin) -> None:
     with Fake(origin) as fake, Fake(origin) as other:
-        (each.work / "m").mkdir()
-        (each.work / "m/mine").write_text("Mine.")
-        done = mirror(each, fake)
+        (either.work / "m").mkdir()
+        (either.work / "m/mine").write_text("Mine.")
+        done = mirror(either, fake)
         assert done.status == 1 and "m is not empty, and no mirror" in done.err
-        assert mirror(each, fake, "--check").status == 1
-        (each.work / "m/mine").unlink()
-        assert mirror(each, fake).status == 0
-        done = mirror(each, other)
+        assert mirror(either, fake, "--check").status == 1
+        (either.work / "m/mine").unlink()
+        assert mirror(either, fake).status == 0
+        done = mirror(either, other)
         assert done.status == 1 and f"m mirrors {fake.url}. Name another folder" in done.err
-        (each.work / "f").write_text("A file.")
-        assert each.run("mirror", fake.url, "f").status == 1
+        (either.work / "f").write_text("A file.")
+        assert either.run("mirror", fake.url, "f").status == 1
 
 
-def test_two_runs_at_once(each: Client, origin: Origin) -> None:
+def test_two_runs_at_once(either: Client, origin: Origin) -> None:
     with Fake(origin) as fake:
-        mirror(each, fake)
-        work = each.work / "m/.hub-mirror/run"
+        mirror(either, fake)
+        work = either.work / "m/.hub-mirror/run"
         work.mkdir()
         (work / "pid").write_text(f"{os.getpid()}\n")
-        done = mirror(each, fake)
+        done = mirror(either, fake)
         assert done.status == 1 and f"process {os.getpid()} writes to m" in done.err
         for left in ("", "2147483646\n", "nonsense\n"):
             work.mkdir(exist_ok=True)
             (work / "pid").write_text(left)
-            assert mirror(each, fake).status == 0 and not work.exists()
+            assert mirror(either, fake).status == 0 and not work.exists()
 
 
 def test_a_disk_that_takes_no_more(client: Client, origin: Origin, tmp_path: Path) -> None:

@@ -249,12 +249,12 @@ def start_planted(client: Client, plant: str, *arguments: str) -> subprocess.Com
     )  # fmt: skip
 
 
-def test_names_that_somebody_has_taken_before(each: Client, tmp_path: Path) -> None:
+def test_names_that_somebody_has_taken_before(either: Client, tmp_path: Path) -> None:
     """In a folder that all write to, others may guess names. Nothing goes where they lead."""
     victim = tmp_path / "victim"
     victim.mkdir()
     with Fake(hub()) as fake:
-        to = each.to(fake.url)
+        to = either.to(fake.url)
         done = start_planted(to, f'ln -s {victim} "$TMPDIR/hub-$$-0"', "pull", "ann/story")
         assert done.returncode == 0, done.stderr
         assert (to.work / "PROMPT.md").read_bytes() == TEXT

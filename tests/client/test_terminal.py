@@ -79,14 +79,14 @@ def said(client: Client, sent: bytes, *command: str) -> str:
         return client.to(fake.url, HUB_TOKEN=TOKEN).run(*command, stdin=b"Hi.").err
 
 
-def test_messages_of_the_service(each: Client) -> None:
+def test_messages_of_the_service(either: Client) -> None:
     refused = noisy('{"error":{"code":"x","message":"NOISE"}}', 404)
     for command in (["cat", "ann/story"], ["versions", "ann/story"], ["search", "x"]):
-        assert said(each, refused, *command) == f"{PLAIN}\n"
+        assert said(either, refused, *command) == f"{PLAIN}\n"
     push = ["push", "ada/x", "-"]
-    assert said(each, refused, *push) == f"{PLAIN}\n"
+    assert said(either, refused, *push) == f"{PLAIN}\n"
     created = noisy('{"data":{"version":"1.0.0","warnings":["NOISE","Two"]}}', 201)
-    assert said(each, created, *push) == f"warning: {PLAIN}\nwarning: Two\n"
+    assert said(either, created, *push) == f"warning: {PLAIN}\nwarning: Two\n"
 
 
 def test_where_the_service_sends_to(each: Client) -> None:

@@ -58,15 +58,15 @@ def test_statuses(status: int, client: Client) -> None:
     assert target.read_bytes() == OLD
 
 
-def test_a_status_without_a_message(each: Client) -> None:
+def test_a_status_without_a_message(either: Client) -> None:
     with Fake(lambda _: answer("<h1>Bad gateway</h1>", 502)) as fake:
-        assert each.to(fake.url).run("cat", "ann/story").err == f"{fake.url} answers 502\n"
+        assert either.to(fake.url).run("cat", "ann/story").err == f"{fake.url} answers 502\n"
         assert (
-            push(each, fake).err
+            push(either, fake).err
             == f"{fake.url} does not accept publications: it answers 502. Check HUB_URL\n"
         )
         fake.answers = lambda _: answer("", 404)
-        done = each.to(fake.url).run("cat", "ann/story")
+        done = either.to(fake.url).run("cat", "ann/story")
         assert done == (3, b"", f"no ann/story at {fake.url}: it answers 404.\n")
 
 
@@ -241,9 +241,9 @@ def test_what_is_no_hub_s_answer(page: bytes, client: Client) -> None:
 
 
 @pytest.mark.parametrize("page", [HTML, answer("", 201), answer("{}", 201)], ids=repr)
-def test_what_is_no_publication(page: bytes, each: Client) -> None:
+def test_what_is_no_publication(page: bytes, client: Client) -> None:
     with Fake(lambda _: page) as fake:
-        done = push(each, fake)
+        done = push(client, fake)
     assert done == (6, b"", f"the answer of {fake.url} is not from a hub. Check HUB_URL\n")
 
 

@@ -427,7 +427,7 @@ UNSAFE = [
 def test_which_issuer_is_asked(curl: tuple[Client, Path]) -> None:
     client, seen = curl
     job = on_github(client, "https://hub.example", "", HUB_INSECURE="1")
-    for url in [*SAFE, *UNSAFE]:
+    for url in [*SAFE, *UNSAFE][:: 1 if client.shell == "dash" else 2]:
         done = push(job.to("https://hub.example", ACTIONS_ID_TOKEN_REQUEST_URL=url))
         assert done.status == (6 if url in SAFE else 4), (url, done.err)
         assert seen.exists() == (url in SAFE), url
@@ -511,18 +511,23 @@ def test_a_proxy_does_not_get_what_stays_on_this_machine(client: Client) -> None
     assert not proxy.requests
 
 
-def test_what_servers_tell_back_is_masked(each: Client) -> None:
-    told = f"No: {ID_TOKEN}, '{ID_TOKEN}' and {TOKEN}; {RUNTIME_SECRET}{RUNTIME_SECRET}!"
-    with Fake(Parts(exchange=(error(403, told),))) as fake:
-        done = push(on_github(each, fake.url, fake.url))
+TOLD = f"No: {ID_TOKEN}, '{ID_TOKEN}' and {TOKEN}; {RUNTIME_SECRET}{RUNTIME_SECRET}!"
+
+
+def test_what_servers_tell_back_is_masked(client: Client) -> None:
+    with Fake(Parts(exchange=(error(403, TOLD),))) as fake:
+        done = push(on_github(client, fake.url, fake.url))
         assert done == (4, b"", f"No: ***, '***' and {TOKEN}; ******!\n")
-    with Fake(Parts(versions=(error(403, told),))) as fake:
-        done = push(on_github(each, fake.url, fake.url))
+    with Fake(Parts(versions=(error(403, TOLD),))) as fake:
+        done = push(on_github(client, fake.url, fake.url))
         assert done == (4, b"", "No: ***, '***' and ***; ******!\n")
         # As with a token that is stored.
-        done = each.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
+        done = client.to(fake.url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
         assert done.status == 4 and TOKEN not in done.err and "***" in done.err
-    warned = {"owner": "ada", "name": "x", "version": "1.0.0", "warnings": [told]}
+
+
+def test_warnings_are_masked(each: Client) -> None:
+    warned = {"owner": "ada", "name": "x", "version": "1.0.0", "warnings": [TOLD]}
     created = answer(json.dumps({"data": warned}, separators=(",", ":")), 201)
     with Fake(Parts(versions=(created,))) as fake:
         done = push(on_github(each, fake.url, fake.url))

@@ -5,6 +5,7 @@ Blocks of sh, python and js are run; a comment above a block may say why it is n
 ``…`` in the place of anything.
 """
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -43,6 +44,17 @@ DOCUMENTS = (
     "docs/operate/git.md",
     "docs/operate/monitoring.md",
     "docs/operate/own-hub.md",
+    "docs/operate/stats.md",
+)
+# Those whose commands change the hub that serves, or need its site or state.
+CHANGING = (
+    "README.md",
+    "docs/use/chat.md",
+    "docs/use/labels.md",
+    "docs/use/publish-api.md",
+    "docs/use/recipes.md",
+    "docs/use/withdraw.md",
+    "docs/operate/backups.md",
     "docs/operate/stats.md",
 )
 NODE = PROJECT / "tests/node/node_modules/.bin"
@@ -84,14 +96,37 @@ def script_of(steps: list[Step]) -> str:
     return "".join(parts)
 
 
-@pytest.fixture
-def clone(tmp_path: Path) -> Iterator[tuple[Path, Server]]:
-    """A folder as a clone is after `make serve`, with that hub."""
-    folder = tmp_path / "clone"
+def make_clone(folder: Path) -> Path:
+    """A folder as a clone is after `make serve`, but for the site and the state."""
     shutil.copytree(PROJECT / "content", folder / "content")
     (folder / ".venv").symlink_to(sys.prefix)
+    return folder
+
+
+@contextlib.contextmanager
+def serving_clone(folder: Path) -> Iterator[Server]:
     settings = Settings(f"{folder}/content", f"{folder}/site_out", f"{folder}/var")
     with serving(settings, "--metrics", "127.0.0.1:0") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def read_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The hub of a clone that no document has."""
+    with serving_clone(make_clone(tmp_path_factory.mktemp("read") / "clone")) as server:
+        yield server
+
+
+@pytest.fixture
+def clone(
+    request: pytest.FixtureRequest, document: str, tmp_path: Path
+) -> Iterator[tuple[Path, Server]]:
+    """A folder to run a document in, and a hub: that folder's, if the document changes it."""
+    folder = make_clone(tmp_path / "clone")
+    if document not in CHANGING:
+        yield folder, request.getfixturevalue("read_hub")
+        return
+    with serving_clone(folder) as server:
         yield folder, server
 
 

@@ -3,7 +3,8 @@ databases and limits fail, answer late or not at all. At rest nothing acknowledg
 one order of everything, and all nodes have the same site.
 
 NODES_OPERATIONS says how many operations there are, NODES_SEED what happens. What is done and what
-goes wrong is the same for a seed; when, is not.
+goes wrong is the same for a seed; when, is not. Over Azure's blobs there are a third as many: what
+its requests are like is another, and what nodes make of the answers is not.
 """
 
 import os
@@ -83,10 +84,11 @@ def test_operations_and_trouble(
 ) -> None:
     for key, value in services.store.environment.items():
         monkeypatch.setenv(key, value)
+    operations = OPERATIONS // (3 if services.store.url.startswith("az:") else 1)
     with running_cluster(tmp_path, services, OWNERS, SKEWS) as cluster:
         run = Run(cluster, SEED, Trouble(cluster, random.Random(f"{SEED}/trouble")))
         try:
-            run.go(OPERATIONS)
+            run.go(operations)
             published = verdict(cluster, run, services)
         except BaseException as error:
             trouble = "\n".join(run.trouble.made)
@@ -94,7 +96,7 @@ def test_operations_and_trouble(
             error.add_note(cluster.output)
             raise
     # It is no proof if next to nothing has happened.
-    assert len(published) >= OPERATIONS // 10
+    assert len(published) >= operations // 10
     assert {"heal"} < {*run.trouble.made}
 
 

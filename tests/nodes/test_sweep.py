@@ -27,7 +27,7 @@ from tests.support.postgres import Postgres
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 # Prompts that a withdrawal needs two of, for each request that it sends, and each fault.
-COPIED = 160
+COPIED = 80
 
 
 class Request(NamedTuple):
@@ -216,11 +216,17 @@ def sweep(
             yield Sweep(cluster, copied)
 
 
+# Those that change nothing, by which an answer that is lost is as a request that was cut.
+READS = ("GET", "HEAD")
+
+
 @pytest.mark.parametrize("kind", [Publish, PublishLarge, Move, Withdraw])
 @pytest.mark.parametrize(("fault", "lasts"), [("cut", False), ("lost", False), ("lost", True)])
 def test_any_request(kind: type[Work], fault: str, lasts: bool, sweep: Sweep) -> None:
     requests_sent = sweep.requests_of(kind)
     assert {request.method for request in requests_sent} >= {"PUT"}
+    if (fault, lasts) == ("lost", False):
+        requests_sent = [one for one in requests_sent if one.method not in READS]
     found = [
         complaint
         for request in requests_sent
