@@ -19,40 +19,30 @@ from tests.publisher.nodes import test_bucket, test_objects
 from tests.publisher.nodes.conftest import LARGE, Nodes
 from tests.publisher.nodes.faulty import FaultyObjects
 from tests.publisher.nodes.test_objects import opened
-from tests.support.ceph import Ceph, Gateway, running_ceph
+from tests.support.ceph import Ceph, Gateway
 from tests.support.object_stores import ObjectStore
 from tests.support.postgres import Postgres
 
 OPERATIONS = 60
 
 
-@pytest.fixture(scope="module")
-def ceph(installed_tools: None) -> Iterator[Ceph]:
-    with running_ceph() as ceph:
-        yield ceph
-
-
 @pytest.fixture
-def store(ceph: Ceph) -> ObjectStore:
-    """A new bucket, reached by the first gateway."""
-    return ceph.gateways[0].server.make_bucket()
-
-
-@pytest.fixture
-def both(ceph: Ceph, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> list[Objects]:
+def both(ceph: Ceph, ceph_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> list[Objects]:
     """The same bucket by each of the gateways."""
-    return [opened(store.through(one.server.address), monkeypatch) for one in ceph.gateways]
+    return [opened(ceph_store.through(one.server.address), monkeypatch) for one in ceph.gateways]
 
 
 @pytest.fixture
-def nodes(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+def nodes(
+    ceph_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Nodes]:
     """Nodes in this process."""
-    for key, value in store.environment.items():
+    for key, value in ceph_store.environment.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(log_module, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(bucket_module, "Objects", FaultyObjects)
     made = Nodes(tmp_path)
-    made.url = store.url
+    made.url = ceph_store.url
     yield made
     made.stop_all()
 
@@ -70,9 +60,9 @@ def test_objects_as_in_other_stores(proof: Callable[[Objects], None], both: list
     test_objects.test_no_such_bucket,
 ])  # fmt: skip
 def test_access_as_to_other_stores(
-    proof: Callable[..., None], store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+    proof: Callable[..., None], ceph_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proof(store, monkeypatch)
+    proof(ceph_store, monkeypatch)
 
 
 def test_one_of_many_at_two_gateways_creates_it(both: list[Objects]) -> None:
@@ -145,18 +135,18 @@ class Outages:
 
 def test_nodes_while_gateways_are_killed(
     ceph: Ceph,
-    store: ObjectStore,
+    ceph_store: ObjectStore,
     postgres: Postgres,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of the nodes, which run as in life, is at a gateway of its own."""
-    for key, value in store.environment.items():
+    for key, value in ceph_store.environment.items():
         monkeypatch.setenv(key, value)
     addresses = tuple(gateway.server.address for gateway in ceph.gateways)
     outages = Outages(ceph.gateways)
     with (
-        running_services(store, postgres, tmp_path) as services,
+        running_services(ceph_store, postgres, tmp_path) as services,
         running_cluster(tmp_path, services, OWNERS, (0, 60), addresses) as cluster,
     ):
         run = Run(cluster, 1, outages)
