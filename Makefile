@@ -20,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # all tests.
 SHORT := builder deploy publisher/web cli mcp server clients publisher/nodes publisher/write conformance \
 	publisher/git
-REST := nodes client docs site builder publisher/web conformance hosts faults mcp langfuse publisher/write
+REST := nodes client docs site builder conformance client/copies publisher/web hosts faults langfuse mcp \
+	publisher/write
 others = tests $(addprefix --ignore tests/,$(1))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
 PYTEST := $(BIN)/pytest -m
@@ -59,7 +60,7 @@ rest/others:
 	TEST_DEPTH=rest $(PYTEST) 'tools or long' $(call others,$(REST))
 
 rest/%:
-	TEST_DEPTH=rest $(PYTEST) 'tools or long' tests/$*
+	TEST_DEPTH=rest $(PYTEST) 'tools or long' tests/$* $(addprefix --ignore tests/,$(filter $*/%,$(REST)))
 
 $(VENV)/.serve: pyproject.toml requirements.lock installer.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
