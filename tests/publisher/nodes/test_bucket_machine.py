@@ -25,6 +25,7 @@ from tests.publisher.nodes.conftest import LARGE, Nodes
 from tests.publisher.nodes.faulty import FaultyObjects
 from tests.publisher.nodes.test_bucket import label, meet, put, take_back
 from tests.support.depth import some_of
+from tests.support.servers import wait_until
 
 NAMES = ("one", "two", "three")
 names = st.sampled_from(NAMES)
@@ -70,6 +71,8 @@ class Machine(RuleBasedStateMachine):
     def _check(self) -> None:
         for bucket in self.buckets.values():
             bucket.objects.before = bucket.objects.after = lambda kind, key: None
+            # Until then it is asked in vain, with little patience.
+            wait_until(lambda bucket=bucket: not bucket.status()["failures"], "the store")
         meet(*self.buckets.values())
         folders = [self.nodes.content(name) for name in NAMES]
         assert folders[0] == folders[1] == folders[2]
