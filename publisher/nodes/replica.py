@@ -43,7 +43,7 @@ from publisher.write import disk, durable
 BACKLOG_MAX = 64
 # How often it is made sure that what was applied is on the disk.
 SAVE_SECONDS = 30.0
-_PAUSE_MIN, _PAUSE_MAX = 0.2, 10.0
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.2, 10.0
 _THEN = "the node tries again by itself"
 
 log = logging.getLogger("hub.store")
@@ -225,7 +225,7 @@ class Replica(Background):
         with self._changed:
             self._failures.add("An entry of the store cannot be applied; the log has the cause.")
             log_event(log, logging.ERROR, "replica", error, failures=self._failures.count)
-            pause = pause_seconds(self._failures.count, _PAUSE_MIN, _PAUSE_MAX)
+            pause = pause_seconds(self._failures.count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             return not self._changed.wait_for(lambda: self._is_stopping, pause)
 
     def _fetch(self, change: Change) -> tuple[Change, Blob | None]:

@@ -15,6 +15,7 @@ from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 from publisher.nodes import bucket as bucket_module
 from publisher.nodes import log as log_module
+from publisher.nodes import replica as replica_module
 from publisher.nodes import snapshots as snapshots_module
 from publisher.nodes.bucket import Bucket
 from publisher.nodes.copying import check_store, copy_to_store
@@ -168,7 +169,8 @@ class Machine(RuleBasedStateMachine):
 @pytest.mark.long
 def test_nodes_agree(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(log_module, "PAUSE_SECONDS_MAX", 0.02)
+    for module in (log_module, replica_module):
+        monkeypatch.setattr(module, "PAUSE_SECONDS_MAX", 0.02)
     monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(bucket_module, "Objects", FaultyObjects)
     monkeypatch.setattr(snapshots_module, "EVERY_ENTRIES", 4)
