@@ -11,7 +11,9 @@ import pytest
 
 from builder.render.shell_client import release
 from builder.search.rules import search_rules
+from tests.client.fake import Fake
 from tests.client.shells import AWKS, FAKE_SLEEP, SHELLS, Client, link_tools, need
+from tests.client.site import Site, small_site
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
@@ -157,3 +159,15 @@ def pair(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) 
     """A client under each shell, and one with each awk."""
     shell, awk = request.param
     return client.under(shell).having(awks[awk])
+
+
+@pytest.fixture
+def site() -> Site:
+    """A site that tests may change; modules put one of their own in its place."""
+    return small_site()
+
+
+@pytest.fixture
+def host(site: Site) -> Iterator[Fake]:
+    with Fake(site) as fake:
+        yield fake

@@ -1,7 +1,6 @@
 """`hub cat --body`: what comes after the front matter, byte by byte, of a text that is verified."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -29,12 +28,6 @@ def site() -> Site:
     site.publish("ann/review", "2.0.0", FRONT + b"Three.\n")
     site.move("ann/review", "production", "1.0.0")
     return site
-
-
-@pytest.fixture
-def host(site: Site) -> Iterator[Fake]:
-    with Fake(site) as fake:
-        yield fake
 
 
 def test_which_body_is_printed(client: Client, host: Fake) -> None:

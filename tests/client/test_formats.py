@@ -1,7 +1,6 @@
 """`hub cat --as`: a verified prompt as a file of another format, and what that cannot hold."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -37,12 +36,6 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         "parameters": {"model": "gpt-4o", "top_p": 0.5},
         "messages": msgspec.to_builtins(parse_messages(record["body"])),
     }  # fmt: skip
-
-
-@pytest.fixture
-def host(site: Site) -> Iterator[Fake]:
-    with Fake(site) as fake:
-        yield fake
 
 
 def expected(site: Site, path: str, format: str) -> tuple[int, bytes, str]:

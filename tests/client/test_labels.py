@@ -1,7 +1,6 @@
 """References: what OWNER/NAME@REF, --label and --at name; labels listed and moved."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from builder.pipeline.build import build
 from tests.client.fake import Fake, answer, error, in_turn
 from tests.client.shells import TOKEN, Client, run_traced
-from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact, small_site
+from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact
 from tests.client.test_terminal import NOISE, PLAIN, on_a_terminal
 from tests.support.catalogues import settings_in, write_owner, write_version
 from tests.support.servers import file_host, nginx
@@ -19,17 +18,6 @@ LINES = (
     "sha256\t1.0.0\t2026-08-01T00:00:00Z\tann\t\n"
 )
 LABELS = "/api/v1/repos/ann/review/labels"
-
-
-@pytest.fixture
-def site() -> Site:
-    return small_site()
-
-
-@pytest.fixture
-def host(site: Site) -> Iterator[Fake]:
-    with Fake(site) as fake:
-        yield fake
 
 
 REFS = {

@@ -4,14 +4,13 @@ import json
 import os
 import signal
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.client.fake import Fake, Request, answer
 from tests.client.shells import Client, link_tools
-from tests.client.site import MOVED, ONE, THREE, TWO, Site, sha256, small_site
+from tests.client.site import MOVED, ONE, THREE, TWO, Site, sha256
 from tests.client.test_machine import put_tool, without
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -20,17 +19,6 @@ REVIEW = f"ann/review production 1.1.0 {sha256(TWO)} prompts/review.md\n"
 PINNED = f"ann/review 1.0.0 1.0.0 {sha256(ONE)} old.md\n"
 TALE = f"ann/story latest 1.0.0 {sha256(STORY)} prompts/ann/story.md\n"
 RUN_SYNC = "run `hub sync` to bring the files\n"
-
-
-@pytest.fixture
-def site() -> Site:
-    return small_site()
-
-
-@pytest.fixture
-def host(site: Site) -> Iterator[Fake]:
-    with Fake(site) as fake:
-        yield fake
 
 
 @pytest.fixture
