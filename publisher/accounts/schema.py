@@ -154,6 +154,26 @@ CREATE TABLE draft (                  -- what the editor has saved and nobody ha
 CREATE INDEX draft_owner ON draft (owner, changed_at);
 CREATE INDEX draft_age ON draft (changed_at);
 """
+_ATTEMPTS = """
+-- Of one request there may be several: each time that it was tried.
+CREATE TABLE attempt (
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,                -- the Idempotency-Key of the request
+    fingerprint BLOB NOT NULL,        -- of the request
+    version TEXT NOT NULL,
+    previous_version TEXT,
+    record_sha256 BLOB,               -- null: nothing was to be written
+    label_number INTEGER,             -- of a label's change, where no new version says so
+    kept_until INTEGER NOT NULL
+);
+INSERT INTO attempt SELECT owner, key, fingerprint, version, previous_version, record_sha256,
+    label_number, kept_until FROM answer;
+DROP TABLE answer;
+ALTER TABLE attempt RENAME TO answer;
+CREATE INDEX answer_key ON answer (owner, key);
+CREATE INDEX answer_kept_until ON answer (kept_until);
+CREATE INDEX answer_newest ON answer (owner, kept_until);
+"""
 
 
 def _fill_looks(execute: Execute) -> None:
@@ -176,6 +196,7 @@ MIGRATIONS: tuple[tuple[str | Callable[[Execute], None], ...], ...] = (
     (_SMALL_ANSWERS, _fill_previous_versions, _ANSWERS_WITHOUT_REST),
     (_LABELS,),
     (_DRAFTS,),
+    (_ATTEMPTS,),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 

@@ -28,14 +28,11 @@ from publisher.nodes.entries import (
     blob_key,
     encode,
 )
-from publisher.nodes.entries import Request as Kept
 from publisher.nodes.log import UNAVAILABLE, Log, Overtaken, Waiting
 from publisher.nodes.objects import Objects, StoreUnavailable
 from publisher.nodes.replica import Replica, read_mark
 from publisher.nodes.snapshots import Snapshots, read_tree
 from publisher.write import durable
-from publisher.write.idempotency import IdempotencyKey
-from publisher.write.store import Request
 
 # How long a decision is tried again for, because others are faster.
 PATIENCE_SECONDS = 30.0
@@ -116,25 +113,16 @@ class Bucket:
             self._wait(self._log.newest(), time.monotonic() + PATIENCE_SECONDS)
         return os.path.isdir(path)
 
-    def decide(
-        self, owner: str, name: str, work: Callable[[], _T], key: IdempotencyKey | None = None
-    ) -> _T:
-        return self._decide([f"{owner}/{name}", owner], lambda: self._work(owner, name, work, key))
+    def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
+        keys = [f"{owner}/{name}", owner]
 
-    def _work(
-        self, owner: str, name: str, work: Callable[[], _T], key: IdempotencyKey | None
-    ) -> _T:
-        repo = f"{owner}/{name}"
-        with durable.repo_lock(self.root, owner, name):
-            # Whoever had the lock may have committed something.
-            if self._log.is_touched([repo], self._turn.seen):
-                raise Overtaken(self._log.head)
-            if key:
-                # Sent to two nodes, a request has one outcome, whichever of them has kept its own.
-                first = self._log.find_request(repo, key.owner, key.hash.hex())
-                if first and key.find() != first.kept:
-                    key.store(first.kept)
-            return work()
+        def work_alone() -> _T:
+            with durable.repo_lock(self.root, owner, name):
+                # Whoever had the lock may have committed something.
+                self._log.check_untouched(keys[:1], self._turn.seen)
+                return work()
+
+        return self._decide(keys, work_alone)
 
     @contextlib.contextmanager
     def repo_lock(self, owner: str, name: str) -> Iterator[None]:
@@ -147,7 +135,7 @@ class Bucket:
 
     def write_version(
         self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True, request: Request | None = None,
+        profile: bytes | None = None, sync: bool = True
     ) -> None:  # fmt: skip
         repo, mark = f"{owner}/{name}", hashlib.sha256(record).hexdigest()
         blob = Blob(record.decode(), text.decode())
@@ -162,16 +150,15 @@ class Bucket:
         if files or self._has_quotas:
             keys.append(owner)
         inline = blob if is_small else None
-        self._commit(Change(keys, version, mark, inline, files, request=_kept(request)), blob)
+        self._commit(Change(keys, version, mark, inline, files), blob)
 
     def write_events(
-        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True,
-        request: Request | None = None,
-    ) -> None:  # fmt: skip
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+    ) -> None:
         repo = f"{owner}/{name}"
         keys = [repo, owner] if self._has_quotas else [repo]
         files = {f"{repo}/{event_file(number)}": data.decode() for number, data in events}
-        self._commit(Change(keys, files=files, request=_kept(request)))
+        self._commit(Change(keys, files=files))
 
     def write_withdrawal(
         self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
@@ -200,7 +187,7 @@ class Bucket:
         self._decide([owner], work)
 
     def sync_repo(self, owner: str, name: str) -> None:
-        pass  # what is in the log stays
+        self._confirm([f"{owner}/{name}", owner])
 
     # Decisions
 
@@ -212,28 +199,33 @@ class Bucket:
             )
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
-            self._begin_turn()
-            seen = self._turn.seen
-            failure = None
-            result: Any = None
             try:
-                result = work()
+                return self._try(keys, work)
             except Overtaken as overtaken:
                 self._wait(overtaken.number, until)
-                continue
             except StoreUnavailable as error:
                 # Where the store is, and what it says, is for the log.
                 raise StoreUnavailable(UNAVAILABLE) from error
-            except RequestError as error:
-                failure = error
-            if self._turn.number is None:
-                head = self._turn.number = self._log.newest()
-                if self._log.is_touched(keys, seen):
-                    self._wait(head, until)
-                    continue
-            if failure:
-                raise failure
-            return result
+
+    def _try(self, keys: list[str], work: Callable[[], _T]) -> _T:
+        """What ``work`` comes to, in view of everything that is committed. Raises Overtaken."""
+        self._begin_turn()
+        try:
+            result = work()
+        except (Overtaken, StoreUnavailable):
+            raise
+        except RequestError:
+            self._confirm(keys)
+            raise
+        self._confirm(keys)
+        return result
+
+    def _confirm(self, keys: list[str]) -> None:
+        """Make sure that there is nothing that a decision by ``keys`` has not seen, if it was not
+        made sure yet. Raises Overtaken.
+        """
+        if self._turn.number is None:
+            self._turn.number = self._log.confirm(keys, self._turn.seen)
 
     def _begin_turn(self) -> None:
         self._turn.seen, self._turn.number = self._replica.applied, None
@@ -300,7 +292,3 @@ class _Ready(Background):
                 continue  # the log says why, and tries on
             if self._replica.wait(head, 1.0):
                 self.event.set()
-
-
-def _kept(request: Request | None) -> Kept | None:
-    return request and Kept.of(request.owner, request.key_hash, request.kept)

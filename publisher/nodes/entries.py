@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from builder.model.errors import OperatorError
 from publisher.nodes.objects import Objects, StoreUnavailable
-from publisher.write.idempotency import KeptAnswer
 
 LOG = "log/"
 # A whole prompt of 10,000 versions that is withdrawn tells some megabytes of them.
@@ -24,31 +23,6 @@ ENTRY_BYTES_MAX = 32 * 1024 * 1024
 BLOB_BYTES_MAX = 32 * 1024 * 1024
 # Of a text that is in its entry.
 INLINE_BYTES_MAX = 32 * 1024
-
-
-class Request(Struct, frozen=True, forbid_unknown_fields=True):
-    """The Idempotency-Key that a change was asked for with, and what it came to. ``key``: its
-    SHA-256, as all hashes here in hexadecimal.
-    """
-
-    owner: str
-    key: str
-    version: str
-    previous_version: str | None
-    record_sha256: str | None
-    label_number: int | None
-
-    @classmethod
-    def of(cls, owner: str, key_hash: bytes, kept: KeptAnswer) -> "Request":
-        mark = kept.record_sha256 and kept.record_sha256.hex()
-        return cls(
-            owner, key_hash.hex(), kept.version, kept.previous_version, mark, kept.label_number
-        )
-
-    @property
-    def kept(self) -> KeptAnswer:
-        mark = self.record_sha256 and bytes.fromhex(self.record_sha256)
-        return KeptAnswer(self.version, self.previous_version, mark, self.label_number)
 
 
 class Blob(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +50,6 @@ class Change(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     files: dict[str, str] = {}
     removes: list[str] = []
     strips: list[int] = []
-    request: Request | None = None
 
     @property
     def blob(self) -> str:

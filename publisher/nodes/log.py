@@ -29,7 +29,6 @@ from publisher.log import log_event
 from publisher.nodes.entries import (
     Change,
     Entry,
-    Request,
     encode,
     entry_key,
     list_entries,
@@ -44,8 +43,8 @@ PATIENCE_SECONDS, FAILING_PATIENCE_SECONDS = 30.0, 3.0
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.0
 # Of one entry that this node writes, unless one change alone has more.
 BATCH_BYTES_MAX, BATCH_CHANGES_MAX = 1024 * 1024, 500
-# What is remembered of entries: the keys that they touched, and requests.
-TOUCHED_MAX, REQUESTS_MAX = 50_000, 100_000
+# So many keys that entries touched are remembered.
+TOUCHED_MAX = 50_000
 # So many entries are asked for at once where one is known to be there: others who write would be
 # one ahead for ever of who reads one after another. Where all are, a listing tells the rest.
 AHEAD = 3
@@ -60,6 +59,22 @@ UNAVAILABLE = (
 )
 
 log = logging.getLogger("hub.store")
+
+
+def wait_for(
+    changed: threading.Condition, is_done: Callable[[], bool], seconds: float, failures: Failures
+) -> bool:
+    """Wait until something is done, for so many seconds, or as long as one may if what does it
+    fails; whether it is. The caller has the lock.
+    """
+    began = time.monotonic()
+    while not is_done():
+        longest = min(seconds, FAILING_PATIENCE_SECONDS) if failures.count else seconds
+        left = began + longest - time.monotonic()
+        if left <= 0:
+            return False
+        changed.wait(left)
+    return True
 
 
 class Overtaken(RequestError):
@@ -128,7 +143,6 @@ class Log(Background):
         # By key, the last entry that touched it; of those up to the floor nothing is known.
         self._touched: dict[str, int] = {}
         self._floor = 0
-        self._requests: dict[tuple[str, str], tuple[str, Request]] = {}
         self._failures = Failures()
         # What the store said at the last failure, for operators.
         self.problem: Exception | None = None
@@ -161,40 +175,44 @@ class Log(Background):
         """The number of an entry after which there was none at some moment of this call. Raises
         StoreUnavailable.
         """
-        asked = _Asked()
-        with self._changed:
-            self._asked.append(asked)
-            self._changed.notify_all()
-            if not self._await(lambda: asked.is_answered):
-                raise StoreUnavailable(UNAVAILABLE)
-            return self.head
+        return self._ask(lambda: False)
 
-    def is_touched(self, keys: Collection[str], seen: int) -> bool:
-        """Whether an entry after ``seen`` has one of these keys, as far as this node has read."""
+    def confirm(self, keys: Collection[str], seen: int) -> int:
+        """As ``newest``, of somebody who decides by ``keys`` and has seen all entries up to
+        ``seen``. Raises Overtaken, at once, where a later one has one of the keys: who waits for
+        that to be applied must not hold what that needs.
+        """
         with self._changed:
-            return self._last_touch(keys, seen) is not None
+            head = self._ask(lambda: self._last_touch(keys, seen) is not None)
+            self.check_untouched(keys, seen)
+            return head
 
-    def find_request(self, repo: str, owner: str, key_hash: str) -> Request | None:
-        """What the log says of a request for a change of a repo, if that was read here."""
+    def check_untouched(self, keys: Collection[str], seen: int) -> None:
+        """Raises Overtaken where an entry after ``seen`` has one of these keys, as far as this node
+        has read.
+        """
         with self._changed:
-            where, request = self._requests.get((owner, key_hash), ("", None))
-            return request if where == repo else None
+            number = self._last_touch(keys, seen)
+            if number is not None:
+                raise Overtaken(number)
 
     def status(self) -> dict[str, Any]:
         """For people and monitors."""
         with self._changed:
             return {"head": self.head, "waiting": len(self._waiting), **self._failures.status()}
 
+    def _ask(self, is_enough: Callable[[], bool]) -> int:
+        """The newest number, as soon as it is sure or what is known ``is_enough``."""
+        asked = _Asked()
+        with self._changed:
+            self._asked.append(asked)
+            self._changed.notify_all()
+            if not self._await(lambda: asked.is_answered or is_enough()):
+                raise StoreUnavailable(UNAVAILABLE)
+            return self.head
+
     def _await(self, is_done: Callable[[], bool]) -> bool:
-        """Wait for something that the thread does, as long as one may; the caller has the lock."""
-        began = time.monotonic()
-        while not is_done():
-            patience = FAILING_PATIENCE_SECONDS if self._failures.count else PATIENCE_SECONDS
-            left = began + patience - time.monotonic()
-            if left <= 0:
-                return False
-            self._changed.wait(left)
-        return True
+        return wait_for(self._changed, is_done, PATIENCE_SECONDS, self._failures)
 
     # The thread
 
@@ -332,12 +350,6 @@ class Log(Background):
         if len(self._touched) > TOUCHED_MAX:
             for key in [*self._touched][: TOUCHED_MAX // 2]:
                 self._floor = max(self._floor, self._touched.pop(key))
-        if change.request:
-            mark = (change.request.owner, change.request.key)
-            self._requests.pop(mark, None)
-            self._requests[mark] = (change.keys[0], change.request)
-            if len(self._requests) > REQUESTS_MAX:
-                del self._requests[next(iter(self._requests))]
 
     def _drop_overtaken(self) -> None:
         for waiting in [*self._waiting]:

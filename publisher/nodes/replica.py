@@ -33,7 +33,7 @@ from publisher.nodes.entries import (
     read_blob,
     version_of,
 )
-from publisher.nodes.log import Waiting
+from publisher.nodes.log import Waiting, wait_for
 from publisher.nodes.objects import Objects
 from publisher.nodes.removal import remove_texts
 from publisher.nodes.snapshots import fill, newest_snapshot, read_snapshot
@@ -154,9 +154,9 @@ class Replica(Background):
             self._changed.notify_all()
 
     def wait(self, number: int, seconds: float) -> bool:
-        """Whether all up to an entry is applied within so many seconds."""
+        """Whether all up to an entry is applied within so many seconds, or few if it fails."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.applied >= number, max(0.0, seconds))
+            return wait_for(self._changed, lambda: self.applied >= number, seconds, self._failures)
 
     def apply_own(self, waiting: Waiting, blob: Blob | None) -> None:
         """Apply a change that was committed here; the caller holds the prompt's lock. If it fails,
@@ -225,6 +225,7 @@ class Replica(Background):
         with self._changed:
             self._failures.add("An entry of the store cannot be applied; the log has the cause.")
             log_event(log, logging.ERROR, "replica", error, failures=self._failures.count)
+            self._changed.notify_all()  # patience is shorter now
             pause = pause_seconds(self._failures.count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             return not self._changed.wait_for(lambda: self._is_stopping, pause)
 

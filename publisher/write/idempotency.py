@@ -7,6 +7,9 @@ point, and is done anew. So no crash, at whatever moment, makes two versions of 
 ``publish`` finds that out, and makes the answer of the record and the request. For a change of a
 label it is the same, with the file of that change in the place of the record.
 
+What was kept stays when the request is done anew: of many nodes, one may have committed what
+another does not see yet. At most one of these attempts is ever in the content.
+
 A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
 at most ``kept_max`` of them; beyond that, requests with a new key are refused until the oldest is
 a day old: to forget one earlier would publish its request twice.
@@ -22,6 +25,8 @@ from builder.model.errors import RequestError
 from publisher.accounts.database import Database
 
 KEPT_SECONDS = 86_400
+# The last attempts of one request are looked for in the content.
+ATTEMPTS_MAX = 100
 
 _encode = msgspec.json.Encoder().encode
 
@@ -46,6 +51,10 @@ class KeptAnswer(NamedTuple):
     previous_version: str | None
     record_sha256: bytes | None
     label_number: int | None = None
+
+    @property
+    def writes(self) -> bool:
+        return self.record_sha256 is not None
 
 
 class TooManyKept(RequestError):
@@ -78,22 +87,20 @@ class IdempotencyKey(NamedTuple):
         """SHA-256 of the key, which tells nobody the key."""
         return hashlib.sha256(self.key.encode()).digest()
 
-    def find(self) -> KeptAnswer | None:
-        """What is kept of the request, if it was sent in the last day.
+    def find(self) -> list[KeptAnswer]:
+        """What is kept of the request, if it was sent in the last day: of each attempt that made
+        something else of it, first of those that were to write.
 
         Raises RequestError ``idempotency_key_reused``, ``storage_unavailable``.
         """
         rows = self.database.execute(
             f"SELECT fingerprint, {', '.join(KeptAnswer._fields)} FROM answer "
-            "WHERE owner = ? AND key = ? AND kept_until > ?",
-            (self.owner, self.key, int(time.time())),
+            "WHERE owner = ? AND key = ? AND kept_until > ? ORDER BY kept_until DESC LIMIT ?",
+            (self.owner, self.key, int(time.time()), ATTEMPTS_MAX),
         )
-        if not rows:
-            return None
-        stored, *kept = rows[0]
-        if stored != self.fingerprint:
+        if any(stored != self.fingerprint for stored, *_ in rows):
             raise _reused()
-        return KeptAnswer(*kept)
+        return sorted((KeptAnswer(*kept) for _, *kept in rows), key=lambda kept: not kept.writes)
 
     def store(self, kept: KeptAnswer) -> None:
         """Keep what the request is about to publish; durable when this returns.
@@ -105,19 +112,13 @@ class IdempotencyKey(NamedTuple):
         with self.database.transaction():
             self.database.execute("DELETE FROM answer WHERE kept_until <= ?", (now,))
             # Another repo's request may have taken the key since: its lock is another.
-            is_ours = self.database.execute(
+            if kept in self.find():
+                return
+            self.database.execute(
                 "INSERT INTO answer (owner, key, fingerprint, version, previous_version, "
-                "record_sha256, label_number, kept_until) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner, key) DO UPDATE SET "
-                "fingerprint = excluded.fingerprint, version = excluded.version, "
-                "previous_version = excluded.previous_version, "
-                "record_sha256 = excluded.record_sha256, "
-                "label_number = excluded.label_number, kept_until = excluded.kept_until "
-                "WHERE answer.fingerprint = excluded.fingerprint RETURNING 1",
+                "record_sha256, label_number, kept_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (self.owner, self.key, self.fingerprint, *kept, now + KEPT_SECONDS),
             )
-            if not is_ours:
-                raise _reused()
             if self.kept_max:
                 self._check_room(now)
 

@@ -23,7 +23,7 @@ from publisher.write import gone
 from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
-from publisher.write.store import Store, request_of
+from publisher.write.store import Store
 
 # Numbers and files of changes that are not stored yet.
 Events = list[tuple[int, bytes]]
@@ -84,25 +84,24 @@ def change_label(
         raise _no_repo(owner, name)  # the lock would make a folder
 
     def work() -> LabelChange:
-        kept = idempotency_key and idempotency_key.find()
         listing = content.list_versions(store.root, owner, name)
         moves = read_moves(store.root, owner, name, listing)
-        done = kept and _answer_again(store.root, owner, name, label, kept, moves)
-        if not done:
-            plan = _plan(store.root, owner, name, label, draft, by, now, listing, moves)
-            done = plan.change
-            with room_for_events(quotas, owner, plan.events):
-                if idempotency_key:
-                    idempotency_key.store(plan.kept)
-                if plan.events:
-                    request = request_of(idempotency_key, plan.kept)
-                    store.write_events(owner, name, plan.events, sync=sync, request=request)
-                    return done
-        if sync:
-            store.sync_repo(owner, name)
-        return done
+        for kept in idempotency_key.find() if idempotency_key else []:
+            done = _answer_again(store.root, owner, name, label, kept, moves)
+            if done:
+                store.sync_repo(owner, name)
+                return done
+        plan = _plan(store.root, owner, name, label, draft, by, now, listing, moves)
+        with room_for_events(quotas, owner, plan.events):
+            if sync and not plan.events:
+                store.sync_repo(owner, name)
+            if idempotency_key:
+                idempotency_key.store(plan.kept)
+            if plan.events:
+                store.write_events(owner, name, plan.events, sync=sync)
+        return plan.change
 
-    return store.decide(owner, name, work, idempotency_key)
+    return store.decide(owner, name, work)
 
 
 def plan_events(

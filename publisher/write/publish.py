@@ -31,7 +31,7 @@ from publisher.write.labels import Events, hash_event
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.store import Request, Store, request_of
+from publisher.write.store import Store
 
 
 class Published(Struct, frozen=True):
@@ -103,22 +103,22 @@ def publish(
     _check_names(owner, name, publisher)
 
     def work() -> Published:
-        kept = idempotency_key and idempotency_key.find()
-        done = kept and _answer_again(store.root, owner, name, draft, kept, front_matter)
-        if not done:
-            repo = _Repo(store.root, owner, name)
-            plan = _plan(repo, draft, publisher, now, front_matter, create_only)
-            done = plan.published
-            with _room(quotas, plan):
-                if idempotency_key:
-                    idempotency_key.store(plan.kept)
-                if _write(store, draft, plan, sync, request_of(idempotency_key, plan.kept)):
-                    return done
-        if sync:
-            store.sync_repo(owner, name)
-        return done
+        for kept in idempotency_key.find() if idempotency_key else []:
+            done = _answer_again(store.root, owner, name, draft, kept, front_matter)
+            if done:
+                store.sync_repo(owner, name)
+                return done
+        repo = _Repo(store.root, owner, name)
+        plan = _plan(repo, draft, publisher, now, front_matter, create_only)
+        with _room(quotas, plan):
+            if sync and not plan.kept.writes:
+                store.sync_repo(owner, name)
+            if idempotency_key:
+                idempotency_key.store(plan.kept)
+            _write(store, draft, plan, sync)
+        return plan.published
 
-    return store.decide(owner, name, work, idempotency_key)
+    return store.decide(owner, name, work)
 
 
 def preview(
@@ -187,20 +187,16 @@ def publish_past(
             store.remove_empty(owner, name)
 
 
-def _write(
-    store: Store, draft: Draft, plan: _Plan, sync: bool, request: Request | None = None
-) -> bool:
-    """Store what is planned; whether there was anything. The caller has the right to write."""
+def _write(store: Store, draft: Draft, plan: _Plan, sync: bool) -> None:
+    """Store what is planned. The caller has the right to write."""
     done = plan.published
     if plan.record:
         store.write_version(
             done.owner, done.name, done.version, draft.content.encode(), plan.record,
             profile=None if done.previous_version else _new_profile(done), sync=sync,
-            request=request,
         )  # fmt: skip
     elif plan.events:
-        store.write_events(done.owner, done.name, plan.events, sync=sync, request=request)
-    return bool(plan.record or plan.events)
+        store.write_events(done.owner, done.name, plan.events, sync=sync)
 
 
 def _room(quotas: QuotaKeeper | None, plan: _Plan) -> contextlib.AbstractContextManager[None]:

@@ -15,6 +15,7 @@ or raises what the last run does:
 - Where that has written, at once.
 - Where it returned or raised a RequestError and has written nothing, the store first makes sure
   that the folder has everything that is committed. If it had not, ``work`` runs again.
+  ``sync_repo`` does so earlier, for ``work`` that keeps an answer for good.
 - Any other exception passes at once.
 
 Under ``repo_lock`` nothing runs again: where another machine was first, a write raises RequestError
@@ -24,29 +25,18 @@ Under ``repo_lock`` nothing runs again: where another machine was first, a write
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import disk, durable
-from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 T = TypeVar("T")
 
 
-class Request(NamedTuple):
-    """What a write says of the request that it is for, so that the same request gets its first
-    answer anywhere. ``key_hash``: SHA-256 of the ``Idempotency-Key``, whose ``owner`` this is.
-    """
-
-    owner: str
-    key_hash: bytes
-    kept: KeptAnswer
-
-
 class Store(Protocol):
     """``sync`` False: nothing waits for the disk, and the caller calls ``os.sync()`` before it
-    tells anybody. ``request``: of a write that answers one with an ``Idempotency-Key``.
+    tells anybody.
 
     All raise RequestError ``storage_unavailable``; writes ``version_conflict``, too.
     """
@@ -60,12 +50,9 @@ class Store(Protocol):
     def has_repo(self, owner: str, name: str) -> bool:
         """Whether the folder of the repo is there, in all that is committed."""
 
-    def decide(
-        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
-    ) -> T:
+    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         """What ``work`` comes to, with the only right to write to the repo; see above. Makes the
-        repo's folder, and removes it if ``work`` fails before a version is in it. ``key``: of the
-        request; what another machine has made of it is kept with it before ``work`` runs.
+        repo's folder, and removes it if ``work`` fails before a version is in it.
         """
 
     def repo_lock(self, owner: str, name: str) -> AbstractContextManager[None]:
@@ -78,16 +65,15 @@ class Store(Protocol):
 
     def write_version(
         self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True, request: Request | None = None,
+        profile: bytes | None = None, sync: bool = True
     ) -> None:  # fmt: skip
         """Store a new version; the caller has the right to write to the repo. ``profile``: with a
         repo's first version, for an owner of whom there is nothing yet.
         """
 
     def write_events(
-        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True,
-        request: Request | None = None,
-    ) -> None:  # fmt: skip
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+    ) -> None:
         """Store changes of labels, each a number and a file, all or none; the caller has the right
         to write to the repo.
         """
@@ -108,7 +94,9 @@ class Store(Protocol):
         """
 
     def sync_repo(self, owner: str, name: str) -> None:
-        """Make sure that what is seen of a repo stays; who wrote it may have died before."""
+        """Make sure that what is seen of a repo is all there is, and stays; who wrote it may have
+        died before. The caller has the right to write to the repo.
+        """
 
 
 class Folder:
@@ -127,9 +115,7 @@ class Folder:
                 return False
         return True
 
-    def decide(
-        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
-    ) -> T:
+    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         with self.repo_lock(owner, name):
             return work()
 
@@ -141,16 +127,15 @@ class Folder:
 
     def write_version(
         self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
-        profile: bytes | None = None, sync: bool = True, request: Request | None = None,
+        profile: bytes | None = None, sync: bool = True
     ) -> None:  # fmt: skip
         durable.write_version(
             self.root, owner, name, version, text, record, profile=profile, sync=sync
         )
 
     def write_events(
-        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True,
-        request: Request | None = None,
-    ) -> None:  # fmt: skip
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+    ) -> None:
         durable.write_events(self.root, owner, name, events, sync=sync)
 
     def write_withdrawal(
@@ -184,8 +169,3 @@ def check_is_no_copy(content_root: str) -> None:
             "there reaches none of them. Pass the store with --store and another folder with "
             "--content, or publish over HTTP."
         )
-
-
-def request_of(key: IdempotencyKey | None, kept: KeptAnswer) -> Request | None:
-    """What a write says of a request with this key, if it has one, that comes to ``kept``."""
-    return key and Request(key.owner, key.hash, kept)

@@ -34,9 +34,9 @@ def put(bucket: Bucket, text: str, name: str = "story", owner: str = "ann", **mo
     return publish(bucket, owner, name, draft, publisher=owner, **more)
 
 
-def label(bucket: Bucket, version: str, **more) -> LabelChange:
+def label(bucket: Bucket, version: str, key: IdempotencyKey | None = None, **more) -> LabelChange:
     draft = LabelDraft(version=version, **more)
-    return change_label(bucket, "ann", "story", "live", draft, by="ann")
+    return change_label(bucket, "ann", "story", "live", draft, by="ann", idempotency_key=key)
 
 
 def take_back(bucket: Bucket, version: str | None) -> Withdrawn:
@@ -205,9 +205,7 @@ def test_a_request_that_overtakes_itself_makes_one_version(nodes: Nodes, databas
     assert [path for path in nodes.content("two") if path.endswith(".md")] == ["ann/story/1.0.0.md"]
 
 
-def test_an_answer_that_another_node_has_kept_over_is_found_in_the_log(
-    nodes: Nodes, database: Database
-):
+def test_what_another_node_keeps_of_a_request_hides_no_answer(nodes: Nodes, database: Database):
     """Both decide before either commits, and what the second keeps is not what happens."""
     one, two = nodes.start("one"), nodes.start("two")
     second_waits, first_is_done = threading.Event(), threading.Event()
@@ -242,6 +240,61 @@ def test_an_answer_that_another_node_has_kept_over_is_found_in_the_log(
     second.join()
     assert done == [first]
     assert put(one, "first\n", idempotency_key=key_of(database)) == first
+
+
+def test_an_attempt_in_vain_hides_none_that_another_node_has_committed(
+    nodes: Nodes, database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    """The second node does not know yet what the first has published; the third remembers nothing
+    of it but what is in its folder.
+    """
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.1)
+    one, two, three = (nodes.start(name) for name in ("one", "two", "three"))
+    meet(one, two, three)
+    two.objects.before = lose
+    first = put(one, "first\n", idempotency_key=key_of(database))
+    with pytest.raises(StoreUnavailable):
+        put(two, "first\n", idempotency_key=key_of(database), now=datetime(2026, 1, 2, tzinfo=UTC))
+    assert len(key_of(database).find()) == 2
+    put(one, "second\n")
+    meet(three)
+    nodes.stop("three")
+    three = nodes.start("three")
+    assert put(three, "first\n", idempotency_key=key_of(database)) == first
+
+
+def test_a_node_that_is_behind_keeps_no_answer_that_nothing_is_new(
+    nodes: Nodes, database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.1)
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(two)
+    two.objects.before = lose
+    put(one, "second\n")
+    with pytest.raises(StoreUnavailable):
+        put(two, "first\n", idempotency_key=key_of(database))
+    assert put(one, "first\n", idempotency_key=key_of(database)).version == "1.0.2"
+
+
+def test_a_node_that_is_behind_keeps_no_answer_that_a_label_is_there(
+    nodes: Nodes, database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.1)
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    put(one, "second\n")
+    label(one, "1.0.0")
+    meet(two)
+    two.objects.before = lose
+    label(one, "1.0.1")
+    with pytest.raises(StoreUnavailable):
+        label(two, "1.0.0", key_of(database))
+    assert not label(one, "1.0.0", key_of(database)).unchanged
+
+
+def lose(kind: str, key: str) -> None:
+    raise StoreUnavailable("The store did not answer.")
 
 
 # Withdrawals
@@ -329,6 +382,20 @@ def test_another_node_removes_what_a_dead_one_withdrew(nodes: Nodes, more: str):
         take_back(one, "1.0.0")
     meet(two)
     assert not nodes.stores("hidden")
+
+
+def test_nobody_waits_long_for_what_a_node_fails_to_apply(nodes: Nodes, monkeypatch):
+    monkeypatch.setattr(bucket_module, "PATIENCE_SECONDS", LONG)
+    monkeypatch.setattr(log_module, "FAILING_PATIENCE_SECONDS", 0.1)
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "hidden\n")
+    meet(one, two)
+    one.objects.before = two.objects.before = fail_to_put
+    with pytest.raises(RequestError):
+        take_back(one, "1.0.0")
+    with pytest.raises(StoreUnavailable, match="behind the others"):
+        put(two, "next\n")
+    assert two.status()["failures"]
 
 
 def test_a_whole_prompt_is_withdrawn(nodes: Nodes):

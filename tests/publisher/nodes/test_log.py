@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from publisher.nodes import log as log_module
-from publisher.nodes.entries import Change, Entry, Request, encode, entry_key, read_entry
+from publisher.nodes.entries import Change, Entry, encode, entry_key, read_entry
 from publisher.nodes.log import Log, Overtaken
 from publisher.nodes.objects import StoreUnavailable
-from publisher.write.idempotency import KeptAnswer
 from tests.publisher.nodes.faulty import FaultyObjects, fail_once
 from tests.support.servers import DEADLINE_SECONDS
 
@@ -21,9 +20,13 @@ class Told:
     def __init__(self, objects: FaultyObjects, head: int = 0) -> None:
         self.objects = objects
         self.entries: list[tuple[int, Entry, int]] = []
+        # Until it is set, who is told of an entry has no room for it.
+        self.has_room = threading.Event()
+        self.has_room.set()
         self.log = Log(objects, "here", lambda: head, self._take)
 
     def _take(self, number: int, entry: Entry, own: list) -> None:
+        assert self.has_room.wait(DEADLINE_SECONDS)
         self.entries.append((number, entry, len(own)))
 
 
@@ -270,25 +273,37 @@ def test_what_was_before_the_start_counts_as_touched(objects: FaultyObjects):
         write_elsewhere(objects, number, change("ada/a", number))
     with Told(objects, head=3).log as log:
         assert log.newest() == 3
-        assert log.is_touched(["bob/b"], 2)
-        assert not log.is_touched(["bob/b"], 3)
+        assert touch_of(log, "bob/b", 2) == 3
+        assert touch_of(log, "bob/b", 3) is None
 
 
 def test_only_so_many_keys_are_remembered(told: Told, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_module, "TOUCHED_MAX", 4)
     for number in range(1, 10):
         told.log.commit(change(f"ada/r{number}"), number - 1)
-    assert told.log.is_touched(["ada/r1"], 0)
-    assert told.log.is_touched(["ada/never"], 1)  # it may have been among those forgotten
-    assert not told.log.is_touched(["ada/never"], 9)
+    assert touch_of(told.log, "ada/r1", 0)
+    assert touch_of(told.log, "ada/never", 1)  # it may have been among those forgotten
+    assert touch_of(told.log, "ada/never", 9) is None
 
 
-def test_requests_are_remembered_by_prompt(told: Told):
-    request = Request.of("ada", b"k" * 32, KeptAnswer("1.0.0", None, b"r" * 32))
-    told.log.commit(change("ada/a", request=request), 0)
-    assert told.log.find_request("ada/a", "ada", (b"k" * 32).hex()) == request
-    assert told.log.find_request("ada/b", "ada", (b"k" * 32).hex()) is None
-    assert request.kept == KeptAnswer("1.0.0", None, b"r" * 32)
+def touch_of(log: Log, key: str, seen: int) -> int | None:
+    """The entry after ``seen`` that has a key, or may have."""
+    try:
+        log.check_untouched([key], seen)
+    except Overtaken as overtaken:
+        return overtaken.number
+    return None
+
+
+def test_who_decides_by_what_was_touched_waits_for_nothing(told: Told):
+    """What is held meanwhile may be what others need to make room for the entry."""
+    told.has_room.clear()
+    write_elsewhere(told.objects, 1, change("ada/a"))
+    with pytest.raises(Overtaken) as caught:
+        told.log.confirm(["ada/a"], 0)
+    assert caught.value.number == 1
+    told.has_room.set()
+    assert told.log.confirm(["ada/b"], 0) == 1
 
 
 def test_an_entry_of_a_newer_release_stops_the_log(told: Told):

@@ -161,6 +161,16 @@ def test_the_number_went_to_another(store: Store):
     assert store.put("One.").version == "1.0.1"
 
 
+def test_of_all_attempts_those_that_write_are_first(store: Store, clock: Clock, monkeypatch):
+    monkeypatch.setattr(idempotency, "ATTEMPTS_MAX", 4)
+    key = store.key("One.")
+    attempts = [KeptAnswer(f"1.0.{n}", None, b"hash" if n % 2 else None) for n in range(5)]
+    for attempt in attempts * 2:
+        key.store(attempt)
+        clock.now += 1
+    assert [attempt.version for attempt in key.find()] == ["1.0.3", "1.0.1", "1.0.4", "1.0.2"]
+
+
 def test_a_repo_that_was_taken_away_is_published_anew(store: Store):
     store.put("One.", key=None)
     assert store.put("One.").unchanged
@@ -200,7 +210,7 @@ def test_another_request_with_the_key(store: Store):
 
 def test_a_key_that_another_repo_takes_meanwhile(store: Store):
     story, poem = (store.key("One.", repo=repo) for repo in ("ann/story", "ann/poem"))
-    assert story.find() is None and poem.find() is None
+    assert story.find() == poem.find() == []
     kept = KeptAnswer("1.0.0", None, b"hash")
     story.store(kept)
     assert refusal(lambda: poem.store(kept)) == "idempotency_key_reused"

@@ -21,7 +21,7 @@ from publisher.write.labels import LabelChange, change_label
 from publisher.write.profile import write_profile
 from publisher.write.publish import Published, publish
 from publisher.write.quotas import QuotaKeeper, Quotas
-from publisher.write.store import Folder, Request, Store, open_folder
+from publisher.write.store import Folder, Store, open_folder
 from publisher.write.withdraw import Withdrawn, withdraw
 
 T = TypeVar("T")
@@ -33,6 +33,11 @@ class Overtaken(Exception):
     pass
 
 
+class Unseen(RequestError):
+    def __init__(self) -> None:
+        super().__init__("version_conflict", "Others did something before.")
+
+
 class Shared(Folder):
     """A folder that others write to, too. ``faster``: what they do before one of our writes, which
     is overtaken; ``unseen``: what they did before, of which the folder does not know yet.
@@ -42,13 +47,10 @@ class Shared(Folder):
         super().__init__(root)
         self.faster: list[Callable[[], object]] = []
         self.unseen: list[Callable[[], object]] = []
-        self.requests: list[Request | None] = []
         self.runs = 0
         self._has_written = False
 
-    def decide(
-        self, owner: str, name: str, work: Callable[[], T], key: IdempotencyKey | None = None
-    ) -> T:
+    def decide(self, owner: str, name: str, work: Callable[[], T]) -> T:
         while True:
             self.runs += 1
             self._has_written = False
@@ -65,26 +67,30 @@ class Shared(Folder):
                     return done
             self.unseen.pop(0)()
 
-    def write_version(self, *args: Any, request: Request | None = None, **options: Any) -> None:
-        self._write(request)
+    def write_version(self, *args: Any, **options: Any) -> None:
+        self._write()
         super().write_version(*args, **options)
 
-    def write_events(self, *args: Any, request: Request | None = None, **options: Any) -> None:
-        self._write(request)
+    def write_events(self, *args: Any, **options: Any) -> None:
+        self._write()
         super().write_events(*args, **options)
 
     def write_withdrawal(
         self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
     ) -> None:
         if withdrawn:
-            self._write(None)
+            self._write()
         super().write_withdrawal(owner, name, withdrawn, sync=sync)
 
-    def _write(self, request: Request | None) -> None:
+    def sync_repo(self, owner: str, name: str) -> None:
+        if self.unseen:
+            raise Unseen
+        super().sync_repo(owner, name)
+
+    def _write(self) -> None:
         if self.faster:
             raise Overtaken
         self._has_written = True
-        self.requests.append(request)
 
 
 @pytest.fixture
@@ -153,11 +159,11 @@ def test_a_version_comes_after_the_ones_that_were_faster(store: Shared, database
     done = put(store, "Mine.", idempotency_key=key)
     assert (done.version, done.previous_version) == ("1.0.3", "1.0.2")
     assert texts(store) == ["One.", "Two.", "Three.", "Mine."]
-    # The write says what the request came to in the end, and no key.
+    # Each attempt is kept, and one of them is what came of the request.
     written = Path(store.root, *REPO, "1.0.3.json").read_bytes()
-    kept = key.find()
-    assert kept.record_sha256 == hashlib.sha256(written).digest()
-    assert store.requests == [Request("ann", hashlib.sha256(b"k").digest(), kept)]
+    kept = {one.version: one.record_sha256 for one in key.find()}
+    assert sorted(kept) == ["1.0.1", "1.0.2", "1.0.3"]
+    assert kept["1.0.3"] == hashlib.sha256(written).digest()
     assert put(store, "Mine.", idempotency_key=key) == done
     assert len(texts(store)) == 4
     assert [*check(store.root)] == []
@@ -168,7 +174,6 @@ def test_the_same_text_was_faster(store: Shared):
     done = put(store, "Mine.")
     assert (done.version, done.unchanged) == ("1.0.1", True)
     assert texts(store) == ["One.", "Mine."]
-    assert store.requests == []
 
 
 def test_another_version_was_faster_than_one_that_expects_none(store: Shared):
@@ -212,12 +217,10 @@ def test_what_is_not_known_yet_decides(store: Shared):
 
 def test_a_label_moves_after_the_moves_that_were_faster(store: Shared, database: Database):
     put(store, "Two.")
-    store.requests.clear()
     store.faster = [lambda: move(Folder(store.root), "1.0.0")]
     key = key_in(database, "k")
     done = move(store, "1.0.1", idempotency_key=key)
     assert (done.previous, done.unchanged) == ("1.0.0", False)
-    assert store.requests == [Request("ann", hashlib.sha256(b"k").digest(), key.find())]
     assert move(store, "1.0.1", idempotency_key=key) == done
     history = read_labels(store.root, *REPO).history["production"]
     assert [one.version for one in history] == ["1.0.1", "1.0.0"]
@@ -228,14 +231,13 @@ def test_a_label_moves_after_the_moves_that_were_faster(store: Shared, database:
     assert move(store, "1.0.2").unchanged
 
 
-def test_labels_that_move_to_the_latest_version_say_whose_request_it_was(
-    store: Shared, database: Database
-):
+def test_labels_that_move_to_the_latest_version_move_once(store: Shared, database: Database):
     key = key_in(database, "k")
     store.faster = [lambda: move(Folder(store.root), "1.0.0")]
     done = put(store, "One.", labels=["canary", "production"], idempotency_key=key)
     assert done.unchanged
-    assert store.requests == [Request("ann", hashlib.sha256(b"k").digest(), key.find())]
+    move(Folder(store.root), "1.0.0")
+    assert put(store, "One.", labels=["canary", "production"], idempotency_key=key) == done
     assert read_labels(store.root, *REPO).versions() == {"canary": "1.0.0", "production": "1.0.0"}
     assert [*check(store.root)] == []
 
