@@ -1,5 +1,7 @@
 """The search engine on Whoosh, in Python alone: for small hubs, and where Tantivy does not run."""
 
+import contextlib
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -34,12 +36,16 @@ SCHEMA = fields.Schema(
 )
 
 
+# Whoosh tries so often, so far apart, to read a commit that another one replaces meanwhile.
+TRIES, PAUSE_SECONDS = 10, 0.05
+
+
 def create(folder: str) -> None:
     index.create_in(folder, SCHEMA).close()
 
 
 def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
-    found = index.open_dir(folder)
+    found = _open_dir(folder)
     writer = found.writer(limitmb=64)
     try:
         for repo_id in gone:
@@ -66,7 +72,16 @@ def write(folder: str, entries: Iterable[Entry], gone: Iterable[str]) -> None:
 
 
 def state(folder: str) -> object:
-    return index.open_dir(folder).latest_generation()
+    return _open_dir(folder).latest_generation()
+
+
+def _open_dir(folder: str) -> index.Index:
+    """As Whoosh does, but tried again as it does at reading."""
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(FileNotFoundError):
+            return index.open_dir(folder)
+        time.sleep(PAUSE_SECONDS)
+    return index.open_dir(folder)
 
 
 def is_kept(name: str) -> bool:
@@ -77,7 +92,7 @@ class WhooshReader:
     """Adds up what postings say. Repos are numbers in here."""
 
     def __init__(self, folder: str) -> None:
-        self._index = index.open_dir(folder)
+        self._index = _open_dir(folder)
         self._reader = self._index.reader()
 
     def follow(self) -> None:

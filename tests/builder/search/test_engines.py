@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from builder.model.records import CatalogueLine
 from builder.model.routes import SORTS
 from builder.model.settings import SEARCH_ENGINES
-from builder.search import with_tantivy
+from builder.search import with_tantivy, with_whoosh
 from builder.search.engine import Engine, Reader, engine_named
 from builder.search.entries import LONG_TEXT_CHARS, Entry, entry_of
 from builder.search.plan import Scope, make_plan, strict
@@ -246,6 +246,22 @@ def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
     engine.write(folder, many_entries(5, 0)[3:], [])
     with opened(engine, folder) as reader:
         assert len(reader.digests()) == 5
+
+
+def test_a_commit_that_another_replaces_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_whoosh.create(str(tmp_path))
+    open_dir, replaced = with_whoosh.index.open_dir, ["_MAIN_1.toc", "_MAIN_2.toc"]
+
+    def open_late(folder: str) -> object:
+        if replaced:
+            raise FileNotFoundError(replaced.pop())
+        return open_dir(folder)
+
+    monkeypatch.setattr(with_whoosh.index, "open_dir", open_late)
+    with contextlib.closing(with_whoosh.WhooshReader(str(tmp_path))) as reader:
+        assert reader.size() == 0
 
 
 def test_files_of_a_commit_that_was_cut_short_are_no_hindrance(
