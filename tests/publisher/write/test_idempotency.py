@@ -19,6 +19,7 @@ from publisher.write.idempotency import (
     KEPT_SECONDS,
     IdempotencyKey,
     KeptAnswer,
+    TooManyKept,
     fingerprint,
 )
 from publisher.write.publish import Published, publish
@@ -238,6 +239,18 @@ def test_answers_are_kept_a_day(store: Store, clock: Clock):
     store.put("Two.")
     clock.now += 1
     assert store.put("One.").version == "1.0.2"
+
+
+def test_keys_have_room_and_attempts_need_none(store: Store, clock: Clock):
+    keys = [store.key("One.", key)._replace(kept_max=2) for key in ("k0", "k1", "k2")]
+    for number in range(4):
+        for key in keys[:2]:
+            key.store(KeptAnswer(f"1.0.{number}", None, b"hash"))
+        clock.now += 1
+    with pytest.raises(TooManyKept) as caught:
+        keys[2].store(KeptAnswer("1.0.0", None, b"hash"))
+    assert caught.value.wait_seconds == KEPT_SECONDS - 1
+    assert store.keys() == ["k0"] * 4 + ["k1"] * 4
 
 
 def test_old_answers_go(store: Store, clock: Clock):
