@@ -82,11 +82,6 @@ class IdempotencyKey(NamedTuple):
     fingerprint: bytes
     kept_max: int = 0
 
-    @property
-    def hash(self) -> bytes:
-        """SHA-256 of the key, which tells nobody the key."""
-        return hashlib.sha256(self.key.encode()).digest()
-
     def find(self) -> list[KeptAnswer]:
         """What is kept of the request, if it was sent in the last day: of each attempt that made
         something else of it, first of those that were to write.
