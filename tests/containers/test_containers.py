@@ -135,7 +135,7 @@ def test_the_nodes_of_the_larger_compose_file() -> None:
         assert {key for key in node["environment"] if key.startswith("HUB_")} <= variables()
         used = re.findall(r"//(?:\S+@)?(\w+)[:/]", " ".join(node["environment"].values()))
         assert {"minio", "postgres", "valkey"} <= {*used} & MANY["services"].keys()
-        assert f"{name}:8000" in MANY["services"]["balancer"]["command"]
+        assert f"{name}:8000" in MANY["services"]["balancer"]["command"][0]
         assert node["depends_on"].keys() <= MANY["services"].keys()
     assert (PROJECT / "deploy" / nodes["node1"]["build"]["context"]).samefile(PROJECT)
 
