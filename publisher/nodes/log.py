@@ -182,10 +182,9 @@ class Log(Background):
         ``seen``. Raises Overtaken, at once, where a later one has one of the keys: who waits for
         that to be applied must not hold what that needs.
         """
-        with self._changed:
-            head = self._ask(lambda: self._last_touch(keys, seen) is not None)
-            self.check_untouched(keys, seen)
-            return head
+        head = self._ask(lambda: self._last_touch(keys, seen) is not None)
+        self.check_untouched(keys, seen)
+        return head
 
     def check_untouched(self, keys: Collection[str], seen: int) -> None:
         """Raises Overtaken where an entry after ``seen`` has one of these keys, as far as this node

@@ -11,7 +11,7 @@ What was kept stays when the request is done anew: of many nodes, one may have c
 another does not see yet. At most one of these attempts is ever in the content.
 
 A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
-at most ``kept_max`` of them; beyond that, requests with a new key are refused until the oldest is
+at most ``kept_max`` keys; beyond that, requests with a new key are refused until the oldest is
 a day old: to forget one earlier would publish its request twice.
 """
 
@@ -73,7 +73,7 @@ class IdempotencyKey(NamedTuple):
     """The key of one request, and the answer that is kept for it. Used under the repo's lock.
 
     A key is its owner's: others may use the same. ``fingerprint``: of the request. ``kept_max``:
-    how many answers are kept for an owner; 0: any number.
+    how many keys are kept for an owner; 0: any number.
     """
 
     database: Database

@@ -175,7 +175,7 @@ def _answer_again(
         return None
     for move in moves:
         if (move.number, move.label) == (number, label):
-            return _change(owner, name, move, kept.previous_version, kept.record_sha256 is None)
+            return _change(owner, name, move, kept.previous_version, not kept.writes)
     return None
 
 

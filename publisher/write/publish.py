@@ -244,7 +244,7 @@ def _published(
         size=len(draft.content.encode()),
         publisher=record.publisher,
         published_at=record.published_at,
-        unchanged=kept.record_sha256 is None or kept.label_number is not None,
+        unchanged=not kept.writes or kept.label_number is not None,
         warnings=bounded(warnings),
         labels=sorted(draft.labels) or UNSET,
     )
