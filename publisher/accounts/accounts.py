@@ -269,17 +269,23 @@ class Accounts(Owners):
             )
         digest = hash_secret(text)
         rows = self._database.execute(
-            f"SELECT hash, {', '.join(Token._fields)} FROM token WHERE hash = ?", (digest,)
+            "SELECT hash, (SELECT locked_at FROM owner WHERE handle = token.owner), "
+            f"{', '.join(Token._fields)} FROM token WHERE hash = ?",
+            (digest,),
         )
-        found = [_token_of(row) for stored, *row in rows if hmac.compare_digest(stored, digest)]
-        if not found or found[0].revoked_at is not None:
+        found = [
+            (locked_at, _token_of(row))
+            for stored, locked_at, *row in rows
+            if hmac.compare_digest(stored, digest)
+        ]
+        if not found or found[0][1].revoked_at is not None:
             raise RequestError(
                 "invalid_token",
                 "This hub does not know the token: it was revoked, or it belongs to another "
                 "hub. Create a new one in your account.",
             )
-        (token,) = found
-        if self.locked_at(token.owner) is not None:
+        ((locked_at, token),) = found
+        if locked_at is not None:
             raise RequestError("invalid_token", LOCKED)
         if token.state(now) == "expired":
             raise RequestError(

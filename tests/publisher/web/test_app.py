@@ -894,8 +894,9 @@ def test_no_body_is_read_of_who_is_over_the_limit(tmp_path: Path, clock: Clock):
     ],
 )
 def test_what_is_revoked_while_the_body_comes_publishes_nothing(
-    tmp_path: Path, happening: Callable[[Hub], object], code: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happening: Callable[[Hub], object], code: str
 ):
+    monkeypatch.setattr("publisher.web.app.STILL_GOOD_SECONDS", 0)
     hub = Hub(tmp_path, publish_limit=2)
     raw = json.dumps({"content": "One."}).encode()
     assert hub.post(raw, environ_overrides={"wsgi.input": SlowBody(raw, int)}).status_code == 201
@@ -906,6 +907,21 @@ def test_what_is_revoked_while_the_body_comes_publishes_nothing(
     assert code_of(refused) == code
     assert hub.versions() == ["1.0.0"] and not hub.rebuilder.asked
     hub.database.close()
+
+
+def test_a_publication_asks_the_accounts_three_things(hub: Hub, monkeypatch: pytest.MonkeyPatch):
+    """Whose the token is, whether its address is known, and whether the prompt takes tokens."""
+    assert hub.post({"content": "One."}).status_code == 201
+    asked: list[str] = []
+    execute = Database.execute
+
+    def noted(self: Database, statement: str, *more: Any) -> list[Any]:
+        asked.append(statement)
+        return execute(self, statement, *more)
+
+    monkeypatch.setattr(Database, "execute", noted)
+    assert hub.post({"content": "Two."}).status_code == 201
+    assert len(asked) == 3
 
 
 def test_a_form_that_is_cut_off(tmp_path: Path):
