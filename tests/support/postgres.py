@@ -15,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from publisher.accounts.database import Database
 from tests.support.servers import free_port, wait_until
 
 PASSWORD = "not/for:people@all"
@@ -42,6 +43,8 @@ class Postgres:
         self._user = "postgres" if os.geteuid() == 0 else getpass.getuser()
         self._process: subprocess.Popen | None = None
         self._numbers = itertools.count()
+        # What empties the database of ``accounts``.
+        self._emptying: list[str] = []
         if os.geteuid() == 0:
             os.chown(self.folder, pwd.getpwnam(self._user).pw_uid, -1)
         self.data = self.folder / "data"
@@ -116,6 +119,24 @@ class Postgres:
         self.execute("postgres", f"CREATE DATABASE {name} {options}")
         return self.url(name)
 
+    def accounts(self) -> str:
+        """The URL of a database of accounts that has none: the same one each time, since to make
+        one takes longer than most of what is tried with it.
+        """
+        name = "accounts"
+        if not self._emptying:
+            self.execute("postgres", f"CREATE DATABASE {name}")
+            Database(self.url(name)).close()
+            tables = self.execute(name, "SELECT tablename FROM pg_tables WHERE schemaname='public'")
+            # Whatever refers to what.
+            self._emptying = ["SET session_replication_role = replica"] + [
+                f"DELETE FROM {table}"
+                for (table,) in tables
+                if not self.execute(name, f"SELECT 1 FROM {table}")
+            ]
+        self.execute(name, *self._emptying)
+        return self.url(name)
+
     def execute(self, database: str, *statements: str) -> list[tuple]:
         """The rows of the last statement."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
@@ -165,4 +186,4 @@ def accounts_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where accounts can be kept, in either way: for ``Database``."""
     if request.param == "sqlite":
         return str(tmp_path / "var")
-    return request.getfixturevalue("postgres").new_database()
+    return request.getfixturevalue("postgres").accounts()

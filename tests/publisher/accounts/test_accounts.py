@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import OperatorError, RequestError
 from publisher.accounts import sqlite_engine
-from publisher.accounts.accounts import ENDED_KEPT_MAX, TRUSTED_ONLY_MAX, Accounts, Token
+from publisher.accounts.accounts import Accounts, Token
 from publisher.accounts.database import Database
 from publisher.accounts.events import Events
 from publisher.accounts.owners import Owner
@@ -389,20 +389,27 @@ def test_tokens_of_the_past_are_dropped_after_a_year(accounts: Accounts):
     assert [token.name for token in accounts.tokens("bob")] == ["other"]
 
 
-def test_so_many_tokens_of_the_past_are_kept(database: Database, accounts: Accounts):
+def test_so_many_tokens_of_the_past_are_kept(
+    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+):
+    kept_max = 20
+    monkeypatch.setattr("publisher.accounts.accounts.ENDED_KEPT_MAX", kept_max)
     with database.transaction():
-        for number in range(ENDED_KEPT_MAX + 3):
+        for number in range(kept_max + 3):
             then = NOW + number * SECOND
             accounts.create_token("ann", f"t{number}", now=then)
             if number != 1:
                 accounts.revoke("ann", f"t{number}", then)
     names = [token.name for token in accounts.tokens("ann")]
-    assert names == ["t1", *(f"t{number}" for number in range(3, ENDED_KEPT_MAX + 3))]
+    assert names == ["t1", *(f"t{number}" for number in range(3, kept_max + 3))]
 
 
-def test_so_many_repos_can_be_for_trusted_publishers_only(database: Database, accounts: Accounts):
+def test_so_many_repos_can_be_for_trusted_publishers_only(
+    database: Database, accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("publisher.accounts.accounts.TRUSTED_ONLY_MAX", 10)
     with database.transaction():
-        for number in range(TRUSTED_ONLY_MAX):
+        for number in range(10):
             accounts.set_trusted_only("ann", f"r{number}", True, NOW)
     accounts.set_trusted_only("ann", "r7", True, NOW)
     with pytest.raises(RequestError, match="one too many") as caught:

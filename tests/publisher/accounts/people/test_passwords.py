@@ -13,7 +13,6 @@ import pytest
 from builder.model.errors import Detail, RequestError
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
-from publisher.accounts.people import passwords as passwords_module
 from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import (
     HASHES_AT_ONCE,
@@ -25,6 +24,7 @@ from publisher.accounts.people.passwords import (
     hash_new,
 )
 from tests.support.held_hashes import HeldHashes, held_hashes
+from tests.support.postgres import only_sqlite
 from tests.support.servers import DEADLINE_SECONDS
 
 __all__ = ["held_hashes"]
@@ -32,22 +32,6 @@ __all__ = ["held_hashes"]
 GOOD = "violet otter lamp 7"
 OLD_HASHER = argon2.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 LONGEST = ("violet otter lamp 7 and more! " * 9)[:PASSWORD_CHARS_MAX]
-
-
-@pytest.fixture
-def costly_hashes() -> None:
-    """Hashes cost what they cost a hub."""
-
-
-@pytest.fixture(autouse=True)
-def _hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hashes cost nothing, but to tests of their cost."""
-    if "costly_hashes" not in request.fixturenames:
-        hasher = argon2.PasswordHasher(time_cost=1, memory_cost=128, parallelism=1)
-        monkeypatch.setattr(passwords_module, "_hasher", hasher)
-    passwords_module._dummy.cache_clear()
-    yield
-    passwords_module._dummy.cache_clear()
 
 
 @pytest.fixture
@@ -168,6 +152,7 @@ def test_the_same_keys_on_another_device(passwords: Passwords):
     assert passwords.verify("bob", composed) and passwords.verify("bob", decomposed)
 
 
+@only_sqlite
 @pytest.mark.usefixtures("costly_hashes")
 def test_a_new_password_replaces_the_old(database: Database, passwords: Passwords):
     passwords.put("ann", LONGEST)
@@ -181,6 +166,7 @@ def test_a_new_password_replaces_the_old(database: Database, passwords: Password
     assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=")
 
 
+@only_sqlite
 @pytest.mark.usefixtures("costly_hashes")
 def test_the_same_work_for_handles_without_a_password(
     passwords: Passwords, monkeypatch: pytest.MonkeyPatch
@@ -250,6 +236,7 @@ def test_hashes_of_older_parameters_are_renewed(database: Database, passwords: P
     assert passwords.verify("bob", GOOD) == stored() == renewed
 
 
+@only_sqlite
 @pytest.mark.usefixtures("costly_hashes")
 def test_at_most_two_hashes_at_a_time(passwords: Passwords, monkeypatch: pytest.MonkeyPatch):
     passwords.verify("no", GOOD)  # the first time makes the hash that nobody has
