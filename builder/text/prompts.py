@@ -210,7 +210,7 @@ def first_sentence(body: str) -> str:
     start = _markup.sub("", start[: DESCRIPTION_CHARS_MAX * 4])
     end = _sentence_end.search(start)
     sentence = " ".join((start[: end.end()] if end else start).split())
-    sentence = "".join(char for char in sentence if char.isprintable())
+    sentence = "".join(filter(str.isprintable, sentence))
     if len(sentence) <= DESCRIPTION_CHARS_MAX:
         return sentence
     cut = sentence[: DESCRIPTION_CHARS_MAX - 1]

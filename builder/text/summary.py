@@ -113,7 +113,9 @@ def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
 
 
 def _sentences(piece: str) -> Iterator[str]:
-    line = "".join(c for c in " ".join(_emphasis.sub("", piece).split()) if c.isprintable())
+    line = " ".join(_emphasis.sub("", piece).split())
+    if not line.isprintable():
+        line = "".join(filter(str.isprintable, line))
     start = 0
     for end in sentence_ends(line):
         yield line[start:end].strip()
