@@ -12,6 +12,7 @@ import boto3
 import pytest
 import requests
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from builder.deploy.destination import Destination, open_destination
 from builder.deploy.options import Options
@@ -75,6 +76,13 @@ class S3(NamedTuple):
     url: str
     client: object
     environment: dict[str, str]
+
+    def etag(self, bucket: str, key: str) -> str | None:
+        """That of an object; None where it is not there."""
+        try:
+            return self.client.head_object(Bucket=bucket, Key=key)["ETag"].strip('"')
+        except ClientError:
+            return None
 
     def etags(self, bucket: str) -> dict[str, str]:
         """The ETag of each object, by key."""

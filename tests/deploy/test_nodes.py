@@ -31,7 +31,7 @@ from publisher.nodes.objects import Objects
 from tests.deploy.conftest import PREFIX, S3, deploy_to, expected
 from tests.deploy.proxy import Proxy, Seen
 from tests.deploy.test_following import Followed
-from tests.support.catalogues import read_tree, settings_in, write_small_catalogue, write_version
+from tests.support.catalogues import read_tree, settings_in, write_version
 from tests.support.servers import Process, wait_until
 
 TTL = 2.0
@@ -82,8 +82,9 @@ def serial_of(settings: Settings) -> int:
 
 @pytest.fixture
 def content(tmp_path: Path) -> str:
+    """Of one prompt, since each file of the site costs each deployment requests."""
     settings = settings_in(tmp_path)
-    write_small_catalogue(settings.content)
+    write_version(settings.content, "ann", "story", "1.0.0", "Tell a story.\n")
     return settings.content
 
 
