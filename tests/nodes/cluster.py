@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import requests
 
 from builder.model.settings import Settings
+from builder.store.site import read_hub
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
@@ -134,8 +135,9 @@ class Node:
 
     @property
     def serial(self) -> int:
-        """Up to where its lists have everything."""
-        return self.ask("/api/v1/hub.json").get("data", {}).get("serial", -1)
+        """Up to where its lists have everything: from its folder, as those who wait ask often."""
+        hub = read_hub(self.settings.out)
+        return hub.serial if hub else -1
 
     def wait_ready(self) -> None:
         """Until it publishes, too. It is started again if it had no services to begin with."""
@@ -169,12 +171,14 @@ class Node:
 @functools.cache
 def _skewed(seconds: int) -> dict[str, str]:
     """Variables for a process whose clock is off. The command `faketime` itself would stay between
-    the process and signals for it.
+    the process and signals for it. Without the last variable, waits for a condition end at once
+    where they are timed by the monotonic clock: Python's threads then spin for the lock they share.
     """
     command = ["faketime", "-f", f"{seconds:+}s", "printenv", "LD_PRELOAD"]
     library = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     return {
-        "LD_PRELOAD": library, "FAKETIME": f"{seconds:+}s", "FAKETIME_DONT_FAKE_MONOTONIC": "1"
+        "LD_PRELOAD": library, "FAKETIME": f"{seconds:+}s",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_FORCE_MONOTONIC_FIX": "0",
     }  # fmt: skip
 
 
