@@ -24,7 +24,7 @@ from tests.nodes.trouble import Trouble
 from tests.support.linearizability import Prompt, complaints, step_prompt
 from tests.support.servers import DEADLINE_SECONDS
 
-OPERATIONS = int(os.environ.get("NODES_OPERATIONS", "300"))
+OPERATIONS = int(os.environ.get("NODES_OPERATIONS", "200"))
 SEED = int(os.environ.get("NODES_SEED", "1"))
 CLIENTS = 8
 OWNERS = ("ann", "bob", "cleo")
