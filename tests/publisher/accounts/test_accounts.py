@@ -107,6 +107,7 @@ def test_only_the_hash_is_stored(database: Database, accounts: Accounts):
     assert text[4:36].encode() not in stored
 
 
+@only_sqlite
 @pytest.mark.parametrize("name", ["", " ci", "ci ", "a\nb", "a\tb", "x" * 65, "\udcff", "\u202e"])
 def test_names_that_a_token_cannot_have(accounts: Accounts, name: str):
     with pytest.raises(OperatorError, match="1 to 64 printable"):
@@ -126,6 +127,7 @@ def test_a_name_is_one_token_until_it_is_revoked(accounts: Accounts):
     assert accounts.tokens("bob") == [other]
 
 
+@only_sqlite
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_expiries_that_cannot_be(accounts: Accounts, days: int):
     with pytest.raises(OperatorError, match="1 to 365 days"):

@@ -16,6 +16,7 @@ from publisher.accounts.schema import MIGRATIONS
 from publisher.accounts.secret_text import hash_secret
 from publisher.accounts.sqlite_engine import ACCOUNTS_FILE
 from publisher.accounts.tokens import make_token
+from tests.support.postgres import only_sqlite
 
 
 @pytest.fixture
@@ -77,6 +78,7 @@ def test_some_labels(accounts: Accounts):
     assert not refusal(accounts, token, publishes=True)
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     ("options", "error"),
     [

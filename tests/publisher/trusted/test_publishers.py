@@ -14,6 +14,7 @@ from publisher.accounts.events import Event, Events
 from publisher.trusted.claims import Job
 from publisher.trusted.issuers import DEFAULT_ISSUERS, Issuer
 from publisher.trusted.publishers import PER_OWNER_MAX, TrustedPublisher, TrustedPublishers
+from tests.support.postgres import only_sqlite
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
@@ -101,6 +102,7 @@ def test_projects_and_workflows(
     assert publishers.add("ann", "", issuer, project, workflow).workflow == stored
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "project",
     ["", "prompts", "octo/", "/prompts", "octo/prompts/x", "https://github.com/octo/prompts",
@@ -113,6 +115,7 @@ def test_projects_that_are_not_githubs(publishers: TrustedPublishers, project: s
     assert "octo/prompts" in told["project"]
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "project",
     ["", "prompts", "acme/", "/prompts", "acme//prompts", "https://gitlab.com/acme/prompts",
@@ -122,6 +125,7 @@ def test_projects_that_are_not_gitlabs(publishers: TrustedPublishers, project: s
     assert list(wrong_fields(publishers, "ann", "", GITLAB, project, "")) == ["project"]
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "workflow",
     ["", "publish", "publish.yml.txt", ".yml", "ci/publish.yml", "../publish.yml",
@@ -133,6 +137,7 @@ def test_workflows_that_are_not_githubs(publishers: TrustedPublishers, workflow:
     assert list(told) == ["workflow"]
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "workflow",
     ["/ci.yml", "./ci.yml", "../ci.yml", "ci/", "ci//a.yml", "a.yml@acme/other", "a\nb.yml",
@@ -156,6 +161,7 @@ def test_branches(publishers: TrustedPublishers, issuer: Issuer, branch: str, st
     assert publishers.add("ann", "", issuer, "o/p", "a.yml", branch=branch).branch == stored
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "branch",
     ["a b", "a\tb", "a\nb", "a\0b", "a\x7fb", "a\u200bb", "a\xa0b", "a..b", "a//b", "a/.b", "a@{b",

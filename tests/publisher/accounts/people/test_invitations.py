@@ -23,6 +23,7 @@ from publisher.accounts.people.locks import lock, unlock
 from publisher.accounts.people.passwords import Passwords
 from publisher.accounts.people.sessions import Sessions
 from publisher.accounts.people.ways import ways_to_sign_in
+from tests.support.postgres import only_sqlite
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 NOW_SECONDS = 1_769_851_815
@@ -70,6 +71,7 @@ def test_what_people_paste(text: str):
     assert parse_code(text.format(f"a-1.{SECRET}")) == ("a-1", SECRET)
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     "text",
     ["", "#", "a-1", SECRET, f"a-1.{SECRET[1:]}", f"a-1.{SECRET}x", f"a-1.{SECRET}#", f".{SECRET}",
@@ -108,6 +110,7 @@ def test_an_invitation_makes_an_owner(database: Database, invitations: Invitatio
     assert (noted.address, noted.at) == (HOME, NOW_SECONDS)
 
 
+@only_sqlite
 @pytest.mark.parametrize(
     ("handle", "code"), [("api", "name_reserved"), ("Ann", "invalid_name"), ("", "invalid_name"),
                          ("a.b", "invalid_name"), ("\udcff", "invalid_name")],
