@@ -3,13 +3,16 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from builder.render.shell_client import CLIENT
 from publisher.accounts.tokens import make_token
 from tests.support.servers import DEADLINE_SECONDS
+
+T = TypeVar("T")
 
 SHELLS = {
     "dash": ["dash"],
@@ -130,6 +133,14 @@ class Client:
             self.command(*arguments, options=options), cwd=self.work, env=self.environment(),
             **(streams | popen),
         )  # fmt: skip
+
+
+def share(shell: str, cases: Sequence[T]) -> Sequence[T]:
+    """The cases to try under a shell: all under the two that differ most, and of the others each
+    a third, which are all together.
+    """
+    others = [one for one in SHELLS if one not in ("dash", "zsh", "bash-posix")]
+    return cases[others.index(shell) :: len(others)] if shell in others else cases
 
 
 def need(*programs: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fake import TEXT, Fake, Request, answer, error, hub
-from tests.client.shells import SHELLS, TOKEN, Client, run_traced
+from tests.client.shells import SHELLS, TOKEN, Client, run_traced, share
 from tests.support.servers import DEADLINE_SECONDS, wait_until
 
 CREATED = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
@@ -56,12 +56,12 @@ def curl(each: Client, tmp_path: Path) -> tuple[Client, Path]:
 
 def test_who_gets_the_token(curl: tuple[Client, Path]) -> None:
     client, seen = curl
-    for url in SAFE:
+    for url in share(client.shell, SAFE):
         done = client.to(url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
         assert seen.exists(), (url, done.err)
         assert f'header = "Authorization: Bearer {TOKEN}"\n' in seen.read_text(), url
         seen.unlink()
-    for url in [*UNSAFE, *NO_ADDRESSES]:
+    for url in share(client.shell, [*UNSAFE, *NO_ADDRESSES]):
         done = client.to(url, HUB_TOKEN=TOKEN).run("push", "ada/x", "-", stdin=b"Hi.")
         assert done.status == (2 if url in NO_ADDRESSES else 4), (url, done.err)
         assert not seen.exists(), url
