@@ -44,10 +44,10 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(parts) short/others $(SHORT:%=short/%)
 
-# All the rest: what needs programs, which are installed first, and for which this may ask for root;
-# and the other cases of the long proofs.
-test-all: test
-	sh tests/install-tools
+# All the rest: what needs programs, for which this may ask for root, and the other cases of the long
+# proofs. Installing waits for downloads, so the first tests run meanwhile, which need no programs.
+test-all: $(VENV)/.test
+	sh tests/install-tools & tools=$$!; $(MAKE) test; passed=$$?; wait $$tools && exit $$passed
 	$(parts) rest/others $(REST:%=rest/%)
 
 short/others:
