@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.client.conftest import Hub
-from tests.client.shells import TOKEN, Client
+from tests.client.shells import TOKEN, Client, share
 
 LATEST = b"Review {{code}} with care.\n"
 FIRST = b"Review {{code}}.\n"
@@ -94,12 +94,12 @@ def check(client: Client, case: Case) -> None:
 
 def test_wrong_uses_ask_nobody(each: Client) -> None:
     to = each.to("http://127.0.0.1:9")
-    for case in USES[:: 1 if each.shell == "dash" else 2]:
+    for case in share(each.shell, USES):
         check(to, case)
 
 
 def test_reads(placed: Client) -> None:
-    for case in READS[:: 1 if placed.shell == "dash" else 3]:
+    for case in share(placed.shell, READS):
         check(placed, case)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from builder.pipeline.build import build
 from tests.client.fake import Fake, answer, error, in_turn
-from tests.client.shells import TOKEN, Client, run_traced
+from tests.client.shells import TOKEN, Client, run_traced, share
 from tests.client.site import MOVED, ONE, THREE, TWO, Site, compact
 from tests.client.test_terminal import NOISE, PLAIN, on_a_terminal
 from tests.support.catalogues import settings_in, write_owner, write_version
@@ -35,7 +35,7 @@ REFS = {
 
 
 def test_what_a_reference_names(each: Client, host: Fake) -> None:
-    for words, text in [*REFS.items()][:: 1 if each.shell == "dash" else 3]:
+    for words, text in share(each.shell, [*REFS.items()]):
         assert each.to(host.url).run("cat", *words) == (0, text, ""), words
     done = each.to(host.url).run("pull", "ann/review@production")
     assert done.err == "saved ann/review 1.1.0 as PROMPT.md\n"

@@ -14,7 +14,7 @@ from publisher.accounts.tokens import make_token
 from publisher.trusted.issuers import Issuer
 from publisher.trusted.publishers import TrustedPublishers
 from tests.client.fake import Answer, Fake, Request, Reset, answer, closed_port, error, in_turn
-from tests.client.shells import TOKEN, Client, Done, run_traced
+from tests.client.shells import TOKEN, Client, Done, run_traced, share
 from tests.support.catalogues import settings_in
 from tests.support.issuer import RUNTIME_SECRET, TestIssuer, issuer
 from tests.support.servers import Server, add_publisher, serving
@@ -427,7 +427,7 @@ UNSAFE = [
 def test_which_issuer_is_asked(curl: tuple[Client, Path]) -> None:
     client, seen = curl
     job = on_github(client, "https://hub.example", "", HUB_INSECURE="1")
-    for url in [*SAFE, *UNSAFE][:: 1 if client.shell == "dash" else 2]:
+    for url in share(client.shell, [*SAFE, *UNSAFE]):
         done = push(job.to("https://hub.example", ACTIONS_ID_TOKEN_REQUEST_URL=url))
         assert done.status == (6 if url in SAFE else 4), (url, done.err)
         assert seen.exists() == (url in SAFE), url
