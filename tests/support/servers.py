@@ -26,6 +26,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
+from tests.support.forks import Fork, start_forked
 
 PROJECT = Path(__file__).parents[2]
 SAMPLE = PROJECT / "content"
@@ -55,10 +56,11 @@ class Process:
     """A server process, and the lines that it has written."""
 
     def __init__(
-        self, *command: str, env: dict[str, str] | None = None, stdin: int | None = None
-    ) -> None:
+        self, *command: str, env: dict[str, str] | None = None, stdin: int | None = None,
+        start: Callable[..., subprocess.Popen | Fork] = subprocess.Popen,
+    ) -> None:  # fmt: skip
         self.lines: list[str] = []
-        self._process = subprocess.Popen(
+        self._process = start(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             env=env or clean_environment(), stdin=stdin,
         )  # fmt: skip
@@ -184,7 +186,7 @@ def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[
 @contextlib.contextmanager
 def running(command: list[str], settings: Settings) -> Iterator["Server"]:
     """The live server that a command starts, stopped with SIGTERM at the end."""
-    process = Process(*command)
+    process = Process(*command, start=start_forked if command[0] == HUBCTL else subprocess.Popen)
     try:
         server = Server(process, settings)
     except BaseException:

@@ -1,0 +1,132 @@
+"""Starts `hubctl` as a fork of a process that has loaded its code, which else takes a second each
+time.
+
+The first start makes that process. For each command it forks a *keeper*, which forks the command
+and tells its number and then its exit status. A command ends as any Python program does.
+"""
+
+import atexit
+import contextlib
+import functools
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# What `hubctl serve` loads, early or late.
+_LOADED = (
+    "cli.service", "cli.serve", "cli.config", "builder.search.with_tantivy",
+    "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
+)  # fmt: skip
+_REQUEST_BYTES_MAX = 1 << 20
+
+
+class Fork:
+    """A `hubctl` command, as ``subprocess.Popen`` has it; what it writes goes to ``stdout``."""
+
+    stdin = None
+
+    def __init__(self, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+        output, output_end = os.pipe()
+        told, told_end = os.pipe()
+        request = json.dumps([os.getcwd(), dict(env), *arguments]).encode()
+        assert len(request) < _REQUEST_BYTES_MAX
+        socket.send_fds(_loaded_process(), [request], [output_end, told_end])
+        os.close(output_end)
+        os.close(told_end)
+        self.returncode: int | None = None
+        self.stdout = os.fdopen(output, encoding="utf-8")
+        self._told = os.fdopen(told, encoding="ascii")
+        self.pid = int(self._told.readline())
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("hubctl", timeout)
+            self.returncode = int(self._told.readline())
+            self._told.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def start_forked(command: Sequence[str], *, env: Mapping[str, str], **_: Any) -> Fork:
+    """In place of ``subprocess.Popen``, for a command of ``hubctl``."""
+    return Fork(command[1:], env)
+
+
+@functools.cache
+def _loaded_process() -> socket.socket:
+    """By which the process with all code is asked; it ends when this is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=theirs, stdout=subprocess.DEVNULL,
+            cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+    atexit.register(process.wait)
+    atexit.register(ours.close)  # goes first
+    return ours
+
+
+def _await_command() -> bool:
+    """Fork whatever is asked for. In such a fork returns True, at the end False."""
+    # Keepers need nobody who waits for them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    asking = socket.socket(fileno=0)
+    while True:
+        request, descriptors, *_ = socket.recv_fds(asking, _REQUEST_BYTES_MAX, 2)
+        if not request:
+            return False
+        if os.fork() == 0:
+            break
+        for descriptor in descriptors:
+            os.close(descriptor)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    output, told = descriptors
+    child = os.fork()
+    if child:
+        os.close(output)
+        os.write(told, b"%d\n" % child)
+        _, status = os.waitpid(child, 0)
+        os.write(told, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os._exit(0)
+    os.close(told)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), asking.detach())
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    folder, environment, *sys.argv[1:] = json.loads(request)
+    sys.argv[0] = "hubctl"
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    return True
+
+
+if __name__ == "__main__":
+    for module in _LOADED:
+        import_module(module)
+    gc.freeze()
+    if _await_command():
+        from cli.hubctl import main
+
+        main()
