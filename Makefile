@@ -93,7 +93,7 @@ lock: $(VENV)/.serve
 	printf '%s\n' 'prompty[jinja2]' skills-ref | $(COMPILE) - --output-file tests/formats/requirements.txt
 	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
-bench: $(VENV)/.test build/mlflow
+bench: $(VENV)/.test build/mlflow build/lighthouse
 	sh tests/install-tools
 	$(call install,bench/requirements.lock)
 	for script in $(filter-out bench/bench_publish.py bench/bench_versions.py,$(wildcard bench/bench_*.py)); do \
@@ -104,6 +104,10 @@ bench: $(VENV)/.test build/mlflow
 build/mlflow:
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
+
+build/lighthouse:
+	sh tests/install-tools
+	npm install --prefix $@ --no-audit --no-fund --loglevel error lighthouse@13.5.0 || { rm -rf $@; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist var site_out/* tests/node/node_modules

@@ -3,7 +3,7 @@
 The sample catalogue on the embedded server. Accessibility, best practices and SEO are the same in
 every round, so the lowest is told; performance depends on the machine, so its median is, with the
 lowest and the highest. Lighthouse slows network and processor down by its own model of a cheap
-phone. Needs Chromium, and ``sh tests/install-tools`` for Lighthouse and Node.
+phone. Needs `make build/lighthouse`, which brings Chromium and Node, too.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from report import median, print_machine, print_table, scratch_folder, spread
 from servers import hub
 
 PROGRAMS = f"{ROOT}/tests/node/node_modules/.bin"
+LIGHTHOUSE = f"{ROOT}/build/lighthouse/node_modules/.bin/lighthouse"
 SECONDS_MAX = 180
 
 PAGES = {"home": "/", "prompt": "/mara-okafor/sql-review"}
@@ -33,8 +34,8 @@ def main() -> None:
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
     chromium = shutil.which("chromium")
-    if not chromium or not os.path.exists(f"{PROGRAMS}/lighthouse"):
-        parser.exit(1, "Install first: sh tests/install-tools\n")
+    if not chromium or not os.path.exists(LIGHTHOUSE):
+        parser.exit(1, "Install first: make build/lighthouse\n")
     rows, remarks = [], set()
     with scratch_folder(options.scratch) as folder:
         shutil.copytree(f"{ROOT}/content", f"{folder}/content")
@@ -59,7 +60,7 @@ def main() -> None:
 
 def _report(url: str, flags: list[str], chromium: str, folder: str) -> dict:
     command = [
-        f"{PROGRAMS}/lighthouse", url, "--quiet", "--output=json", "--no-enable-error-reporting",
+        LIGHTHOUSE, url, "--quiet", "--output=json", "--no-enable-error-reporting",
         f"--only-categories={','.join((*STEADY, 'performance'))}",
         "--chrome-flags=--headless=new --no-sandbox", *flags,
     ]  # fmt: skip
