@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -205,14 +206,12 @@ def test_a_write_that_fails_leaves_the_index_as_it_was(engine: Engine, folder: s
 
 
 WRITER = """
-import sys
+import pickle, sys
 from itertools import count
 from builder.search.engine import engine_named
-from tests.builder.search.test_engines import many_entries
-engine = engine_named(sys.argv[1])
+engine, made = engine_named(sys.argv[1]), pickle.load(sys.stdin.buffer)
 for number in count():
-    made = [entry._replace(digest=str(number)) for entry in many_entries(3, 0)]
-    engine.write(sys.argv[2], made, [])
+    engine.write(sys.argv[2], [entry._replace(digest=str(number)) for entry in made], [])
     print(number, flush=True)
 """
 
@@ -231,9 +230,12 @@ def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
 
     for _ in range(some_of(8)):
         writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, name, folder], stdout=subprocess.PIPE, text=True
-        )
+            [sys.executable, "-c", WRITER, name, folder], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
         try:
+            with writer.stdin:
+                pickle.dump(many_entries(3, 0), writer.stdin)
             for _ in range(chance.randint(1, 4)):
                 assert writer.stdout.readline()
                 check_whole()
