@@ -1,16 +1,15 @@
 """A site before and after some changes, and a bucket of a server that speaks S3."""
 
+import contextlib
 import hashlib
 import itertools
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import boto3
 import pytest
-import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
@@ -28,12 +27,10 @@ from tests.support.catalogues import (
     write_small_catalogue,
     write_version,
 )
-from tests.support.servers import DEADLINE_SECONDS, Process, clean_environment, free_port
+from tests.support.object_stores import running_s3
 
 PAGE_KEYS = 40
 PREFIX = "site/"
-ALL_OF_S3 = """{"Version": "2012-10-17", "Statement": [
-    {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}"""
 
 
 class Sites(NamedTuple):
@@ -95,38 +92,21 @@ class S3(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+def s3() -> Iterator[S3]:
     """Moto's server: it checks signatures, and lists some objects at a time."""
-    port = free_port()
-    process = Process(
-        sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port),
-        env=clean_environment(MOTO_S3_DEFAULT_MAX_KEYS=str(PAGE_KEYS)),
-    )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    try:
-        process.wait_for_line("Running on")
-        first = {
-            "endpoint_url": url, "region_name": "us-east-1", "aws_access_key_id": "first",
-            "aws_secret_access_key": "first", "config": Config(retries={"total_max_attempts": 1}),
-        }  # fmt: skip
-        iam = boto3.client("iam", **first)
-        iam.create_user(UserName="deployer")
-        key = iam.create_access_key(UserName="deployer")["AccessKey"]
-        iam.put_user_policy(UserName="deployer", PolicyName="s3", PolicyDocument=ALL_OF_S3)
-        iam.close()
-        # From now on, each request is checked.
-        requests.post(
-            f"{url}/moto-api/reset-auth", data=b"0", timeout=DEADLINE_SECONDS
-        ).raise_for_status()
+    with running_s3(MOTO_S3_DEFAULT_MAX_KEYS=str(PAGE_KEYS)) as server:
+        url = f"http://{server.address}"
         keys = {
-            "aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]
-        }  # fmt: skip
-        client = boto3.client("s3", **first | keys)
-        environment = {name.upper(): value for name, value in keys.items()}
-        yield S3(url, client, environment | {"AWS_CONFIG_FILE": "/dev/null"})
-        client.close()
-    finally:
-        process.stop()
+            name: server.environment[name]
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        }
+        client = boto3.client(
+            "s3", endpoint_url=url, region_name=server.environment["AWS_REGION"],
+            config=Config(retries={"total_max_attempts": 1}),
+            **{name.lower(): value for name, value in keys.items()},
+        )  # fmt: skip
+        with contextlib.closing(client):
+            yield S3(url, client, keys | {"AWS_CONFIG_FILE": "/dev/null"})
 
 
 _numbers = itertools.count()

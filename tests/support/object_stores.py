@@ -4,6 +4,7 @@ The fixtures are known everywhere through ``conftest``.
 """
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import itertools
@@ -84,20 +85,26 @@ def _boto(server: S3Server) -> dict[str, str]:
     return {"region_name": server.environment["AWS_REGION"], **keys}
 
 
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[S3Server]:
-    """Moto's server, which checks signatures."""
+@contextlib.contextmanager
+def running_s3(**variables: str) -> Iterator[S3Server]:
+    """Moto's server, which checks signatures; with these variables."""
     port = free_port()
     # What it prints for each request is of no use, and Moto reads credentials like a client.
     process = Process(
         sys.executable, "-m", "tests.support.s3_server", str(port),
-        env=clean_environment(PYTHONPATH=str(PROJECT), AWS_CONFIG_FILE="/dev/null"),
+        env=clean_environment(PYTHONPATH=str(PROJECT), AWS_CONFIG_FILE="/dev/null", **variables),
     )  # fmt: skip
     try:
         process.wait_for_line("ready")
         yield S3Server(f"127.0.0.1:{port}", _accepted_by(f"http://127.0.0.1:{port}"))
     finally:
         process.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    with running_s3() as server:
+        yield server
 
 
 def _accepted_by(url: str) -> dict[str, str]:
