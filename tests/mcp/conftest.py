@@ -1,6 +1,8 @@
 """MCP clients that others wrote, run with Node as they come from npm, and what they try."""
 
+import functools
 import os
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 
@@ -20,6 +22,9 @@ MORE_PROMPTS = PAGE_SIZE + 10
 TOOLS = {"search_prompts", "get_prompt", "list_versions", "list_tags"}
 # A prompt of the sample catalogue, with variables and two versions.
 SQL_REVIEW = "mara-okafor/sql-review"
+
+# Each of the hundreds of clients would read the certificates of all authorities, and needs none.
+ssl.create_default_context = functools.cache(ssl.create_default_context)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
