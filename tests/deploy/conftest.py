@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -27,7 +26,7 @@ from tests.support.catalogues import (
     write_small_catalogue,
     write_version,
 )
-from tests.support.object_stores import running_s3
+from tests.support.object_stores import S3_KEYS, running_s3
 
 PAGE_KEYS = 40
 PREFIX = "site/"
@@ -95,18 +94,11 @@ class S3(NamedTuple):
 def s3() -> Iterator[S3]:
     """Moto's server: it checks signatures, and lists some objects at a time."""
     with running_s3(MOTO_S3_DEFAULT_MAX_KEYS=str(PAGE_KEYS)) as server:
-        url = f"http://{server.address}"
-        keys = {
-            name: server.environment[name]
-            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-        }
-        client = boto3.client(
-            "s3", endpoint_url=url, region_name=server.environment["AWS_REGION"],
-            config=Config(retries={"total_max_attempts": 1}),
-            **{name.lower(): value for name, value in keys.items()},
-        )  # fmt: skip
-        with contextlib.closing(client):
-            yield S3(url, client, keys | {"AWS_CONFIG_FILE": "/dev/null"})
+        environment = {name: server.environment[name] for name in S3_KEYS}
+        environment["AWS_CONFIG_FILE"] = "/dev/null"
+        config = Config(retries={"total_max_attempts": 1})
+        with contextlib.closing(server.client(config=config)) as client:
+            yield S3(f"http://{server.address}", client, environment)
 
 
 _numbers = itertools.count()

@@ -30,14 +30,14 @@ _REQUEST_BYTES_MAX = 1 << 20
 
 
 class Fork:
-    """A `hubctl` command, as ``subprocess.Popen`` has it; what it writes goes to ``stdout``."""
+    """A `hubctl` command, in place of ``subprocess.Popen``; what it writes goes to ``stdout``."""
 
     stdin = None
 
-    def __init__(self, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], **_: Any) -> None:
         output, output_end = os.pipe()
         told, told_end = os.pipe()
-        request = json.dumps([os.getcwd(), dict(env), *arguments]).encode()
+        request = json.dumps([os.getcwd(), dict(env), *command[1:]]).encode()
         assert len(request) < _REQUEST_BYTES_MAX
         socket.send_fds(_loaded_process(), [request], [output_end, told_end])
         os.close(output_end)
@@ -66,11 +66,6 @@ class Fork:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
-
-
-def start_forked(command: Sequence[str], *, env: Mapping[str, str], **_: Any) -> Fork:
-    """In place of ``subprocess.Popen``, for a command of ``hubctl``."""
-    return Fork(command[1:], env)
 
 
 @functools.cache

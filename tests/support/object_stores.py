@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,6 +27,7 @@ AZURE_KEY = (
 )
 _ALL_OF_S3 = """{"Version": "2012-10-17", "Statement": [
     {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}"""
+S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")
 _KEYS = ("AWS_SECRET_ACCESS_KEY", "AZURE_STORAGE_ACCOUNT_KEY")
 
@@ -70,19 +71,19 @@ class S3Server(NamedTuple):
 
     def make_bucket(self) -> ObjectStore:
         """A new bucket, and a prefix in it."""
-        import boto3  # here, because every test process loads this module
-
         name = f"prompts-{next(_numbers)}"
-        client = boto3.client("s3", endpoint_url=f"http://{self.address}", **_boto(self))
-        client.create_bucket(Bucket=name)
-        client.close()
+        with contextlib.closing(self.client()) as client:
+            client.create_bucket(Bucket=name)
         return ObjectStore(f"s3://{name}/hub", self.environment)
 
+    def client(self, **options: Any) -> Any:
+        """A client of boto3 with these keys, which its user closes; ``options`` are boto3's."""
+        import boto3  # here, because every test process loads this module
 
-def _boto(server: S3Server) -> dict[str, str]:
-    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-    keys = {name.lower(): server.environment[name] for name in names}
-    return {"region_name": server.environment["AWS_REGION"], **keys}
+        return boto3.client(
+            "s3", endpoint_url=f"http://{self.address}", region_name=self.environment["AWS_REGION"],
+            **{name.lower(): self.environment[name] for name in S3_KEYS}, **options,
+        )  # fmt: skip
 
 
 @contextlib.contextmanager

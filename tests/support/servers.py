@@ -26,7 +26,7 @@ from builder.model.settings import Settings
 from builder.pipeline.build import build
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
-from tests.support.forks import Fork, start_forked
+from tests.support.forks import Fork
 
 PROJECT = Path(__file__).parents[2]
 SAMPLE = PROJECT / "content"
@@ -186,7 +186,7 @@ def serving(settings: Settings, *options: str, rate_limit: int = 0) -> Iterator[
 @contextlib.contextmanager
 def running(command: list[str], settings: Settings) -> Iterator["Server"]:
     """The live server that a command starts, stopped with SIGTERM at the end."""
-    process = Process(*command, start=start_forked if command[0] == HUBCTL else subprocess.Popen)
+    process = Process(*command, start=Fork if command[0] == HUBCTL else subprocess.Popen)
     try:
         server = Server(process, settings)
     except BaseException:
