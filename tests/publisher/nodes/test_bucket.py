@@ -157,6 +157,17 @@ def _fail_twice(one: Bucket) -> None:
         assert "store of this hub" in str(caught.value)  # and nothing of where that is
 
 
+def test_a_text_that_the_store_did_not_take_is_no_version(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    one.objects.before = fail_once("create", "blobs/")
+    with pytest.raises(StoreUnavailable, match="store of this hub"):
+        put(one, f"large{LARGE}\n")
+    assert one.objects.get(entry_key(1), 1) is None
+    assert put(one, f"large{LARGE}\n").version == "1.0.0"
+    meet(one, two)
+    assert nodes.content("one") == nodes.content("two")
+
+
 def test_a_small_text_takes_one_creation(nodes: Nodes):
     one = nodes.start("one")
     made = []
