@@ -26,7 +26,7 @@ others = tests $(addprefix --ignore tests/,$(1))
 parts = $(MAKE) --jobs 4 --output-sync --keep-going
 PYTEST := $(BIN)/pytest -m
 
-.PHONY: serve dist test test-all short/others rest/others lint lock bench clean
+.PHONY: serve dist test test-all short/others rest/others lock bench tools clean
 
 serve: $(VENV)/.serve
 	$(BIN)/hubctl serve $(if $(PORT),--port $(PORT))
@@ -93,20 +93,21 @@ lock: $(VENV)/.serve
 	printf '%s\n' 'prompty[jinja2]' skills-ref | $(COMPILE) - --output-file tests/formats/requirements.txt
 	$(COMPILE) pyproject.toml --extra bench --constraint requirements.lock --output-file bench/requirements.lock
 
-bench: $(VENV)/.test build/mlflow build/lighthouse
-	sh tests/install-tools
+bench: $(VENV)/.test tools build/mlflow build/lighthouse
 	$(call install,bench/requirements.lock)
 	for script in $(filter-out bench/bench_publish.py bench/bench_versions.py,$(wildcard bench/bench_*.py)); do \
 		$(BIN)/python $$script || exit 1; done
 	$(BIN)/python bench/bench_publish.py --mlflow build/mlflow/bin/python
+
+tools:
+	sh tests/install-tools
 
 # What publishing is compared with, in an environment of its own: it brings a hundred libraries.
 build/mlflow:
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'mlflow>=3' || { rm -rf $@; exit 1; }
 
-build/lighthouse:
-	sh tests/install-tools
+build/lighthouse: | tools
 	npm install --prefix $@ --no-audit --no-fund --loglevel error lighthouse@13.5.0 || { rm -rf $@; exit 1; }
 
 clean:
