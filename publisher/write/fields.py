@@ -118,7 +118,7 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
         tag = re.sub(r"[\s_]+", "-", word.strip().lower())
         if names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
-        elif item != "":
+        elif word.strip() or not isinstance(item, str):
             warnings.append(f"Ignored tag {_shown(item)}: {_GRAMMAR['tags']}.")
     tags = list(dict.fromkeys(tags))
     for tag in tags[names.TAGS_PER_REPO_MAX :]:

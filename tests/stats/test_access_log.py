@@ -214,6 +214,21 @@ def test_what_a_disk_did_not_take_is_written_later(tmp_path: Path, capsys) -> No
     )
 
 
+def test_each_trouble_is_told_and_its_end(tmp_path: Path, capsys) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with AccessLog(str(folder / "log")) as log:
+        for _ in range(2):
+            (folder / "log").unlink()
+            folder.rmdir()
+            log.add(b"a line\n")
+            wait_until(lambda: "No such file" in capsys.readouterr().err, "the complaint")
+            folder.mkdir()
+            told = "writing works again. 0 lines lost."
+            wait_until(lambda told=told: told in capsys.readouterr().err, "the end of it")
+    assert (folder / "log").read_bytes() == b"a line\n"
+
+
 def test_no_line_is_lost_between_two_threads(tmp_path: Path) -> None:
     path = tmp_path / "log"
     lines = [b"%d\n" % number for number in range(200_000)]

@@ -1,0 +1,52 @@
+"""What front matter and forms may say of a prompt, and what they are told of the rest."""
+
+from typing import Any
+
+import pytest
+
+from builder.model.errors import RequestError
+from publisher.write.fields import parse_field, parse_loosely
+
+GRAMMAR = "a tag has only a-z, 0-9 and single hyphens, at most 48 characters"
+
+
+@pytest.mark.parametrize(
+    ("written", "tags", "ignored"),
+    [
+        ("SQL, Code Review; sql,, ,", ["sql", "code-review"], []),
+        ("two words", ["two", "words"], []),
+        (["a", "", " ", 3], ["a", "3"], []),
+        (["a", True, None], ["a"], ["True", "None"]),
+        (["No!"], None, ["'No!'"]),
+        ([], [], []),
+        ("", None, []),
+    ],
+)
+def test_tags_as_people_write_them(written: Any, tags: list[str] | None, ignored: list[str]):
+    fields, warnings = parse_loosely({"tags": written})
+    assert fields.get("tags") == tags
+    assert warnings == [f"Ignored tag {one}: {GRAMMAR}." for one in ignored]
+
+
+def test_tags_beyond_the_limit_are_named():
+    fields, warnings = parse_loosely({"tags": [*"abcdefghijkl"]})
+    assert fields == {"tags": [*"abcdefghij"]}
+    assert warnings == [f"Ignored tag {one!r}: a prompt has at most 10 tags." for one in "kl"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "place", "message"),
+    [
+        ("tags", ["A b"], "tags[0]", GRAMMAR),
+        ("tags", "sql", "tags", "Expected `array`, got `str`"),
+        ("variables", [{"name": "1a"}], "variables[0].name", "a variable name has letters"),
+        ("variables", [{"name": "a", "type": 1}], "variables[0].type", "Expected `str`, got `int`"),
+        ("license", "", "license", "Expected `str` of length >= 1"),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_place(field: str, value: Any, place: str, message: str):
+    with pytest.raises(RequestError) as caught:
+        parse_field(field, value)
+    (detail,) = caught.value.details
+    assert detail.field == place
+    assert detail.message.startswith(message)
