@@ -191,7 +191,6 @@ def test_what_a_build_that_died_wrote_of_a_label_is_removed(labelled, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("builder.pipeline.visible.find_stale_first", die)
         patch.setattr("builder.store.state.repos.Repos.put", die)
         with pytest.raises(KeyboardInterrupt):
             built(labelled)
