@@ -23,6 +23,7 @@ def of(body: str) -> str:
         ("# Title\n\nFirst line\nof a paragraph.\n\n- An item\n- **Bold** and `code`.\n",
          "First line of a paragraph. An item. Bold and code."),
         ("# Only a heading", "Only a heading."),
+        ("Fix this:\n```sql\nSELECT 1\n```\nThen say why.", "Fix this: SELECT 1 Then say why."),
         (f"{LONG} {LONG} {LONG}", f"{LONG} {LONG}"),
         (f"{LONG} And then a second one that says a little more. Do these things:\n\n- One.\n",
          f"{LONG} And then a second one that says a little more."),
