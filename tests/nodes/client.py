@@ -26,6 +26,8 @@ REFUSALS = {
     "version_not_found": "missing", "repo_not_found": "missing", "version_withdrawn": "withdrawn",
 }  # fmt: skip
 OUTCOMES = {" is withdrawn. ": "withdrawn", " withdrawn before, on ": "unchanged"}
+# A node that knows no other version has nothing to withdraw; it may be behind.
+NOTHING_LEFT = "all of it is withdrawn."
 AGAIN = ("unavailable", "storage_unavailable")
 
 
@@ -96,7 +98,7 @@ def withdraw(cluster: Cluster, node: Node, repo: str, number: int, note: str) ->
     fields = {"what": "version", "version": version_of(number), "reason": "error", "note": note}
     with contextlib.closing(visitor.session):
         page = visitor.get(f"/account/prompts/{owner}/{name}/withdraw")
-        if page.status == 200:
+        if page.status == 200 and NOTHING_LEFT not in page.words:
             page = visitor.submit("/withdraw", **fields)
         if any(form.action.endswith("/confirm") for form in page.forms):
             page = visitor.submit("/confirm")
