@@ -115,10 +115,11 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
     for item in value:
         # A number is a tag that YAML took for one.
         word = str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
-        tag = re.sub(r"[\s_]+", "-", word.strip().lower())
+        word = word.strip()
+        tag = re.sub(r"[\s_]+", "-", word.lower())
         if names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
-        elif word.strip() or not isinstance(item, str):
+        elif word or not isinstance(item, str):
             warnings.append(f"Ignored tag {_shown(item)}: {_GRAMMAR['tags']}.")
     tags = list(dict.fromkeys(tags))
     for tag in tags[names.TAGS_PER_REPO_MAX :]:
