@@ -35,14 +35,18 @@ HUBCTL = str(Path(sys.executable).with_name("hubctl"))
 DEADLINE_SECONDS = 300
 
 
-def wait_until(condition: Callable[[], object], what: str) -> object:
-    """Poll until ``condition`` gives something true; returns it."""
+def wait_until(
+    condition: Callable[[], object], what: str, state: Callable[[], str] = str
+) -> object:
+    """Poll until ``condition`` gives something true; returns it. ``state`` tells what is there
+    instead when the time is over.
+    """
     end = time.monotonic() + DEADLINE_SECONDS
     while True:
         found = condition()
         if found:
             return found
-        assert time.monotonic() < end, f"waited in vain for {what}"
+        assert time.monotonic() < end, f"waited in vain for {what}{state()}"
         time.sleep(0.01)
 
 
@@ -83,7 +87,7 @@ class Process:
             assert found or self._process.poll() is None or self._reader.is_alive(), self.text
             return found
 
-        return wait_until(find, f"a line with {part!r} in:\n{self.text}")
+        return wait_until(find, f"a line with {part!r} in:\n", lambda: self.text)
 
     @property
     def is_alive(self) -> bool:
