@@ -43,6 +43,9 @@ QUIET_SECONDS = 0.1
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 60.0
 # From then on, a look at everything that is due goes before what somebody waits for.
 LOOK_LATE_SECONDS = 10.0
+# How long a build that nobody waits for is put off: on a node, whoever has published comes to wait
+# for it a moment later.
+COMPANY_SECONDS = 0.02
 # How soon pulls that another process has counted are noticed.
 COUNTS_SECONDS = 5.0
 # How often, while the content is not there yet, it is noticed that the service ends.
@@ -59,6 +62,7 @@ class _Batch:
 
     is_everything: bool = False
     repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
+    is_waited_for: bool = False
     # When the first of them was asked for, by monotonic time.
     since: float | None = None
     # As ``build`` gets them.
@@ -158,6 +162,7 @@ class Rebuilder(Background):
             if self._is_stopping:
                 raise _unavailable("the service is stopping")
             self._next.repos.setdefault((owner, name), []).append(future)
+            self._next.is_waited_for = True
             self._note_request()
         try:
             return future.result(PATIENCE_SECONDS)
@@ -245,12 +250,23 @@ class Rebuilder(Background):
                     return batch
                 if self._is_stopping and not self._next.repos:
                     return None
-                self._changed.wait(min(self._settle_at, self._look_at, self._count_at) - now)
+                wake_at = min(self._settle_at, self._look_at, self._count_at)
+                if self._next.repos:
+                    wake_at = self._begin_at()
+                self._changed.wait(wake_at - now)
+
+    def _begin_at(self) -> float:
+        """When to build what has been asked for. The caller holds the lock."""
+        since = self._next.since or 0.0
+        is_urgent = self._next.is_waited_for or self._is_stopping
+        return since if is_urgent else since + COMPANY_SECONDS
 
     def _due(self, now: float, serial: int | None) -> _Batch | None:
         """What to build at this moment. The caller holds the lock."""
         is_look_late = now >= self._look_at + LOOK_LATE_SECONDS
         if self._next.repos and not is_look_late:
+            if now < self._begin_at():
+                return None
             batch, self._next = self._next, _Batch()
             return batch
         if self._is_stopping and not self._next.repos:

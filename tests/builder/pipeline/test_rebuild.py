@@ -78,6 +78,19 @@ def test_a_publication_is_visible_when_that_is_said(built: Settings) -> None:
     assert read_tree(built.out) == fresh(built)
 
 
+def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
+    built: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "COMPANY_SECONDS", DEADLINE_SECONDS)
+    reports: list[Outcome] = []
+    with Rebuilder(built, reports.append) as rebuilder:
+        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+        rebuilder.request([("ann", "story")])
+        rebuilder.make_visible("ann", "story")
+        wait_until_settled(rebuilder)
+    assert [report.rendered for report in reports if report.rendered] == [1]
+
+
 def test_publications_at_once_share_builds(built: Settings) -> None:
     told: list[Report | Exception] = []
     count = 32
