@@ -29,7 +29,7 @@ from builder.pipeline.build import build
 from server.app import ReadApp, Receive, Scope, Send
 from server.lifespan import run_lifespan
 from server.mount import Hub
-from tests.support.catalogues import edit_record, moment, write_owner, write_version
+from tests.support.catalogues import moment, write_owner, write_version
 from tests.support.depth import searching
 from tests.support.servers import (
     DEADLINE_SECONDS,
@@ -819,9 +819,8 @@ def test_watch(small: Settings) -> None:
             "the new profile",
         )
         # A fault is told, leaves the site, and is no end.
-        record = write_version(small.content, "bob", "sql", "1.1.0", "Write it.\n")
-        edit_record(record, sha256="0" * 64)
-        server.process.wait_for_line("bob/sql/1.1.0.md")
+        Path(small.content, "bob/sql/1.1.0.json").write_text("{")
+        server.process.wait_for_line("bob/sql/1.1.0.json")
         assert server.get("/api/v1/repos/bob/sql").json()["data"]["latest_version"] == "1.0.0"
         write_version(small.content, "bob", "sql", "1.1.0", "Write it.\n")
         wait_until(
