@@ -62,12 +62,15 @@ class _Batch:
 
     is_everything: bool = False
     repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
-    is_waited_for: bool = False
     # When the first of them was asked for, by monotonic time.
     since: float | None = None
     # As ``build`` gets them.
     serial: int | None = None
     covers_serial: bool = True
+
+    @property
+    def is_waited_for(self) -> bool:
+        return any(self.repos.values())
 
 
 class _Stopped(BaseException):
@@ -162,7 +165,6 @@ class Rebuilder(Background):
             if self._is_stopping:
                 raise _unavailable("the service is stopping")
             self._next.repos.setdefault((owner, name), []).append(future)
-            self._next.is_waited_for = True
             self._note_request()
         try:
             return future.result(PATIENCE_SECONDS)
@@ -352,7 +354,7 @@ class Rebuilder(Background):
 
     def _note_failure(self, batch: _Batch, error: Exception) -> None:
         BUILDS.count("failed")
-        is_waited_for = any(batch.repos.values())
+        is_waited_for = batch.is_waited_for
         for futures in batch.repos.values():
             while futures:
                 futures.pop().set_exception(
