@@ -8,10 +8,11 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from builder.model.routes import SORTS
 from builder.model.settings import Settings
 from builder.pipeline import rebuild, settle
 from builder.pipeline.build import Report, build, compare
+from builder.pipeline.context import Named
 from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.render import envelopes
 from builder.search.queries import ListQuery, Queries
@@ -82,13 +84,26 @@ def test_a_build_that_nobody_waits_for_leaves_time_to_join_it(
     built: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rebuild, "COMPANY_SECONDS", DEADLINE_SECONDS)
-    reports: list[Outcome] = []
-    with Rebuilder(built, reports.append) as rebuilder:
-        write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
-        rebuilder.request([("ann", "story")])
-        rebuilder.make_visible("ann", "story")
+    named: list[Named] = []
+    looks: list[int] = []
+
+    def build_noted(*arguments: Any, changed: Iterable[Named] | None, **options: Any) -> Report:
+        named.extend(changed or ())
+        return build(*arguments, changed=changed, **options)
+
+    def serial() -> int:
+        looks.append(1)  # it is asked whenever the thread looks for what to build
+        return 5
+
+    monkeypatch.setattr(rebuild, "build", build_noted)
+    write_version(built.content, "ann", "story", "1.0.1", "Longer.\n")
+    with Rebuilder(built, lambda _: None, serial=serial) as rebuilder:
         wait_until_settled(rebuilder)
-    assert [report.rendered for report in reports if report.rendered] == [1]
+        before = len(looks)
+        rebuilder.request([("ann", "story")])
+        wait_until(lambda: len(looks) > before, "a look")
+        rebuilder.make_visible("ann", "story")
+    assert named == [("ann", "story")]
 
 
 def test_publications_at_once_share_builds(built: Settings) -> None:
