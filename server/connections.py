@@ -1,7 +1,8 @@
 """Limits on what a connection may hold: a place, memory for the head of a request, and time.
 
 uvicorn has no such limits. Here they are added to its protocol class, by its public methods: those
-of asyncio's Protocol, the callbacks of the parser (httptools), and ``send_400_response``.
+of asyncio's Protocol, the callbacks of the parser (httptools), ``send_400_response`` and
+``timeout_keep_alive_handler``.
 """
 
 import asyncio
@@ -35,8 +36,11 @@ class Limits(NamedTuple):
     # Requests that were sent without waiting for an answer.
     pipelined: int = 100
     tick_seconds: float = 1
-    # Ticks for the head of a request, from the end of the answer before it.
+    # Ticks for the head of a request, from its first byte; for the first, from the connection on.
     head_ticks: int = 10
+    # Ticks without a request after an answer. Clients keep idle connections as well (httpx for 5
+    # seconds, aiohttp for 15): a request on one that is just being closed would fail.
+    idle_ticks: int = 20
     # Ticks in which the client takes nothing of an answer.
     blocked_ticks: int = 60
 
@@ -125,6 +129,8 @@ class _LimitedProtocol(HttpToolsProtocol):
         # Bytes since the parser last told of anything, which it keeps until it does.
         self._untold_bytes = 0
         self._has_exceeded = self._is_refused = False
+        # Between a request and the next one.
+        self._is_idle = False
         # Ticks that the client has owed a head, and has taken nothing. Counted, as a clock would
         # blame clients for time in which this process was stopped.
         self._head_ticks = self._blocked_ticks = 0
@@ -165,6 +171,7 @@ class _LimitedProtocol(HttpToolsProtocol):
             raise _LimitExceeded
         super().on_message_begin()
         self._head_bytes = self._untold_bytes = self._head_ticks = 0
+        self._is_idle = False
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -179,6 +186,13 @@ class _LimitedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._untold_bytes = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._is_idle = True
+        super().on_message_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Leave idle connections to ``_tick``, as all others that wait for a client."""
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be read: with 431 if its head is too large."""
@@ -226,16 +240,17 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def _tick(self) -> None:
         """Close the connection if its client has let us wait too long."""
+        limits = self._limits
         self._head_ticks = 0 if self._is_answering() else self._head_ticks + 1
         unsent_bytes = self.transport.get_write_buffer_size()
         is_blocked = unsent_bytes and unsent_bytes >= self._unsent_bytes
         self._blocked_ticks = self._blocked_ticks + 1 if is_blocked else 0
         self._unsent_bytes = unsent_bytes
-        if self._blocked_ticks > self._limits.blocked_ticks:
+        if self._blocked_ticks > limits.blocked_ticks:
             self.transport.abort()
-        elif self._head_ticks > self._limits.head_ticks:
+        elif self._head_ticks > (limits.idle_ticks if self._is_idle else limits.head_ticks):
             self.transport.close()
-        self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
+        self._timer = self.loop.call_later(limits.tick_seconds, self._tick)
 
 
 def raise_open_files_limit() -> int:

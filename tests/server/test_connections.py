@@ -30,7 +30,7 @@ from tests.support.servers import (
 
 GET = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
 # Ticks that end soon, and ticks that no test lives to see.
-SOON = Limits(tick_seconds=0.01, head_ticks=5, blocked_ticks=5)
+SOON = Limits(tick_seconds=0.01, head_ticks=5, idle_ticks=5, blocked_ticks=5)
 NEVER = Limits(tick_seconds=600)
 LARGE_BYTES = 20_000_000
 
@@ -129,6 +129,7 @@ async def running(
         ws="none",
         lifespan="off",
         log_config=None,
+        timeout_keep_alive=0,  # is to have no effect
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
@@ -309,6 +310,23 @@ def test_head_that_does_not_come(before: bytes, sent: bytes, again: bytes) -> No
                         await client.send(again)
                     await asyncio.sleep(0)
             await until(lambda: not server.connections.total)
+
+    run(test())
+
+
+def test_an_idle_connection_is_kept_longer_than_a_slow_one() -> None:
+    async def test() -> None:
+        async with running(App(), SOON._replace(idle_ticks=100_000)) as server:
+            idle, slow = await server.connect(), await server.connect()
+            for client in (idle, slow):
+                await client.send(GET + b"\r\n")
+                assert (await client.read()).startswith(b"HTTP/1.1 200 ")
+            await slow.send(GET)
+            new = await server.connect()
+            for client in (slow, new):
+                assert await client.read_to_end() == b""
+            await idle.send(GET + b"\r\n")
+            assert (await idle.read()).startswith(b"HTTP/1.1 200 ")
 
     run(test())
 

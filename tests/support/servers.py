@@ -135,7 +135,7 @@ class Server:
         self.origin = f"{scheme}://{rest.partition('/')[0]}"
         self.host, _, port = rest.partition("/")[0].rpartition(":")
         self.port = int(port)
-        self.session = requests.Session()
+        self.session = new_session()
         self.session.headers["Accept-Encoding"] = "identity"
 
     def get(self, path: str, **options) -> requests.Response:
@@ -159,6 +159,15 @@ class Server:
         """Stop the server; returns its exit status."""
         self.session.close()
         return self.process.stop()
+
+
+def new_session() -> requests.Session:
+    """A session that uses no connection twice: a test would fail that does so just when the server
+    closes it, as it does with those that are idle for a while.
+    """
+    session = requests.Session()
+    session.headers["Connection"] = "close"
+    return session
 
 
 def read_answer(connection: socket.socket, method: str = "GET") -> RawAnswer:

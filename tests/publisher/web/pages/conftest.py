@@ -28,7 +28,7 @@ from publisher.accounts.people.sessions import Sessions
 from tests.support import cheap_hashes
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.issuer import TestIssuer, issuer
-from tests.support.servers import DEADLINE_SECONDS, Server, running, serve_command
+from tests.support.servers import DEADLINE_SECONDS, Server, new_session, running, serve_command
 
 PASSWORD = "seven quiet herons over Bergen"
 # No two handles made of these look alike.
@@ -71,7 +71,7 @@ class Visitor:
         self.address = address
         self.handle = ""
         self.password = PASSWORD
-        self.session = requests.Session()
+        self.session = new_session()
         self.session.headers.update({"X-Forwarded-For": address, "User-Agent": agent})
 
     def get(self, path: str, **options) -> Page:
