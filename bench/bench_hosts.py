@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from ablations import ablate
-from bench_publish import make_catalogue, say
 from hosted import (
     BARE,
     BARE_LOGGING,
@@ -33,7 +32,8 @@ from hosted import (
     settle,
     take_turns,
 )
-from report import median, print_machine, print_table, scratch_folder
+from publishers import make_catalogue
+from report import median, print_machine, print_table, say, scratch_folder
 from servers import (
     BASE_URL,
     Load,

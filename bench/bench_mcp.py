@@ -24,12 +24,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from bench_build import build
-from bench_publish import HubClient, Prompt, make_catalogue
 from catalogue import Catalogue, publish
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from processes import TreeMemory
-from report import median, print_machine, print_table, scratch_folder
+from publishers import HubClient, Prompt, make_catalogue
+from report import median, print_machine, print_table, say, scratch_folder
 from servers import Server, free_port, hub, missing_programs, run_wrk, started_server
 
 from builder.text.prompts import variable_names
@@ -476,10 +476,6 @@ def _median(loads: Sequence[Load], figure: str) -> float:
 def _ratio(over: Sequence[Load], under: Sequence[Load], figure: str) -> str:
     pairs = zip(over, under, strict=True)
     return f"{median([getattr(a, figure) / getattr(b, figure) for a, b in pairs]):.2f}"
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -27,10 +27,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import NamedTuple
 
-from bench_publish import HubClient, Load, Prompt, percentile, publish_at_once, say
 from catalogue import Catalogue
 from processes import HUBCTL, ROOT, environment, run
-from report import median, print_machine, print_table, scratch_folder
+from publishers import HubClient, Load, Prompt, publish_at_once
+from report import median, percentile, print_machine, print_table, say, scratch_folder
 from servers import BASE_URL, START_SECONDS_MAX, Server, free_port, started_server
 
 sys.path.append(ROOT)

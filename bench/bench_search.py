@@ -23,7 +23,7 @@ import msgspec
 from bench_build import build as build_site
 from catalogue import Catalogue
 from processes import HUBCTL, run
-from report import print_machine, print_table, scratch_folder
+from report import percentile, print_machine, print_table, scratch_folder
 from servers import hub, load
 
 from builder.model.names import Version
@@ -182,10 +182,6 @@ def measure_queries(options: argparse.Namespace, size: int, folder: str) -> None
             for kind in asked
         ],
     )
-
-
-def percentile(values: list[float], part: int) -> float:
-    return sorted(values)[min(len(values) - 1, len(values) * part // 100)]
 
 
 def questions(

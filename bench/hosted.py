@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from bench_publish import HubClient, Prompt, say
-from report import median, spread
+from publishers import HubClient, Prompt
+from report import median, say, spread
 from servers import Load, Server, fetch, load
 
 from builder.hosts.rules import HostedSite

@@ -1,10 +1,12 @@
-"""What the benchmarks print: an aligned table and a line on the machine."""
+"""What the benchmarks print: how far they are, an aligned table, a line on the machine."""
 
+import math
 import os
 import platform
 import statistics
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
 
@@ -67,3 +69,13 @@ def median(values: Sequence[float]) -> float:
 def spread(values: Sequence[float], digits: int = 2) -> str:
     """The lowest and the highest."""
     return f"{min(values):.{digits}f}–{max(values):.{digits}f}"
+
+
+def percentile(values: Iterable[float], percent: float) -> float:
+    """The lowest value that so many percent of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -11,10 +11,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from typing import NamedTuple
 
-from bench_publish import HubClient, Prompt, UnexpectedAnswer, percentile, say
 from hosted import Bench, ratio_of, settle
 from processes import HUBCTL, run
-from report import median, print_table
+from publishers import HubClient, Prompt, UnexpectedAnswer
+from report import median, percentile, print_table, say
 from servers import BASE_URL, Server, generated_nginx, pinned
 from steady import Read, read_steadily, reading_process
 

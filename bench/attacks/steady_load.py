@@ -18,8 +18,8 @@ from contextlib import closing
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from bench_publish import Connection, HubClient, UnexpectedAnswer, make_catalogue, percentile
-from report import scratch_folder
+from publishers import Connection, HubClient, UnexpectedAnswer, make_catalogue
+from report import percentile, scratch_folder
 from servers import free_port, started_server
 
 PUBLISHERS = 8
@@ -82,6 +82,10 @@ def attack(options, server, prompts, tokens) -> None:
                         lags.append(answer["lag_seconds"])
                 reads.append(time.monotonic() - began)
 
+    with closing(HubClient(server, tokens)) as client:
+        # Until the first build is done, all answers are 503.
+        while client.health()["status"] == "building":
+            time.sleep(0.1)
     started = time.monotonic()
     with ThreadPoolExecutor(PUBLISHERS + options.readers) as pool:
         jobs = [pool.submit(publish, number) for number in range(PUBLISHERS)]
