@@ -1,15 +1,15 @@
 """Limits on what a connection may hold: a place, memory for the head of a request, and time.
 
 uvicorn has no such limits. Here they are added to its protocol class, by its public methods: those
-of asyncio's Protocol, the callbacks of the parser (httptools), ``send_400_response`` and
-``timeout_keep_alive_handler``.
+of asyncio's Protocol, the callbacks of the parser (httptools), ``on_response_complete``,
+``send_400_response`` and ``timeout_keep_alive_handler``.
 """
 
 import asyncio
 import ipaddress
 import resource
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -46,7 +46,8 @@ class Limits(NamedTuple):
 
 
 class Connections:
-    """The open connections of a server, counted: ``total``, and ``by_network``.
+    """The open connections of a server, counted: ``total``, and ``by_network``. Those that wait for
+    a next request are in ``idle_by_network``, the longest idle first.
 
     ``proxies`` are addresses and networks, or ``*`` for all, whose connections do not count by
     network, as they come from many clients.
@@ -60,19 +61,23 @@ class Connections:
         # By monotonic time: when the server that has them last got its turn.
         self.turned_at = time.monotonic()
         self.by_network: Counter[str] = Counter()
+        self.idle_by_network: defaultdict[str, dict[_LimitedProtocol, None]] = defaultdict(dict)
         self._total_max = total_max
         self._proxies = proxies
         self._proxy_networks = [found for proxy in proxies if (found := _network_of(proxy))]
 
     def enter(self, address: str) -> RequestError | None:
-        """Count a connection; with an error it is refused, and does not count."""
+        """Count a connection; with an error it is refused, and does not count. Where its client has
+        too many, the one that is idle for longest is closed instead.
+        """
         if self.total >= self._total_max:
             LIMITS_HIT.count("connections")
             return RequestError(
                 "unavailable", "The server has too many connections. Try again in a moment."
             )
         client = network(address)
-        if self.by_network[client] >= self.limits.per_network and not self._is_proxy(address):
+        has_too_many = self.by_network[client] >= self.limits.per_network
+        if has_too_many and not self._is_proxy(address) and not self._close_idle(client):
             LIMITS_HIT.count("client-connections")
             return RequestError(
                 "rate_limited",
@@ -91,6 +96,17 @@ class Connections:
         if not self.by_network[client]:
             del self.by_network[client]
 
+    def note_idle(self, connection: "_LimitedProtocol", client: str) -> None:
+        """Let a connection of this network make way for another one."""
+        self.idle_by_network[client][connection] = None
+
+    def note_busy(self, connection: "_LimitedProtocol", client: str) -> None:
+        """Let a connection of this network not make way any more."""
+        idle = self.idle_by_network.get(client, {})
+        idle.pop(connection, None)
+        if not idle:
+            self.idle_by_network.pop(client, None)
+
     def readings(self) -> Iterator[Reading]:
         """The gauges of the server."""
         yield Reading(CONNECTIONS, self.total)
@@ -99,6 +115,16 @@ class Connections:
     def protocol(self, **options: Any) -> asyncio.Protocol:
         """The protocol of a new connection; ``options`` are uvicorn's."""
         return _LimitedProtocol(self, **options)
+
+    def _close_idle(self, client: str) -> bool:
+        """Close the connection of this network that is idle for longest; whether there is one."""
+        for connection in self.idle_by_network.get(client, ()):
+            # With an answer that its client does not take, it would stay.
+            if not connection.transport.get_write_buffer_size():
+                self.note_busy(connection, client)
+                connection.transport.close()
+                return True
+        return False
 
     def _is_proxy(self, address: str) -> bool:
         if "*" in self._proxies or address in self._proxies:
@@ -124,13 +150,14 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._all = connections
         self._limits = connections.limits
         self._address: str | None = None  # None: not counted
+        self._network = ""
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         # Bytes since the parser last told of anything, which it keeps until it does.
         self._untold_bytes = 0
         self._has_exceeded = self._is_refused = False
-        # Between a request and the next one.
-        self._is_idle = False
+        # All of a request has come, and nothing of the next one.
+        self._is_between = False
         # Ticks that the client has owed a head, and has taken nothing. Counted, as a clock would
         # blame clients for time in which this process was stopped.
         self._head_ticks = self._blocked_ticks = 0
@@ -144,12 +171,13 @@ class _LimitedProtocol(HttpToolsProtocol):
             self._refuse(error_answer(error, RETRY_SECONDS))
             transport.close()
         else:
-            self._address = address
+            self._address, self._network = address, network(address)
         self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._timer.cancel()
+        self._all.note_busy(self, self._network)
         if self._address is not None:
             self._all.leave(self._address)
 
@@ -171,7 +199,8 @@ class _LimitedProtocol(HttpToolsProtocol):
             raise _LimitExceeded
         super().on_message_begin()
         self._head_bytes = self._untold_bytes = self._head_ticks = 0
-        self._is_idle = False
+        self._is_between = False
+        self._all.note_busy(self, self._network)
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -188,8 +217,13 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._is_idle = True
         super().on_message_complete()
+        self._is_between = True
+        self._note_idle()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note_idle()
 
     def timeout_keep_alive_handler(self) -> None:
         """Leave idle connections to ``_tick``, as all others that wait for a client."""
@@ -214,6 +248,11 @@ class _LimitedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         else:
             super().send_400_response(msg)
+
+    def _note_idle(self) -> None:
+        is_open = not self.transport.is_closing()
+        if is_open and self._is_between and not self._is_answering():
+            self._all.note_idle(self, self._network)
 
     def _count(self, size: int) -> None:
         self._untold_bytes = 0
@@ -248,7 +287,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._unsent_bytes = unsent_bytes
         if self._blocked_ticks > limits.blocked_ticks:
             self.transport.abort()
-        elif self._head_ticks > (limits.idle_ticks if self._is_idle else limits.head_ticks):
+        elif self._head_ticks > (limits.idle_ticks if self._is_between else limits.head_ticks):
             self.transport.close()
         self._timer = self.loop.call_later(limits.tick_seconds, self._tick)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
@@ -148,6 +149,7 @@ async def running(
         await serving
     assert connections.total == 0
     assert not connections.by_network
+    assert not connections.idle_by_network
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -417,6 +419,63 @@ def test_connections_of_an_address() -> None:
             await until(lambda: server.connections.total == 3)
             again = await server.connect()
             assert b" 200 OK" in await (await again.send(GET + b"\r\n")).read()
+
+    run(test())
+
+
+def test_an_idle_connection_makes_way_for_a_new_one() -> None:
+    async def ask(client: Client, more: bytes = b"") -> None:
+        await client.send(GET + b"\r\n" + more)
+        assert b" 200 OK" in await client.read()
+
+    async def test() -> None:
+        app = App()
+        async with running(app, NEVER._replace(per_network=4)) as server:
+            slow, begun, first, second = [await server.connect() for _ in range(4)]
+            for client in (first, second, first):
+                await ask(client)
+            await ask(begun, b"GET /")
+            await until(lambda: server.connections.total == 4)
+            await ask(third := await server.connect())
+            assert await second.read_to_end() == b""
+            await ask(fourth := await server.connect())
+            assert await first.read_to_end() == b""
+            # Two owe a head, and two wait for an answer now.
+            app.may_answer.clear()
+            asked = len(app.requests)
+            for client in (third, fourth):
+                await client.send(GET + b"\r\n")
+            await until(lambda: len(app.requests) == asked + 2)
+            assert error_of(await server.ask(b""), 429) == "rate_limited"
+            app.may_answer.set()
+            await slow.send(GET + b"\r\n")
+            await begun.send(b" HTTP/1.1\r\n\r\n")
+            for client in (slow, begun, third, fourth):
+                assert b" 200 OK" in await client.read()
+
+    run(test())
+
+
+def test_an_idle_connection_makes_way_for_no_more_than_one() -> None:
+    connections = Connections(100, (), Limits(per_network=1))
+    idle = Mock(**{"transport.get_write_buffer_size.return_value": 0})
+    assert not connections.enter("192.0.2.1")
+    connections.note_idle(idle, "192.0.2.1")
+    # Closed, it counts until the loop tells its end.
+    assert not connections.enter("192.0.2.1")
+    assert connections.enter("192.0.2.1").code == "rate_limited"
+    idle.transport.close.assert_called_once()
+
+
+def test_an_answer_that_is_not_taken_makes_no_way() -> None:
+    async def test() -> None:
+        app = App(b"x" * LARGE_BYTES)
+        limits = NEVER._replace(per_network=1)
+        async with running(app, limits, send_buffer_bytes=4096) as server:
+            client = await server.connect()
+            await client.send(GET + b"\r\n")
+            await until(lambda: sum(server.unsent_bytes()))
+            assert error_of(await server.ask(b""), 429) == "rate_limited"
 
     run(test())
 
