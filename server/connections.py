@@ -41,6 +41,8 @@ class Limits(NamedTuple):
     # Ticks without a request after an answer. Clients keep idle connections as well (httpx for 5
     # seconds, aiohttp for 15): a request on one that is just being closed would fail.
     idle_ticks: int = 20
+    # The same for proxies: Google's load balancers keep connections for 600 seconds, others for 60.
+    proxy_idle_ticks: int = 650
     # Ticks in which the client takes nothing of an answer.
     blocked_ticks: int = 60
 
@@ -77,7 +79,7 @@ class Connections:
             )
         client = network(address)
         has_too_many = self.by_network[client] >= self.limits.per_network
-        if has_too_many and not self._is_proxy(address) and not self._close_idle(client):
+        if has_too_many and not self.is_proxy(address) and not self._close_idle(client):
             LIMITS_HIT.count("client-connections")
             return RequestError(
                 "rate_limited",
@@ -126,7 +128,8 @@ class Connections:
                 return True
         return False
 
-    def _is_proxy(self, address: str) -> bool:
+    def is_proxy(self, address: str) -> bool:
+        """Whether connections from this address are a trusted proxy's."""
         if "*" in self._proxies or address in self._proxies:
             return True
         try:
@@ -151,6 +154,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._limits = connections.limits
         self._address: str | None = None  # None: not counted
         self._network = ""
+        self._idle_ticks_max = 0
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         # Bytes since the parser last told of anything, which it keeps until it does.
@@ -172,6 +176,9 @@ class _LimitedProtocol(HttpToolsProtocol):
             transport.close()
         else:
             self._address, self._network = address, network(address)
+            is_proxy = self._all.is_proxy(address)
+            limits = self._limits
+            self._idle_ticks_max = limits.proxy_idle_ticks if is_proxy else limits.idle_ticks
         self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -279,17 +286,17 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def _tick(self) -> None:
         """Close the connection if its client has let us wait too long."""
-        limits = self._limits
         self._head_ticks = 0 if self._is_answering() else self._head_ticks + 1
         unsent_bytes = self.transport.get_write_buffer_size()
         is_blocked = unsent_bytes and unsent_bytes >= self._unsent_bytes
         self._blocked_ticks = self._blocked_ticks + 1 if is_blocked else 0
         self._unsent_bytes = unsent_bytes
-        if self._blocked_ticks > limits.blocked_ticks:
+        waited_max = self._idle_ticks_max if self._is_between else self._limits.head_ticks
+        if self._blocked_ticks > self._limits.blocked_ticks:
             self.transport.abort()
-        elif self._head_ticks > (limits.idle_ticks if self._is_between else limits.head_ticks):
+        elif self._head_ticks > waited_max:
             self.transport.close()
-        self._timer = self.loop.call_later(limits.tick_seconds, self._tick)
+        self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
 
 def raise_open_files_limit() -> int:

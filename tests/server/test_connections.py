@@ -31,7 +31,9 @@ from tests.support.servers import (
 
 GET = b"GET /api/v1/hub.json HTTP/1.1\r\nHost: x\r\n"
 # Ticks that end soon, and ticks that no test lives to see.
-SOON = Limits(tick_seconds=0.01, head_ticks=5, idle_ticks=5, blocked_ticks=5)
+SOON = Limits(
+    tick_seconds=0.01, head_ticks=5, idle_ticks=5, proxy_idle_ticks=100_000, blocked_ticks=5
+)
 NEVER = Limits(tick_seconds=600)
 LARGE_BYTES = 20_000_000
 
@@ -316,9 +318,16 @@ def test_head_that_does_not_come(before: bytes, sent: bytes, again: bytes) -> No
     run(test())
 
 
-def test_an_idle_connection_is_kept_longer_than_a_slow_one() -> None:
+@pytest.mark.parametrize(
+    ("limits", "proxies"),
+    [(SOON._replace(idle_ticks=100_000), ()), (SOON, ("127.0.0.1",))],
+    ids=["a reader's", "a proxy's"],
+)
+def test_an_idle_connection_is_kept_longer_than_a_slow_one(
+    limits: Limits, proxies: tuple[str, ...]
+) -> None:
     async def test() -> None:
-        async with running(App(), SOON._replace(idle_ticks=100_000)) as server:
+        async with running(App(), limits, proxies=proxies) as server:
             idle, slow = await server.connect(), await server.connect()
             for client in (idle, slow):
                 await client.send(GET + b"\r\n")
