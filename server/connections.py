@@ -1,15 +1,15 @@
 """Limits on what a connection may hold: a place, memory for the head of a request, and time.
 
 uvicorn has no such limits. Here they are added to its protocol class, by its public methods: those
-of asyncio's Protocol, the callbacks of the parser (httptools), ``on_response_complete``,
-``send_400_response`` and ``timeout_keep_alive_handler``.
+of asyncio's Protocol, the callbacks of the parser (httptools), ``send_400_response`` and
+``timeout_keep_alive_handler``.
 """
 
 import asyncio
 import ipaddress
 import resource
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -48,8 +48,8 @@ class Limits(NamedTuple):
 
 
 class Connections:
-    """The open connections of a server, counted: ``total``, and ``by_network``. Those that wait for
-    a next request are in ``idle_by_network``, the longest idle first.
+    """The open connections of a server: ``total`` is their number, ``by_network`` has those of each
+    client.
 
     ``proxies`` are addresses and networks, or ``*`` for all, whose connections do not count by
     network, as they come from many clients.
@@ -62,13 +62,12 @@ class Connections:
         self.total = 0
         # By monotonic time: when the server that has them last got its turn.
         self.turned_at = time.monotonic()
-        self.by_network: Counter[str] = Counter()
-        self.idle_by_network: defaultdict[str, dict[_LimitedProtocol, None]] = defaultdict(dict)
+        self.by_network: defaultdict[str, set[_LimitedProtocol]] = defaultdict(set)
         self._total_max = total_max
         self._proxies = proxies
         self._proxy_networks = [found for proxy in proxies if (found := _network_of(proxy))]
 
-    def enter(self, address: str) -> RequestError | None:
+    def enter(self, connection: "_LimitedProtocol", address: str) -> RequestError | None:
         """Count a connection; with an error it is refused, and does not count. Where its client has
         too many, the one that is idle for longest is closed instead.
         """
@@ -77,37 +76,28 @@ class Connections:
             return RequestError(
                 "unavailable", "The server has too many connections. Try again in a moment."
             )
-        client = network(address)
-        has_too_many = self.by_network[client] >= self.limits.per_network
-        if has_too_many and not self.is_proxy(address) and not self._close_idle(client):
-            LIMITS_HIT.count("client-connections")
-            return RequestError(
-                "rate_limited",
-                f"Your address already has {self.limits.per_network} open connections. Close some, "
-                "or reuse one for several requests.",
-            )
+        theirs = self.by_network[network(address)]
+        if len(theirs) >= self.limits.per_network and not self.is_proxy(address):
+            idle = [one for one in theirs if one.is_idle()]
+            if not idle:
+                LIMITS_HIT.count("client-connections")
+                return RequestError(
+                    "rate_limited",
+                    f"Your address already has {self.limits.per_network} open connections. Close "
+                    "some, or reuse one for several requests.",
+                )
+            min(idle, key=lambda one: one.asked_at).transport.close()
         self.total += 1
-        self.by_network[client] += 1
+        theirs.add(connection)
         return None
 
-    def leave(self, address: str) -> None:
+    def leave(self, connection: "_LimitedProtocol", address: str) -> None:
         """Count a connection no more that ``enter`` has counted."""
         client = network(address)
         self.total -= 1
-        self.by_network[client] -= 1
+        self.by_network[client].remove(connection)
         if not self.by_network[client]:
             del self.by_network[client]
-
-    def note_idle(self, connection: "_LimitedProtocol", client: str) -> None:
-        """Let a connection of this network make way for another one."""
-        self.idle_by_network[client][connection] = None
-
-    def note_busy(self, connection: "_LimitedProtocol", client: str) -> None:
-        """Let a connection of this network not make way any more."""
-        idle = self.idle_by_network.get(client, {})
-        idle.pop(connection, None)
-        if not idle:
-            self.idle_by_network.pop(client, None)
 
     def readings(self) -> Iterator[Reading]:
         """The gauges of the server."""
@@ -117,16 +107,6 @@ class Connections:
     def protocol(self, **options: Any) -> asyncio.Protocol:
         """The protocol of a new connection; ``options`` are uvicorn's."""
         return _LimitedProtocol(self, **options)
-
-    def _close_idle(self, client: str) -> bool:
-        """Close the connection of this network that is idle for longest; whether there is one."""
-        for connection in self.idle_by_network.get(client, ()):
-            # With an answer that its client does not take, it would stay.
-            if not connection.transport.get_write_buffer_size():
-                self.note_busy(connection, client)
-                connection.transport.close()
-                return True
-        return False
 
     def is_proxy(self, address: str) -> bool:
         """Whether connections from this address are a trusted proxy's."""
@@ -153,7 +133,6 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._all = connections
         self._limits = connections.limits
         self._address: str | None = None  # None: not counted
-        self._network = ""
         self._idle_ticks_max = 0
         self._timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
@@ -162,6 +141,8 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._has_exceeded = self._is_refused = False
         # All of a request has come, and nothing of the next one.
         self._is_between = False
+        # When the last request began, by monotonic time.
+        self.asked_at = 0.0
         # Ticks that the client has owed a head, and has taken nothing. Counted, as a clock would
         # blame clients for time in which this process was stopped.
         self._head_ticks = self._blocked_ticks = 0
@@ -170,12 +151,12 @@ class _LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        error = self._all.enter(address)
+        error = self._all.enter(self, address)
         if error:
             self._refuse(error_answer(error, RETRY_SECONDS))
             transport.close()
         else:
-            self._address, self._network = address, network(address)
+            self._address = address
             is_proxy = self._all.is_proxy(address)
             limits = self._limits
             self._idle_ticks_max = limits.proxy_idle_ticks if is_proxy else limits.idle_ticks
@@ -184,9 +165,8 @@ class _LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._timer.cancel()
-        self._all.note_busy(self, self._network)
         if self._address is not None:
-            self._all.leave(self._address)
+            self._all.leave(self, self._address)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -207,7 +187,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._head_bytes = self._untold_bytes = self._head_ticks = 0
         self._is_between = False
-        self._all.note_busy(self, self._network)
+        self.asked_at = time.monotonic()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -224,16 +204,18 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        super().on_message_complete()
         self._is_between = True
-        self._note_idle()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._note_idle()
+        super().on_message_complete()
 
     def timeout_keep_alive_handler(self) -> None:
         """Leave idle connections to ``_tick``, as all others that wait for a client."""
+
+    def is_idle(self) -> bool:
+        """Whether it waits for a next request, and would be gone at once if it were closed."""
+        is_waiting = self._is_between and not self._is_answering()
+        is_closing = self.transport.is_closing()
+        # What is not sent yet would keep it open.
+        return is_waiting and not is_closing and not self.transport.get_write_buffer_size()
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be read: with 431 if its head is too large."""
@@ -255,11 +237,6 @@ class _LimitedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
         else:
             super().send_400_response(msg)
-
-    def _note_idle(self) -> None:
-        is_open = not self.transport.is_closing()
-        if is_open and self._is_between and not self._is_answering():
-            self._all.note_idle(self, self._network)
 
     def _count(self, size: int) -> None:
         self._untold_bytes = 0

@@ -151,7 +151,6 @@ async def running(
         await serving
     assert connections.total == 0
     assert not connections.by_network
-    assert not connections.idle_by_network
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -466,14 +465,18 @@ def test_an_idle_connection_makes_way_for_a_new_one() -> None:
 
 
 def test_an_idle_connection_makes_way_for_no_more_than_one() -> None:
-    connections = Connections(100, (), Limits(per_network=1))
-    idle = Mock(**{"transport.get_write_buffer_size.return_value": 0})
-    assert not connections.enter("192.0.2.1")
-    connections.note_idle(idle, "192.0.2.1")
-    # Closed, it counts until the loop tells its end.
-    assert not connections.enter("192.0.2.1")
-    assert connections.enter("192.0.2.1").code == "rate_limited"
-    idle.transport.close.assert_called_once()
+    async def test() -> None:
+        async with running(App()) as server:
+            client = await server.connect()
+            await client.send(GET + b"\r\n")
+            assert b" 200 OK" in await client.read()
+            (connection,) = server.server.server_state.connections
+            assert connection.is_idle()
+            connection.transport.close()
+            # Until the loop tells its end, it counts.
+            assert server.connections.total == 1 and not connection.is_idle()
+
+    run(test())
 
 
 def test_an_answer_that_is_not_taken_makes_no_way() -> None:
@@ -516,17 +519,18 @@ def test_connections_in_all() -> None:
 
 def test_networks_of_ipv6_count_as_one() -> None:
     connections = Connections(100, (), Limits(per_network=2))
-    assert not connections.enter("2001:db8::1")
-    assert not connections.enter("2001:db8::ffff:1")
-    assert connections.enter("2001:db8::2").code == "rate_limited"
-    assert not connections.enter("2001:db8:0:1::1")
-    for address in ("192.0.2.1", "::ffff:192.0.2.1"):
-        assert not connections.enter(address)
-    assert connections.enter("192.0.2.1").code == "rate_limited"
-    connections.leave("2001:db8::ffff:1")
-    assert not connections.enter("2001:db8::2")
+    busy = [Mock(**{"is_idle.return_value": False}) for _ in range(6)]
+    assert not connections.enter(busy[0], "2001:db8::1")
+    assert not connections.enter(busy[1], "2001:db8::ffff:1")
+    assert connections.enter(busy[2], "2001:db8::2").code == "rate_limited"
+    assert not connections.enter(busy[2], "2001:db8:0:1::1")
+    for one, address in zip(busy[3:], ("192.0.2.1", "::ffff:192.0.2.1"), strict=False):
+        assert not connections.enter(one, address)
+    assert connections.enter(busy[5], "192.0.2.1").code == "rate_limited"
+    connections.leave(busy[1], "2001:db8::ffff:1")
+    assert not connections.enter(busy[5], "2001:db8::2")
     assert connections.total == 5
-    assert sorted(connections.by_network.values()) == [1, 2, 2]
+    assert sorted(map(len, connections.by_network.values())) == [1, 2, 2]
 
 
 # Open files
