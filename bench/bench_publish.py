@@ -43,8 +43,6 @@ from report import median, percentile, print_machine, print_table, say, scratch_
 from servers import Server, cpu_seconds, hub, mlflow
 
 WARM_UPS = 5  # publications that are not counted
-SETTLE_SECONDS_MAX = 600
-SETTLE_EVERY_SECONDS = 0.01
 NEW_VERSION, NEW_REPO, LABEL_MOVE = "new version", "new repo", "label move"
 OWN_REPOS, ONE_REPO = "different repos", "one repo"
 AIM_MILLISECONDS = {NEW_VERSION: 50, NEW_REPO: 150, LABEL_MOVE: 10}
@@ -229,10 +227,7 @@ class Bench:
         """Wait until lists have everything, also the publication ``serial``; how long it took."""
         started = time.perf_counter()
         with closing(self._hub_client()) as client:
-            while (health := client.health())["status"] != "ok":
-                if time.perf_counter() - started > SETTLE_SECONDS_MAX:
-                    raise SystemExit(f"the lists do not settle: {health}")
-                time.sleep(SETTLE_EVERY_SECONDS)
+            health = client.settle()
         if health["serial"] < serial:
             raise SystemExit(f"the lists are settled, but have not {serial}: {health}")
         return time.perf_counter() - started

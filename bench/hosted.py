@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -17,7 +16,6 @@ from builder.hosts.rules import HostedSite
 MANY = 1_000
 # Servers; those whose name begins with "bare" are asked for files by their paths.
 GENERATED, BARE, BARE_LOGGING, CADDY = "generated", "bare", "bare, log", "Caddy"
-SETTLE_SECONDS_MAX = 600
 
 
 class Case(NamedTuple):
@@ -91,12 +89,8 @@ def ratio_of(over: Sequence[float], under: Sequence[float]) -> tuple[str, str]:
 
 def settle(bench: Bench) -> None:
     """Wait until the site is complete."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
     with closing(HubClient(bench.hub, bench.tokens)) as client:
-        while (health := client.health())["status"] != "ok":
-            if time.monotonic() > deadline:
-                raise SystemExit(f"the lists do not settle: {health}")
-            time.sleep(0.05)
+        client.settle()
 
 
 def _prepare(case: Case, name: str, server: Server) -> tuple[list[str], dict[str, str], int]:

@@ -24,6 +24,8 @@ from publisher.accounts.database import Database
 
 SAMPLED = 1_000
 ANSWER_SECONDS_MAX = 60
+SETTLE_SECONDS_MAX = 600
+SETTLE_EVERY_SECONDS = 0.01
 LABEL = "production"
 MLFLOW_API = "/api/2.0/mlflow"
 
@@ -207,6 +209,15 @@ class HubClient:
     def health(self) -> dict[str, Any]:
         # 503 until there is a site.
         return self._connection.get("/healthz", (200, 503))[0]
+
+    def settle(self) -> dict[str, Any]:
+        """Wait until there is a site, and its lists have everything; what the hub says then."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while (health := self.health())["status"] != "ok":
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the lists do not settle: {health}")
+            time.sleep(SETTLE_EVERY_SECONDS)
+        return health
 
     def close(self) -> None:
         self._connection.close()

@@ -77,7 +77,7 @@ class Connections:
                 "unavailable", "The server has too many connections. Try again in a moment."
             )
         theirs = self.by_network[network(address)]
-        if len(theirs) >= self.limits.per_network and not self.is_proxy(address):
+        if len(theirs) >= self.limits.per_network and not self._is_proxy(address):
             idle = [one for one in theirs if one.is_idle()]
             if not idle:
                 LIMITS_HIT.count("client-connections")
@@ -99,6 +99,11 @@ class Connections:
         if not self.by_network[client]:
             del self.by_network[client]
 
+    def idle_ticks(self, address: str) -> int:
+        """Ticks that a connection from this address may be idle."""
+        limits = self.limits
+        return limits.proxy_idle_ticks if self._is_proxy(address) else limits.idle_ticks
+
     def readings(self) -> Iterator[Reading]:
         """The gauges of the server."""
         yield Reading(CONNECTIONS, self.total)
@@ -108,8 +113,7 @@ class Connections:
         """The protocol of a new connection; ``options`` are uvicorn's."""
         return _LimitedProtocol(self, **options)
 
-    def is_proxy(self, address: str) -> bool:
-        """Whether connections from this address are a trusted proxy's."""
+    def _is_proxy(self, address: str) -> bool:
         if "*" in self._proxies or address in self._proxies:
             return True
         try:
@@ -157,9 +161,7 @@ class _LimitedProtocol(HttpToolsProtocol):
             transport.close()
         else:
             self._address = address
-            is_proxy = self._all.is_proxy(address)
-            limits = self._limits
-            self._idle_ticks_max = limits.proxy_idle_ticks if is_proxy else limits.idle_ticks
+            self._idle_ticks_max = self._all.idle_ticks(address)
         self._timer = self.loop.call_later(self._limits.tick_seconds, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -212,10 +214,10 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def is_idle(self) -> bool:
         """Whether it waits for a next request, and would be gone at once if it were closed."""
-        is_waiting = self._is_between and not self._is_answering()
-        is_closing = self.transport.is_closing()
+        if not self._is_between or self._is_answering() or self.transport.is_closing():
+            return False
         # What is not sent yet would keep it open.
-        return is_waiting and not is_closing and not self.transport.get_write_buffer_size()
+        return not self.transport.get_write_buffer_size()
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be read: with 431 if its head is too large."""

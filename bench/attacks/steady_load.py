@@ -83,9 +83,7 @@ def attack(options, server, prompts, tokens) -> None:
                 reads.append(time.monotonic() - began)
 
     with closing(HubClient(server, tokens)) as client:
-        # Until the first build is done, all answers are 503.
-        while client.health()["status"] == "building":
-            time.sleep(0.1)
+        client.settle()  # until the first build is done, all answers are 503
     started = time.monotonic()
     with ThreadPoolExecutor(PUBLISHERS + options.readers) as pool:
         jobs = [pool.submit(publish, number) for number in range(PUBLISHERS)]

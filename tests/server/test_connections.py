@@ -524,8 +524,8 @@ def test_networks_of_ipv6_count_as_one() -> None:
     assert not connections.enter(busy[1], "2001:db8::ffff:1")
     assert connections.enter(busy[2], "2001:db8::2").code == "rate_limited"
     assert not connections.enter(busy[2], "2001:db8:0:1::1")
-    for one, address in zip(busy[3:], ("192.0.2.1", "::ffff:192.0.2.1"), strict=False):
-        assert not connections.enter(one, address)
+    assert not connections.enter(busy[3], "192.0.2.1")
+    assert not connections.enter(busy[4], "::ffff:192.0.2.1")
     assert connections.enter(busy[5], "192.0.2.1").code == "rate_limited"
     connections.leave(busy[1], "2001:db8::ffff:1")
     assert not connections.enter(busy[5], "2001:db8::2")
