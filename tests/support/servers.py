@@ -333,10 +333,13 @@ def free_port() -> int:
 
 
 def lasting_port() -> int:
-    """A port that no connection gets while its server is down: systems give out higher ones."""
+    """A port that no connection gets while its server is down: systems give out higher ones. It is
+    another one each time, as nodes get theirs before any of them starts.
+    """
     while True:
-        port = random.randrange(15_000, 32_000)
+        port = random.choice([*set(range(15_000, 32_000)) - _given_ports])
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            _given_ports.add(port)
             return port
 
 
