@@ -45,13 +45,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         server = self.server
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        # Before the answer: with that, all may be quiet.
+        server.messages.append(Message(headers, body))
         status = server.statuses.pop(0) if server.statuses else 204
         self.send_response(status)
         if status == 307:
             self.send_header("Location", server.url)
         self.end_headers()
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        server.messages.append(Message(headers, body))
 
     def log_message(self, *_: object) -> None:
         pass
