@@ -34,9 +34,9 @@ class Cloudflare(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         assert self.headers["Authorization"] == "Bearer for-purges"
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.purges.append(asked)
         self.send_response(200)
         self.end_headers()
-        self.server.purges.append(asked)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -82,8 +82,9 @@ def test_a_publication_purges_its_pages(small: Settings, tmp_path: Path) -> None
                 url for asked in purges for url in asked["files"]
             }
             wait_until(lambda: read_tree(str(target)) == read_tree(small.out), "the deployment")
-            check_forgeries(f"http://127.0.0.1:{port}/", purges)
             assert server.close() == 0
+            # Now nobody else asks for purges.
+            check_forgeries(f"http://127.0.0.1:{port}/", purges)
         finally:
             process.stop()
             purge.stop()
