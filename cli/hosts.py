@@ -31,7 +31,6 @@ NEXT = {
     "caddy": "Start it with: {program} run --config {folder}/Caddyfile",
     "cloudflare": "Upload the site with `hubctl deploy s3://BUCKET`, then run in {folder}: "
     "npx wrangler deploy\nwrangler.toml there explains both.",
-    "netlify": "Put both files in the root of the published folder, usually the site folder.",
     "github": "Put the file in the root of the published folder, usually the site folder.",
 }
 # For the operator to edit, so not overwritten.
@@ -82,7 +81,7 @@ def _parse_networks(
 @click.argument("host", type=click.Choice(list(NEXT)))
 @click.option(
     "--target", metavar="DIR", required=True, envvar="HUB_HOSTS_TARGET", show_envvar=True,
-    help="Folder for the files. For netlify and github, use the site folder.",
+    help="Folder for the files. For github, use the site folder.",
 )  # fmt: skip
 @click.option(
     "--listen", metavar="HOST:PORT", default="127.0.0.1:8080", show_default=True,
@@ -145,7 +144,6 @@ def hosts(
     nginx       nginx.conf, a complete configuration that runs without root
     caddy       Caddyfile, the same for Caddy
     cloudflare  a Worker and its wrangler.toml
-    netlify     _redirects and _headers
     github      .nojekyll, for GitHub Pages
 
     See docs/operate/hosting.md.

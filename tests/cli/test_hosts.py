@@ -109,8 +109,7 @@ def test_links_that_lead_past_the_server():
 
 @pytest.mark.parametrize(
     ("host", "next_step"),
-    [("cloudflare", "npx wrangler deploy"), ("netlify", "root of the published folder"),
-     ("github", "root of the published folder")],
-)  # fmt: skip
+    [("cloudflare", "npx wrangler deploy"), ("github", "root of the published folder")],
+)
 def test_what_to_do_with_the_files_of_others(host: str, next_step: str):
     assert next_step in told(host)

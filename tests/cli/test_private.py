@@ -45,7 +45,6 @@ def test_the_site_says_that_it_is_private(private: Path):
         (["hosts", "nginx", "--target", "conf"], 1, "--no-private"),
         (["hosts", "nginx", "--target", "conf", "--private", "--no-upstream"], 2, "--upstream"),
         (["hosts", "cloudflare", "--target", "conf", "--private"], 2, "Use nginx or caddy"),
-        (["hosts", "netlify", "--target", "conf", "--private"], 2, "Use nginx or caddy"),
         (["hosts", "github", "--target", "conf", "--private"], 2, "Use nginx or caddy"),
         (["deploy", "copy"], 1, "--guarded"),
         (["mcp", "--host", "0.0.0.0", "--port", "0"], 1, "hubctl serve --private"),
