@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shlex
-import sys
 import tempfile
 from importlib import import_module
 from types import ModuleType
@@ -28,8 +27,6 @@ from publisher.importers.run import Options, check_owners, import_found, import_
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
-
-CALLS_UNASKED = 20
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -62,18 +59,13 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
-    help="What SOURCE is: an export of this vendor, the address of its API, or (openai) a file of "
-    f"ids. VENDOR is {', '.join(sorted(MODULES))}.",
+    help="What SOURCE is: an export of this vendor, or the address of its API. VENDOR is "
+    f"{', '.join(sorted(MODULES))}.",
 )  # fmt: skip
 @click.option(
     "--save", metavar="DIR",
     help="Folder for the API's answers. [default: VENDOR-export]",
 )  # fmt: skip
-@click.option(
-    "--yes",
-    is_flag=True,
-    help=f"Do not ask before more than {CALLS_UNASKED} calls that the vendor bills.",
-)
 @click.option(
     "--placeholders", type=click.Choice(["auto", *CONVENTIONS]), default="auto", show_default=True,
     help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
@@ -112,7 +104,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 @init_option
 def imports(
     content: str, store_url: str | None, source: str, vendor: str | None, save: str | None,
-    yes: bool, placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
+    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
     tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
     tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
     init: bool,
@@ -145,7 +137,7 @@ def imports(
       hubctl import prompts.csv --owner ann --allow-owner bob
       hubctl import --from langsmith ./export --owner ann
       hubctl import --from langfuse https://cloud.langfuse.com --owner ann
-      hubctl import --from openai ids.txt --owner ann
+      hubctl import --from openai responses.jsonl --owner ann
     """
     if not vendor and (is_address(source) or save):
         told = f"{source} is an address" if is_address(source) else "--save keeps an API's answers"
@@ -167,7 +159,7 @@ def imports(
         if vendor:
             check_owners(options)  # before a download
             module = import_module(MODULES[vendor])
-            export = _download(module, source, save, f"{vendor}-export", yes, progress)
+            export = _download(module, source, save, f"{vendor}-export", progress)
             found = read_export(module, export)
             outcome = import_found(found, module.TITLE, store, options, progress)
         else:
@@ -180,30 +172,23 @@ def imports(
 
 
 def _download(
-    module: ModuleType, source: str, save: str | None, default: str, yes: bool, progress: Progress
+    module: ModuleType, source: str, save: str | None, default: str, progress: Progress
 ) -> str:
-    """Download what a source says, if it is no export itself; returns the export's path."""
+    """Download what an API has, if the source is one; returns the export's path."""
     # Only now: the libraries take a while to load.
-    from publisher.importers.vendors.api import download_to, find_remote
+    from publisher.importers.vendors.api import download_to, is_remote
 
-    remote = find_remote(module, source)
-    if remote is None:
+    if not is_remote(module, source):
         if save:
             raise click.UsageError(
                 f"{source} is an export already, so nothing is downloaded. Leave out --save."
             )
         return source
     folder = save or default
-    if remote.cost:
-        click.echo(remote.cost, err=True)
-    if remote.calls > CALLS_UNASKED and not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("These are many calls. Add --yes to make them.")
-        click.confirm("Go on?", abort=True, err=True)
     try:
-        download_to(module, remote.url, folder, progress, wanted=remote.wanted)
+        download_to(module, source, folder, progress)
     except KeyboardInterrupt:
-        click.echo("\nStopped. The same command goes on where it stopped.", err=True)
+        click.echo("\nStopped. Run the same command again to continue.", err=True)
         raise
     click.echo(
         f"Saved the answers of {module.TITLE} in {folder}. They contain the texts of all prompts: "

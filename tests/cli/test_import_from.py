@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from builder.store.labels import read_labels
 from cli.hubctl import main
-from cli.imports import CALLS_UNASKED
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.api import Api
@@ -44,11 +43,11 @@ def download(api: Api) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with an empty content folder, and vendors ``opik`` with an API and
-    ``humanloop`` without one that have exports of a made-up kind.
+    ``github-models`` without one that have exports of a made-up kind.
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "content").mkdir()
-    for name, has_api in (("opik", True), ("humanloop", False)):
+    for name, has_api in (("opik", True), ("github-models", False)):
         module = ModuleType(f"publisher.importers.vendors.{name}")
         module.TITLE, module.read_histories = "Example", read_histories
         if has_api:
@@ -73,7 +72,7 @@ def test_an_export(folder: Path):
     write(export / "a.json", "A", "one", "two {name}", "three")
     write(export / "b.json", "B", "one", "")
     (export / "c.json").write_text('{"id": 1}')
-    args = ("import", "--from", "humanloop", "export", "--owner", "ada")
+    args = ("import", "--from", "github-models", "export", "--owner", "ada")
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
         "would create ada/a with 3 versions and 1 label\n"
@@ -151,32 +150,14 @@ def test_a_download_that_is_stopped(
 
     monkeypatch.setattr(sys.modules[MODULES["opik"]], "download", stop)
     done = run("import", "--from", "opik", example_api.url, EXAMPLE_KEY=KEY)
-    assert done.exit_code == 1 and "The same command goes on where it stopped." in done.stderr
-
-
-def test_calls_that_cost_are_announced(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    """Of a vendor whose API is asked about the ids in a file."""
-    module = sys.modules["publisher.importers.vendors.opik"]
-    module.read_wanted = lambda path: Path(path).read_text().split()
-    module.calls_min = len
-    module.estimate = lambda wanted: f"{len(wanted)} calls."
-    monkeypatch.setattr(module, "API_URL", "https://127.0.0.1:1")
-    (folder / "ids.txt").write_text("id " * (CALLS_UNASKED + 1))
-    args = ("import", "--from", "opik", "ids.txt")
-    refused = run(*args, EXAMPLE_KEY=KEY)
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "21 calls.\n" in refused.stderr and "Add --yes" in refused.stderr
-    # It goes on, to an API that does not answer.
-    assert "127.0.0.1:1" in run(*args, "--yes", EXAMPLE_KEY=KEY).stderr
-    (folder / "ids.txt").write_text("id")
-    assert "127.0.0.1:1" in run(*args, EXAMPLE_KEY=KEY).stderr
+    assert done.exit_code == 1 and "Run the same command again to continue." in done.stderr
 
 
 @pytest.mark.parametrize(
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
-        (["--from", "humanloop", "https://api.example"], 1, "Example has no API to import from"),
+        (["--from", "github-models", "https://api.example"], 1, "Example has no API to import from"),
         (["--from", "opik", "content", "--save", "x"], 2, "Leave out --save"),
         (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "opik", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),

@@ -1,6 +1,5 @@
-"""``hubctl import --from`` for PromptLayer, Humanloop and GitHub Models: the whole way, twice."""
+"""``hubctl import --from`` for PromptLayer and GitHub Models: the whole way, twice."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from builder.store.labels import read_labels
 from cli.hubctl import main
 from tests.publisher.importers.test_git_history import Work
 from tests.publisher.importers.vendors.test_github_models import SUMMARIZER, TRIALS
-from tests.publisher.importers.vendors.test_humanloop import CHAT_FILE, EXPORT
 from tests.publisher.importers.vendors.test_promptlayer import KEY, SNIPPET, TITLES, PromptLayer
 from tests.support.fake_api import fake_api
 
@@ -67,29 +65,6 @@ def test_promptlayer(folder: Path):
     assert versions("tone")[0][2:] == ("Imported from PromptLayer", "tone", "Be kind, {{ name }}.")
     kept = [path.read_text() for path in folder.rglob("*") if path.is_file()]
     assert not any(KEY in text for text in kept) and KEY not in first.output
-
-
-def test_humanloop(folder: Path):
-    for name, value in EXPORT.items():
-        path = folder / "export" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(value))
-    (folder / "export/chat.prompt").write_text(CHAT_FILE)
-    first = import_twice("--from", "humanloop", "export")
-    assert first.exit_code == 0
-    assert "Warning: files/tl_1/file.json: is a tool of Humanloop, not a prompt." in first.stderr
-    assert first.stdout.endswith("\n3 versions published, 2 labels moved\n")
-    first_text, second_text = (text for *_, text in versions("support-persona"))
-    assert first_text == '{{role "system"}}\nYou are {{person}}.\n\n{{role "user"}}\nHi\n'
-    assert second_text == "Be {{ person }}"
-    assert [one[:3] for one in versions("support-persona")] == [
-        (1, "2024-05-01T12:00:00Z", "v1: First"),
-        (2, "2024-05-02T12:00:00Z", "Imported from Humanloop"),
-    ]
-    assert read_labels("content", "ada", "support-persona").versions() == {
-        "production": "1.0.0", "staging": "1.0.1",
-    }  # fmt: skip
-    assert len(versions("chat")) == 1
 
 
 def test_github_models(folder: Path):

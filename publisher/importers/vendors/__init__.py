@@ -11,14 +11,10 @@ One module a vendor, which is loaded when it is asked for. Each has:
   environment variables with the credentials, ``OPTIONAL_KEYS``, if there are others that not all
   need, ``headers(keys)``: what is sent with each request (a variable that is not set is empty), and
   ``download(api)``, which keeps the API's answers as such documents.
-- where the API has no list of its prompts, ``read_wanted(path)``: which ones a file asks for (None:
-  it is an export), and of these ``calls_min`` and ``estimate``: how many calls are billed at least,
-  and what to tell before them. ``download`` finds them as ``api.wanted``.
 """
 
 MODULES = {
     "github-models": "publisher.importers.vendors.github_models",
-    "humanloop": "publisher.importers.vendors.humanloop",
     "langfuse": "publisher.importers.vendors.langfuse",
     "langsmith": "publisher.importers.vendors.langsmith",
     "openai": "publisher.importers.vendors.openai",

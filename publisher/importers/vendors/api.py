@@ -10,10 +10,10 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -23,11 +23,10 @@ from publisher.importers.vendors.kept import Kept, file_part
 from publisher.outside.fetch import TooLarge, bounded, cause_of, send_no_credentials
 from publisher.outside.private_way import is_private_way
 
-__all__ = ["Api", "ApiError", "Remote", "download_to", "file_part", "find_remote"]
+__all__ = ["Api", "ApiError", "download_to", "file_part", "is_remote"]
 
 USER_AGENT = "hubctl-import/1.0"
 PER_SECOND = 5
-# A call that asks a model takes a while.
 TIMEOUT_SECONDS = 120
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 # Of a whole download.
@@ -42,7 +41,7 @@ _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _SAID_CHARS_MAX = 300
 # Shorter values are names, which words of an error may have in them.
 _SECRET_CHARS_MIN = 8
-_AGAIN = "Run the same command again later: it goes on where it stopped."
+_AGAIN = "Run the same command again later to continue the download."
 
 Progress = Callable[[str, int, int], None]
 
@@ -62,32 +61,18 @@ class ApiError(OperatorError):
         return ApiError(f"{self} {message}", self.status, self.answer)
 
 
-class Remote(NamedTuple):
-    """Where a source leads: to the API at ``url`` (None: the vendor's own), and there to what is
-    ``wanted``, where the vendor has no list. ``cost`` is to be told before the download, which
-    makes at least ``calls`` that are billed.
-    """
-
-    url: str | None
-    wanted: Sequence[Any] = ()
-    cost: str = ""
-    calls: int = 0
-
-
 class Api:
     """A vendor's API at ``url``, and the folder that keeps its answers. ``keys`` has the values of
     the vendor's environment variables, ``headers`` what is sent with each request.
 
-    ``wanted`` is what the source asks for, where the vendor has no list of its prompts. ``pause``
-    waits for seconds, ``clock`` gives seconds that never go back.
+    ``pause`` waits for seconds, ``clock`` gives seconds that never go back.
     """
 
     def __init__(
         self, url: str, kept: Kept, keys: Mapping[str, str], headers: Mapping[str, str],
-        progress: Progress, *, wanted: Sequence[Any] = (),
+        progress: Progress, *,
         pause: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.wanted = wanted
         self._url = url.rstrip("/")
         self._kept = kept
         self._keys = keys
@@ -120,12 +105,9 @@ class Api:
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> Any:
         """The JSON at a path below the API's URL, asked for now. Raises ApiError."""
-        return self._ask("GET", path, params, None)
+        return self._ask(path, params)
 
-    def keep(
-        self, file: str, path: str, params: Mapping[str, str | int] | None = None, *,
-        method: str = "GET", body: Any = None,
-    ) -> Any:  # fmt: skip
+    def keep(self, file: str, path: str, params: Mapping[str, str | int] | None = None) -> Any:
         """The JSON at a path, which the folder keeps as ``file``; it is asked for unless this
         download has kept it already. Make the parts of ``file`` with ``file_part``. Raises
         ApiError, and then keeps nothing.
@@ -133,7 +115,7 @@ class Api:
         try:
             return self._kept.read(file)
         except KeyError:
-            answer = self._ask(method, path, params, body)
+            answer = self._ask(path, params)
         self.write(file, answer)
         return answer
 
@@ -143,17 +125,15 @@ class Api:
         if self._kept_bytes > KEPT_BYTES_MAX:
             raise ApiError(f"{self._url} sends more than {KEPT_BYTES_MAX:,} bytes of prompts.")
 
-    def _ask(
-        self, method: str, path: str, params: Mapping[str, str | int] | None, body: Any
-    ) -> Any:
+    def _ask(self, path: str, params: Mapping[str, str | int] | None) -> Any:
         url = f"{self._url}/{path.lstrip('/')}"
         for pause in (*PAUSES_SECONDS, None):
             asked = 0.0
             try:
-                answer = self._send(method, url, params, body)
+                answer = self._send(url, params)
             # The library looks at where a redirect leads, and raises ValueError for some of these.
             except (requests.RequestException, ValueError) as error:
-                fault = self._silence(f"{method} {url}", error)
+                fault = self._silence(f"GET {url}", error)
                 may_pass = not isinstance(error, TooLarge) and (
                     self._has_answered or isinstance(error, requests.Timeout)
                 )
@@ -162,7 +142,7 @@ class Api:
                 value = _json(answer)
                 if answer.ok and not answer.next and value is not None:
                     return value
-                fault = self._refusal(f"{method} {url}", answer, value)
+                fault = self._refusal(f"GET {url}", answer, value)
                 may_pass = answer.status_code in _PASSING
                 asked = _retry_after(answer)
             if not may_pass:
@@ -176,17 +156,15 @@ class Api:
             self._pause(wait)
         raise AssertionError("the last try ends in an answer or an error")
 
-    def _send(
-        self, method: str, url: str, params: Mapping[str, str | int] | None, body: Any
-    ) -> requests.Response:
+    def _send(self, url: str, params: Mapping[str, str | int] | None) -> requests.Response:
         """An answer, after redirects within the same origin."""
         for _ in range(_REDIRECTS_MAX + 1):
             self._wait_turn()
-            answer = self._session.request(
-                method, url, params=params, json=body, headers=self._headers,
+            answer = self._session.get(
+                url, params=params, headers=self._headers,
                 allow_redirects=False, auth=send_no_credentials,
             )  # fmt: skip
-            if method != "GET" or not answer.next or _origin(answer.next.url) != _origin(url):
+            if not answer.next or _origin(answer.next.url) != _origin(url):
                 break
             url, params = answer.next.url, None
         return answer
@@ -233,40 +211,30 @@ class Api:
         return cut(" ".join(line.split()), _SAID_CHARS_MAX)
 
 
-def find_remote(module: ModuleType, source: str) -> Remote | None:
-    """What a source says to download; None if it is an export on this machine.
+def is_remote(module: ModuleType, source: str) -> bool:
+    """Whether a source is the address of an API, and not an export on this machine.
 
-    Raises OperatorError if nothing can be downloaded so.
+    Raises OperatorError if the vendor has no API to import from.
     """
     is_url = "://" in source
     if is_url and not hasattr(module, "download"):
         raise OperatorError(
             f"{module.TITLE} has no API to import from. Pass a file or folder that was exported."
         )
-    if not hasattr(module, "read_wanted"):
-        return Remote(source) if is_url else None
-    if is_url:
-        raise OperatorError(
-            f"{module.TITLE} has no list of its prompts. Pass a file with their ids, one on each "
-            "line."
-        )
-    wanted = module.read_wanted(source)
-    if wanted is None:
-        return None
-    return Remote(None, wanted, module.estimate(wanted), module.calls_min(wanted))
+    return is_url
 
 
 def download_to(
-    module: ModuleType, url: str | None, folder: str, progress: Progress,
+    module: ModuleType, url: str, folder: str, progress: Progress,
     environ: Mapping[str, str] = os.environ, **settings: Any,
 ) -> None:  # fmt: skip
-    """Download what a vendor's API has into ``folder``. Without ``url``, it is the vendor's own.
+    """Download what a vendor's API has into ``folder``.
 
-    ``settings``: ``wanted``, ``pause`` and ``clock`` of Api. Raises OperatorError, after which the
-    same call goes on.
+    ``settings``: ``pause`` and ``clock`` of Api. Raises OperatorError, after which the same call
+    continues the download.
     """
     keys = _read_keys(module, environ)
-    url = _check_url(module, url or environ.get(getattr(module, "URL_VARIABLE", "")))
+    url = _check_url(module, url)
     vendor = module.__name__.rpartition(".")[2].replace("_", "-")
     with Kept(folder, vendor, url) as kept:
         api = Api(url, kept, keys, module.headers(keys), progress, **settings)
@@ -294,13 +262,7 @@ def _read_keys(module: ModuleType, environ: Mapping[str, str]) -> dict[str, str]
     return keys
 
 
-def _check_url(module: ModuleType, url: str | None) -> str:
-    url = url or module.API_URL
-    if not url:
-        raise OperatorError(
-            f"Each customer of {module.TITLE} has their own address. Pass it as the source, like "
-            "https://HOST."
-        )
+def _check_url(module: ModuleType, url: str) -> str:
     if not is_private_way(url) or urlsplit(url).query or urlsplit(url).fragment:
         raise OperatorError(
             f"This is no address to send the keys of {module.TITLE} to. Pass one like "

@@ -1,9 +1,8 @@
 """Imports what a vendor's API has, as the command does."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from builder.store import content
 from builder.store.check import check
@@ -21,14 +20,13 @@ class Importing(NamedTuple):
     url: str
     folder: Path
     keys: dict[str, str]
-    wanted: Sequence[Any] = ()
 
     def __call__(self) -> Outcome:
         export, root = str(self.folder / "export"), self.folder / "content"
         root.mkdir(exist_ok=True)
         download_to(
             self.module, self.url, export, lambda *_: None, self.keys,
-            wanted=self.wanted, pause=lambda seconds: None,
+            pause=lambda seconds: None,
         )  # fmt: skip
         found = self.module.read_histories(read_documents(export))
         outcome = import_found(

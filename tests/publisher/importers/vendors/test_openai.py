@@ -1,48 +1,78 @@
-"""Reusable prompts of OpenAI: files of ids, downloads, and saved responses."""
+"""Reusable prompts of OpenAI, from saved responses."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builder.model.errors import OperatorError
 from builder.model.records import Message
 from publisher.importers.items import Document, History, Rejection
+from publisher.importers.run import Options, import_found
 from publisher.importers.vendors import openai
-from publisher.importers.vendors.api import ApiError, download_to, find_remote
-from publisher.importers.vendors.documents import read_documents
-from publisher.importers.vendors.openai import Wanted, read_histories, read_wanted
-from tests.publisher.importers.vendors.importing import Importing
+from publisher.importers.vendors.openai import read_histories
+from publisher.write.store import Folder
 from tests.publisher.importers.vendors.mutations import mutate
-from tests.publisher.importers.vendors.openai_server import (
-    CREATED,
-    KEY,
-    LETTER,
-    OLD,
-    SUPPORT,
-    TOOLS,
-    make_response,
-    openai_server,
-)
-from tests.support.fake_api import FakeApi, Said, fake_api
+
+CREATED = 1_760_000_000
+
+SUPPORT = "pmpt_68b0c29740048196bd3a6e6ac3c4d0e20ed9a13f0d15bf5e"
+LETTER = "pmpt_690069ca73ac8190a17467e9d9850aec0f5728a89768fdc9"
+
+TOOLS = [
+    {"type": "function", "name": "look_up", "parameters": {"type": "object"}, "strict": True},
+    {"type": "mcp", "server_label": "orders", "server_url": "https://mcp.example",
+     "authorization": "secret-of-a-server", "require_approval": "never"},
+]  # fmt: skip
 
 
-def download(
-    api: FakeApi, folder: Path, *wanted: Wanted, progress: Any = lambda *_: None, **environ: str
-) -> list[float]:  # fmt: skip
-    """Download to a folder; returns what would have been waited for."""
-    paused: list[float] = []
-    ticks = iter(range(0, 10**9, 3600))
-    download_to(
-        openai, None, str(folder), progress,
-        {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{api.url}/v1"} | environ,
-        wanted=wanted, pause=paused.append, clock=lambda: next(ticks),
+def make_response(
+    prompt_id: str, version: str, messages: list[tuple[str, str]],
+    variables: dict[str, Any] | None = None, **fields: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """A response with these variables filled in."""
+    values = variables or {}
+    return {
+        "id": f"resp_{prompt_id[5:20]}{version}",
+        "object": "response",
+        "created_at": CREATED,
+        "status": "incomplete",
+        "error": None,
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "instructions": [
+            {"type": "message", "role": role,
+             "content": [{"type": "input_text", "text": _fill(text, values)}]}
+            for role, text in messages
+        ],
+        "max_output_tokens": None,
+        "model": "gpt-5-2025-08-07",
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "prompt": {"id": prompt_id, "variables": values, "version": version},
+        "reasoning": {"effort": "low", "summary": None},
+        "store": False,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}, "verbosity": "medium"},
+        "tool_choice": "auto",
+        "tools": TOOLS,
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": {
+            "input_tokens": 30,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 16,
+            "output_tokens_details": {"reasoning_tokens": 16},
+            "total_tokens": 46,
+        },
+        "metadata": {},
+    } | fields  # fmt: skip
+
+
+def _fill(text: str, values: dict[str, Any]) -> str:
+    return re.sub(
+        r"\{\{\s*(\w+)\s*\}\}", lambda found: str(values.get(found[1], found[0])), text
     )  # fmt: skip
-    return paused
-
-
-def read(folder: Path) -> tuple[list[History], list[Rejection]]:
-    return split(read_documents(str(folder)))
 
 
 def split(documents: Any) -> tuple[list[History], list[Rejection]]:
@@ -55,264 +85,27 @@ def saved(*values: Any) -> tuple[list[History], list[Rejection]]:
     return split(Document(f"saved.jsonl, line {n}", one) for n, one in enumerate(values, start=1))
 
 
-# Files of ids
-
-
-def test_a_file_of_ids(tmp_path: Path) -> None:
-    path = tmp_path / "ids.txt"
-    path.write_text(
-        f"\ufeff# The support team's\n\n{SUPPORT} all Support greeting # the old one\n"
-        f"  {LETTER}\t2\n{LETTER} A letter in C# or F#\n{LETTER} 2\n"
-    )
-    assert read_wanted(str(path)) == [
-        Wanted(SUPPORT, "all", "Support greeting"),
-        Wanted(LETTER, "2"),
-        Wanted(LETTER, "", "A letter in C# or F#"),
-    ]
-    remote = find_remote(openai, str(path))
-    assert remote and remote.calls == 3 and remote.url is None
-    assert "2 prompts of OpenAI: at least 3 calls" in remote.cost
-    assert "16 output tokens" in remote.cost
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# none",
-        '[{"id": "resp_1", "instructions": "x"}]',
-        '{"id": "pmpt_1"}',
-        "a,b",
-    ],
-)
-def test_what_is_no_file_of_ids_is_an_export(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "export.json"
-    path.write_text(text)
-    assert find_remote(openai, str(path)) is None
-    assert find_remote(openai, str(tmp_path)) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (f"{SUPPORT}\nsupport 2", "line 2: 'support 2' is no prompt"),
-        (f"{SUPPORT} 0", f"line 1: '{SUPPORT} 0' is no prompt"),
-        ("pmpt_a/../b", "line 1: 'pmpt_a/../b' is no prompt"),
-        (f"{SUPPORT}\n" * 25_000, "more than 1,048,576 bytes of ids"),
-    ],
-)
-def test_wrong_ids_are_told_before_anything_is_asked(
-    text: str, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "ids.txt"
-    path.write_text(text)
-    with pytest.raises(OperatorError, match=message):
-        find_remote(openai, str(path))
-
-
-def test_an_address_alone_is_not_enough() -> None:
-    with pytest.raises(OperatorError, match="Pass a file with their ids"):
-        find_remote(openai, "https://api.openai.com/v1")
-
-
-# Downloads
-
-
-def test_all_versions_of_a_prompt_are_downloaded_as_they_were_written(tmp_path: Path) -> None:
-    with openai_server() as api:
-        download(api, tmp_path / "x", Wanted(SUPPORT, "all", "Support greeting"))
-    # Each version once without its variables and once with them; 2 and 5 are not there.
-    versions = [one.body["prompt"].get("version", "") for one in api.asked]
-    assert versions == ["", "", "1", "1", "2", "4", "4", "5"]
-    for asked in api.asked:
-        # Nothing is stored, no tool is called, and the least possible is paid.
-        assert asked.body["store"] is False and asked.body["tool_choice"] == "none"
-        assert asked.body["max_output_tokens"] == 16 and "model" not in asked.body
-    [history], rejected = read(tmp_path / "x")
-    assert rejected == [] and history.name == "Support greeting" and history.owner == ""
-    assert [one.number for one in history.revisions] == [1, 3, 4]
-    assert [one.labels for one in history.revisions] == [(), ("current",), ()]
-    assert {one.convention for one in history.revisions} == {"mustache"}
-    third = history.revisions[1]
-    assert third.prompt == [
-        Message("system", "You answer {{customer_name}} kindly."),
-        Message("user", "I am {{customer_name}}. My {{product}} is broken."),
-        Message("assistant", "I am sorry."),
-    ]
-    assert third.published_at == "2025-10-09T08:53:20Z"
-    # What the call itself has set is not the prompt's.
-    assert third.fields["parameters"] == {
-        "model": "gpt-5-2025-08-07",
-        "reasoning": {"effort": "low"},
-        "tools": [TOOLS[0], {key: TOOLS[1][key] for key in TOOLS[1] if key != "authorization"}],
-    }
-    assert third.warnings == ["Left out authorization and headers of tools, which can have keys."]
-
-
-def test_one_version_and_the_current_one(tmp_path: Path) -> None:
-    with openai_server(busy=2) as api:
-        paused = download(api, tmp_path / "x", Wanted(SUPPORT, "1"), Wanted(LETTER))
-    assert paused == [3, 3]
-    histories, _ = read(tmp_path / "x")
-    assert [(one.name, len(one.revisions)) for one in histories] == [
-        (SUPPORT[:21], 1), (LETTER[:21], 1),
-    ]  # fmt: skip
-    assert [one.revisions[0].labels for one in histories] == [(), ("current",)]
-
-
-def test_what_is_wrong_with_one_prompt_does_not_stop_the_others(tmp_path: Path) -> None:
-    wanted = (Wanted("pmpt_gone"), Wanted(SUPPORT, "9"), Wanted(OLD), Wanted(LETTER, "all"))
-    with openai_server() as api:
-        download(api, tmp_path / "x", *wanted)
-    histories, rejected = read(tmp_path / "x")
-    assert [one.name for one in histories] == [LETTER[:21]]
-    assert [one.where for one in rejected] == ["pmpt_gone", f"{SUPPORT} 9", OLD]
-    assert "Prompt with id 'pmpt_gone' not found." in rejected[0].reason
-    assert rejected[2].reason.endswith("To ask another model for the prompt, set OPENAI_MODEL.")
-
-
-def test_a_prompt_whose_model_has_ended_is_asked_of_another(tmp_path: Path) -> None:
-    with openai_server() as api:
-        download(api, tmp_path / "x", Wanted(OLD), Wanted(LETTER), OPENAI_MODEL="gpt-6-mini")
-    histories, rejected = read(tmp_path / "x")
-    other, asked = (one.revisions[0] for one in histories)
-    assert rejected == [] and asked.fields["parameters"].keys() == {"reasoning", "tools"}
-    assert "Left out the model: its own has ended" in asked.warnings[-1]
-    assert other.fields["parameters"]["model"] == "gpt-5-2025-08-07"
-
-
-def test_a_download_that_goes_on_knows_which_model_it_asked(tmp_path: Path) -> None:
-    def stop(what: str, done: int, total: int) -> None:
-        if done == 1:
-            raise KeyboardInterrupt
-
-    with openai_server() as api:
-        with pytest.raises(KeyboardInterrupt):
-            download(api, tmp_path / "x", Wanted(OLD), progress=stop, OPENAI_MODEL="gpt-6-mini")
-        download(api, tmp_path / "x", Wanted(OLD), OPENAI_MODEL="gpt-6-mini")
-    # The last one fails, and is not billed.
-    assert [one.body.get("model") for one in api.asked] == [None, "gpt-6-mini", None]
-    [[history], rejected] = read(tmp_path / "x")
-    assert rejected == [] and "model" not in history.revisions[0].fields["parameters"]
-
-
-def test_a_model_that_is_none_is_named(tmp_path: Path) -> None:
-    def answer(asked: Any) -> Said:
-        told = f"The model '{asked.body.get('model', 'gpt-old')}' does not exist."
-        return Said(404, {"error": {"message": told, "code": "model_not_found"}})
-
-    with fake_api(answer) as api:
-        download(api, tmp_path / "x", Wanted(OLD), OPENAI_MODEL="gpt-6-mimi")
-    assert "The model 'gpt-6-mimi' does not exist." in read(tmp_path / "x")[1][0].reason
-
-
-def test_a_wrong_key_ends_it(tmp_path: Path) -> None:
-    with openai_server() as api, pytest.raises(ApiError, match="Check OPENAI_API_KEY"):
-        download(api, tmp_path / "x", Wanted(LETTER), Wanted(SUPPORT), OPENAI_API_KEY="sk-wrong")
-    assert len(api.asked) == 1
-
-
-def test_a_download_goes_on_without_paying_twice(tmp_path: Path) -> None:
-    def stop(what: str, done: int, total: int) -> None:
-        if (done, total) == (1, 2):
-            raise KeyboardInterrupt
-
-    with openai_server() as api:
-        with pytest.raises(KeyboardInterrupt):
-            download(api, tmp_path / "x", Wanted(SUPPORT, "all"), Wanted(LETTER), progress=stop)
-        before = len(api.asked)
-        download(api, tmp_path / "x", Wanted(SUPPORT, "all"), Wanted(LETTER))
-        # What is not there is asked for again, which is not billed.
-        versions = [one.body["prompt"].get("version") for one in api.asked[before:]]
-    assert versions == ["2", "5", None]
-    histories, rejected = read(tmp_path / "x")
-    assert [len(one.revisions) for one in histories] == [3, 1] and rejected == []
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Missing prompt variables: 'a', 'b c'",
-        'Missing required variables for prompt "x": ["a", "b c"].',
-        "Missing prompt variables: `a`, `b c`. Pass them.",
-    ],
-)
-def test_variables_are_found_in_what_the_api_says(message: str, tmp_path: Path) -> None:
-    def answer(asked: Any) -> Said:
-        prompt = asked.body["prompt"]
-        if "variables" not in prompt:
-            return Said(400, {"error": {"message": message}})
-        return Said(200, make_response(LETTER, "1", [("user", "{{x}}")], prompt["variables"]))
-
-    with fake_api(answer) as api:
-        download(api, tmp_path / "x", Wanted(LETTER))
-    assert api.asked[-1].body["prompt"]["variables"] == {"a": "{{a}}", "b c": "{{b c}}"}
-
-
-def test_a_word_of_the_message_that_is_no_variable_is_taken_back(tmp_path: Path) -> None:
-    def answer(asked: Any) -> Said:
-        given = asked.body["prompt"].get("variables", {}).keys()
-        if missing := {"name", "topic"} - given:
-            told = f"Missing prompt variables: {' and '.join(sorted(missing))}. Pass them."
-            return Said(400, {"error": {"message": told}})
-        if given - {"name", "topic"}:
-            return Said(400, {"error": {"message": "Unknown prompt variables: and"}})
-        return Said(200, make_response(LETTER, "1", [("user", "{{name}}")]))
-
-    with fake_api(answer) as api:
-        download(api, tmp_path / "x", Wanted(LETTER))
-    assert api.asked[-1].body["prompt"]["variables"].keys() == {"name", "topic"}
-    assert len(api.asked) == 3
-
-
-def test_an_api_that_never_is_content_is_asked_a_bounded_number_of_times(tmp_path: Path) -> None:
-    def answer(_: Any) -> Said:
-        told = f"Missing prompt variables: v{len(api.asked)}"
-        return Said(400, {"error": {"message": told}})
-
-    with fake_api(answer) as api:
-        download(api, tmp_path / "x", Wanted(LETTER))
-    assert len(api.asked) == openai.TRIES_MAX
-    assert "Missing prompt variables" in read(tmp_path / "x")[1][0].reason
-
-
-def test_a_high_number_makes_no_endless_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(openai, "VERSIONS_PER_REPO_MAX", 30)
-
-    def answer(asked: Any) -> Said:
-        if "version" in asked.body["prompt"]:
-            return Said(400, {"error": {"message": "Version 1 of the prompt does not exist."}})
-        return Said(200, make_response(LETTER, "999999999", [("user", "x")]))
-
-    with fake_api(answer) as api:
-        download(api, tmp_path / "x", Wanted(LETTER, "all"))
-    assert len(api.asked) == 1 + 30
-    assert len(read(tmp_path / "x")[0][0].revisions) == 1
-
-
 def test_importing_again_changes_nothing(tmp_path: Path) -> None:
-    wanted = [Wanted(SUPPORT, "all", "Support greeting"), Wanted(LETTER)]
-    with openai_server() as api:
-        importing = Importing(
-            openai, f"{api.url}/v1", tmp_path, {"OPENAI_API_KEY": KEY}, wanted
-        )  # fmt: skip
-        first, second = importing(), importing()
-    assert first.created == [
-        "ada/support-greeting with 3 versions and 1 label",
-        "ada/pmpt-690069ca73ac8190 with 1 version and 1 label",
-    ]
-    assert second.unchanged == ["ada/support-greeting", "ada/pmpt-690069ca73ac8190"]
-    assert importing.read("support-greeting")[1] == (
-        '{{role "system"}}\nYou answer {{customer_name}} kindly.\n\n'
-        '{{role "user"}}\nI am {{customer_name}}. My {{product}} is broken.\n\n'
-        '{{role "assistant"}}\nI am sorry.\n'
+    responses = [
+        make_response(SUPPORT, "3", [("developer", "You answer {{customer_name}} kindly."),
+                                     ("user", "My {{ product }} is broken.")]),
+        make_response(SUPPORT, "1", [("developer", "You answer {{customer_name}}.")]),
+        make_response(LETTER, "1", [("developer", "Write a letter.")]),
+    ]  # fmt: skip
+    (tmp_path / "content").mkdir()
+    store, options = Folder(str(tmp_path / "content")), Options(owner="ada")
+    found = [one for part in saved(*responses) for one in part]
+    first, second = (
+        import_found(found, openai.TITLE, store, options, lambda *_: None) for _ in range(2)
     )
-    assert importing.read_labels("support-greeting") == {"current": "1.0.1"}
-
-
-# Saved responses
+    assert first.created == [
+        "ada/pmpt-68b0c29740048196 with 2 versions", "ada/pmpt-690069ca73ac8190 with 1 version",
+    ]  # fmt: skip
+    assert second.unchanged == ["ada/pmpt-68b0c29740048196", "ada/pmpt-690069ca73ac8190"]
+    assert (tmp_path / "content/ada/pmpt-68b0c29740048196/1.0.1.md").read_text() == (
+        '{{role "system"}}\nYou answer {{customer_name}} kindly.\n\n'
+        '{{role "user"}}\nMy {{ product }} is broken.\n'
+    )
 
 
 def test_values_that_can_only_be_a_variables_become_placeholders_again() -> None:
@@ -482,12 +275,6 @@ def test_each_value_may_be_of_another_type() -> None:
     response = make_response(
         LETTER, "1", [("user", "Ada Lovelace: a text of hers")], values, max_output_tokens=16
     )  # fmt: skip
-    for one in mutate({"data": [response, {"prompts_asked_for": {"names": {LETTER: "a"}}}]}):
+    for one in mutate({"data": [response]}):
         for found in split([Document("saved.json", one)])[0]:
             assert found.name and all(revision.prompt for revision in found.revisions)
-
-
-@pytest.mark.parametrize("notes", [None, [], {"names": {LETTER: 7}, "faults": [1, ["a"]]}])
-def test_notes_that_somebody_has_changed_are_passed_over(notes: Any) -> None:
-    [history], rejected = saved({"prompts_asked_for": notes}, broken())
-    assert rejected == [] and history.name == LETTER[:21]
