@@ -34,6 +34,7 @@ from builder.model.routes import (
     write_methods,
 )
 from builder.model.settings import Settings
+from builder.render.envelopes import has_rows
 from builder.search.queries import ListQuery, Queries, parse_list_query, parse_parameters
 from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
@@ -180,7 +181,9 @@ class ReadApp:
 
     async def _compute(self, wanted: ListQuery) -> Body:
         data = await self._queries.run(Queries.answer, wanted)
-        return Body(data, JSON, "query" if wanted.q is not None else "list")
+        if wanted.q is None:
+            return Body(data, JSON, "list")
+        return Body(data, JSON, "query" if has_rows(data) else "nothing")
 
     async def _missing(self, found: Match) -> RequestError:
         """Why there is no file for a URL that the table knows."""

@@ -47,7 +47,6 @@ from builder.model.routes import (
     PARAMETERS,
     PARAMETERS_MAX,
     PROGRAM_PATTERN,
-    QUERY_CHARS_MAX,
     READ_ROUTES,
     TEXT,
     TRUSTED_URL,
@@ -322,7 +321,7 @@ def _parameters() -> dict[str, _Parameter]:
             (rf"=[^&%,]{{{names.TAG_CHARS_MAX + 1}}}", "WRONG"),
             (rf"={tag}(?:,{tag})+(?:&|$)", "ASK"),
         ],
-        "q": [(rf"=[^&%]{{{QUERY_CHARS_MAX + 1}}}", "WRONG"), ("=[^&]", "ASK")],
+        "q": [("=[^&]", "ASK")],
     }
     found = {}
     for name in PARAMETERS:

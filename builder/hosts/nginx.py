@@ -365,7 +365,12 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
 
 
 def _common_headers(site: HostedSite) -> list[tuple[str, str]]:
-    return [("Cache-Control", "$cache"), *_headers(site.sharing + answer_headers.SAFETY)]
+    return [
+        ("Cache-Control", "$cache"),
+        # nginx's own gzip_vary leaves it out of a 304, which must have it (RFC 9110, 15.4.5).
+        ("Vary", "Accept-Encoding"),
+        *_headers(site.sharing + answer_headers.SAFETY),
+    ]
 
 
 def _policy(limit: int) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ SORTS = ("top", "trending", "new")
 PAGE_SIZE = 50
 # Of a list, for people: nobody turns more pages, one searches. Programs get them all.
 LIST_PAGES_MAX = 20
-QUERY_CHARS_MAX = 100
+QUERY_CHARS_MAX = 500
 # What means something in a URL's query, of a list or a text; each at most once.
 PARAMETERS = ("page", "sort", "tag", "q", "version", "label")
 PARAMETERS_MAX = 50
@@ -54,6 +54,8 @@ CACHE_CONTROL = {
     "repo": "public, max-age=15, stale-while-revalidate=60, stale-if-error=86400",
     "list": "public, max-age=60, stale-while-revalidate=600, stale-if-error=86400",
     "query": "public, max-age=60",
+    # Of a search: the prompt that someone looks for may have just been published.
+    "nothing": "public, max-age=5",
     "not_found": "public, max-age=10",
     "none": "no-store",
 }

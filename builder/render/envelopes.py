@@ -27,6 +27,11 @@ def envelope(rows: list[bytes], meta: records.ListMeta | LangfuseListMeta) -> by
     return b'{"data":[' + b",".join(rows) + b'],"meta":' + _encode(meta) + b"}"
 
 
+def has_rows(enveloped: bytes) -> bool:
+    """Whether a list has rows, by the bytes of its envelope."""
+    return not enveloped.startswith(b'{"data":[]')
+
+
 def with_labels(version: bytes, labels: list[str]) -> bytes:
     """A row of the list of versions, with its labels as the last key."""
     return version[:-1] + b',"labels":' + _encode(labels) + b"}"

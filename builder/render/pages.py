@@ -12,7 +12,14 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup
 
-from builder.model.routes import ACCOUNT_URL, BY_NAME, PAGE_POLICY, SORTS, list_page
+from builder.model.routes import (
+    ACCOUNT_URL,
+    BY_NAME,
+    PAGE_POLICY,
+    QUERY_CHARS_MAX,
+    SORTS,
+    list_page,
+)
 from builder.model.settings import Settings
 from builder.model.withdrawn import BECAUSE
 from builder.render import linked_data
@@ -91,6 +98,7 @@ class Pages:
             api_url=lambda route: "/" + BY_NAME[route].file,
             list_url=list_url,
             sorts=SORTS,
+            query_chars_max=QUERY_CHARS_MAX,
             website=linked_data.website(settings),
             page_policy=Markup(PAGE_POLICY),
             Marks=Marks,

@@ -20,7 +20,7 @@ _NUMBERS = {
         "HOLDERS_MAX", "FORMS_MAX", "COMPARED_MAX", "CORRECTED_MAX", "CORRECTED_LETTERS_MIN",
         "ONE_EDIT_LETTERS_MAX",
     ),
-    words: ("UNSPACED", "WORD_CHARS_MAX"),
+    words: ("UNSPACED", "WORD_CHARS_MAX", "QUERY_WORDS_MAX"),
 }  # fmt: skip
 
 # Whoosh's form of Porter's stemmer as a table; a test compares the two. In each step, the longest

@@ -20,6 +20,8 @@ UNSPACED = (
     "\U00020000-\U0003ffff"
 )
 WORD_CHARS_MAX = 64
+# Agents paste sentences; the first different words of one say what it is about.
+QUERY_WORDS_MAX = 32
 KNOWN_MAX = 200_000
 
 # Accents, as Latin, Greek and Cyrillic letters have them. The marks of other scripts are letters.
@@ -85,14 +87,15 @@ def _split(text: str) -> list[str]:
 
 
 def query_words(text: str) -> list[Word]:
-    """As ``words``, but a stem that repeats counts once, at its last place, and the last character
-    of a run is left out, because its pairs contain it.
+    """The first QUERY_WORDS_MAX different words. A stem that repeats counts once, at its last
+    place, and the last character of a run is left out, because its pairs contain it.
     """
     found = words(text)
     once: dict[str, Word] = {}
     for before, word in zip([None, *found], found, strict=False):
         if not (before and _is_rest(before, word)):
-            once.pop(word.stem, None)
+            if once.pop(word.stem, None) is None and len(once) == QUERY_WORDS_MAX:
+                break
             once[word.stem] = word
     return list(once.values())
 

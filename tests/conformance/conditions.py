@@ -1,7 +1,7 @@
 """Conditional requests, of files as of searches."""
 
 from tests.conformance.checks import Check
-from tests.conformance.client import Client
+from tests.conformance.client import Client, header_list
 
 
 def check_conditions(check: Check, client: Client, url: str) -> None:
@@ -21,7 +21,11 @@ def check_conditions(check: Check, client: Client, url: str) -> None:
                 answer, answer.headers.get("ETag", "").removeprefix("W/") == opaque,
                 f"ETag: {etag}", f"ETag: {answer.headers.get('ETag')}",
             )  # fmt: skip
-            check.header(answer, "Cache-Control", plain.headers.get("Cache-Control", ""))
+            for header in ("Cache-Control", "Vary"):
+                check.that(
+                    answer, header_list(answer, header) == header_list(plain, header),
+                    f"{header} as in the 200", f"{header}: {answer.headers.get(header)}",
+                )  # fmt: skip
             check.cors(answer)
     head = client.ask("HEAD", url, {"If-None-Match": etag})
     check.status(head, 304)

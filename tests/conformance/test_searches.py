@@ -17,6 +17,7 @@ from builder.model.routes import (
     SORTS,
     list_api,
 )
+from builder.text.words import QUERY_WORDS_MAX
 from tests.conformance.catalogue import NOBODY, Catalogue
 from tests.conformance.checks import Check, spread
 from tests.conformance.client import Client
@@ -67,6 +68,8 @@ def search(check: Check, client: Client, q: str, **given: str) -> Found:
         match = match or rows.meta.match
         wanted.match, wanted.corrected = match, rows.meta.corrected
         check.that(answer, rows.meta == wanted, f"meta {wanted}", f"meta {rows.meta}")
+        cache = CACHE_CONTROL["query" if total else "nothing"]
+        check.header(answer, "Cache-Control", cache)
         says_how = match in ("all", "some") and rows.meta.corrected is not UNSET
         check.that(answer, says_how, "match and corrected in meta")
         count = min(PAGE_SIZE, total - (number - 1) * PAGE_SIZE)
@@ -221,7 +224,6 @@ def test_headers_of_a_search(check: Check, client: Client) -> None:
         answer = client.get(path)
         check.status(answer, 200)
         check.header(answer, "Content-Type", JSON)
-        check.header(answer, "Cache-Control", CACHE_CONTROL["query"])
         check.header(answer, "X-Content-Type-Options", "nosniff")
         check.cors(answer)
         head = client.ask("HEAD", path)
@@ -289,6 +291,14 @@ def test_errors_of_a_search(
 def test_the_longest_search(check: Check, client: Client) -> None:
     for q in ("x" * QUERY_CHARS_MAX, "é" * QUERY_CHARS_MAX, "語" * QUERY_CHARS_MAX):
         search(check, client, q)
+
+
+@area("search")
+def test_the_first_different_words_count(check: Check, client: Client) -> None:
+    first = " ".join(f"w{number}" for number in range(QUERY_WORDS_MAX))
+    wanted = search(check, client, first)
+    for more in ("the", "prompt review"):
+        assert search(check, client, f"{first} {more}") == wanted, more
 
 
 # Several tags

@@ -157,7 +157,7 @@ def test_what_needs_the_service_is_told_to_come_back(alone, path):
      # What the configuration calls values that are none.
      ("?tag=WRONG", "invalid_parameter"), ("?tag=ASK", "invalid_parameter"),
      ("?tag=wrong", "tag_not_found"), ("?tag=ask", "tag_not_found"),
-     ("?q=", "invalid_parameter"), (f"?q={'x' * 101}", "invalid_parameter"),
+     ("?q=", "invalid_parameter"),
      ("?q=a&page=0", "invalid_parameter"), (f"?{'&' * 50}", "invalid_parameter"),
      ("?tag=code&page=99", "page_not_found"), ("/ann/review/raw?version=1.0", "invalid_version"),
      ("/ann/review/raw?version=9.9.9", "version_not_found"),

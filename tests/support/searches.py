@@ -5,6 +5,7 @@ browsers and the shell client follow where a host has only files.
 from typing import NamedTuple
 
 from builder.model.records import CatalogueLine
+from builder.text.words import QUERY_WORDS_MAX
 
 
 def _line(repo_id: str, title: str, description: str, *tags: str) -> CatalogueLine:
@@ -37,6 +38,11 @@ class Case(NamedTuple):
     match: str = "all"
     corrected: dict[str, str] | None = None
     tags: str = ""
+
+
+def _words(count: int) -> str:
+    """Different words that no line has, nor one like them."""
+    return " ".join(f"w{number}" for number in range(count))
 
 
 CASES = [
@@ -79,6 +85,9 @@ CASES = [
          corrected={"slwo": "slow", "markteing": "marketing"}),
     Case("xyzzy email", "ann/cold-email ann/digest", "some"),
     Case("xyzzy", "", "some"),
+    # The first different words count
+    Case(f"{_words(QUERY_WORDS_MAX - 1)} {_words(QUERY_WORDS_MAX - 1)} cafe", "cleo/cafe", "some"),
+    Case(f"{_words(QUERY_WORDS_MAX)} cafe", "", "some"),
     # Among the prompts with some tags
     Case("customer", "ann/cold-email bob/sales"),
     Case("customer", "ann/cold-email", tags="email,sales"),

@@ -79,7 +79,7 @@ function wholeOf(text) {
   return tokensOf(text).map(stemOf).join("_");
 }
 
-/** Each word once, at its last place; without the last character of a run, which is in a pair. */
+/** The first different words, each at its last place; not the last of a run, which is in a pair. */
 function queryWords(q) {
   const once = new Map();
   let before = [];
@@ -88,7 +88,7 @@ function queryWords(q) {
     const isRest = characters.length === 1 && before.length === 2 && before[1] === token;
     if (!(isRest && BEGINS_RUN.test(token))) {
       const word = { stem: stemOf(token), surface: surfaceOf(token) };
-      once.delete(word.stem);
+      if (!once.delete(word.stem) && once.size === RULES.QUERY_WORDS_MAX) break;
       once.set(word.stem, word);
     }
     before = characters;

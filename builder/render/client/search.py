@@ -76,13 +76,17 @@ def whole_of(text: str) -> str:
 
 
 def query_words(q: str) -> list[tuple[str, str]]:
-    """Each word once, at its last place; not the last character of a run, which is in a pair."""
+    """The first different words, each at its last place; not the last character of a run, which is
+    in a pair.
+    """
     once = {}
     before = ""
     for token in tokens(q):
         is_rest = len(token) == 1 and len(before) == 2 and before[1] == token
         if not (is_rest and re.match(RUN, token)):
-            once.pop(stem_of(token), None)
+            is_new = once.pop(stem_of(token), None) is None
+            if is_new and len(once) == RULES["QUERY_WORDS_MAX"]:
+                break
             once[stem_of(token)] = surface_of(token)
         before = token
     return list(once.items())

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from builder.model.errors import STATUS
-from builder.model.routes import LABEL_URL, ROUTES, TRUSTED_URL
+from builder.model.routes import LABEL_URL, QUERY_CHARS_MAX, ROUTES, TRUSTED_URL
 from builder.model.settings import Settings
 from builder.render import openapi
 from builder.render.api_page import ApiPage, Kind, describe
@@ -55,7 +55,7 @@ def test_parameters_say_where_and_by_what_rule(page: ApiPage) -> None:
     assert fields["page"].kind == Kind("integer")
     assert fields["page"].rules == ["at least 1", "at most 999999999", "default `1`"]
     assert fields["sort"].kind.words == "one of `top`, `trending`, `new`"
-    assert fields["q"].rules == ["at most 100 characters"]
+    assert fields["q"].rules == [f"at most {QUERY_CHARS_MAX} characters"]
     assert not any(field.is_required for field in repos.parameters)
     publish = {one.id: one for one in page.operations}["publish"]
     assert [(field.name, field.place, field.is_required) for field in publish.parameters] == [

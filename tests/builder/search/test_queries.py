@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import RequestError
 from builder.model.records import CatalogueLine
-from builder.model.routes import PAGE_SIZE, SORTS
+from builder.model.routes import PAGE_SIZE, QUERY_CHARS_MAX, SORTS
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.search.entries import entry_of
@@ -96,8 +96,8 @@ INVALID = [
             "..", "a/b", "%00", "sql%0A", "a" * 49, "%C3%A9", ",".join("abcdefghijk"),
         )
     ),
-    (f"q={'a' * 101}", "q"),
-    ("q=" + quote("議" * 101), "q"),
+    (f"q={'a' * (QUERY_CHARS_MAX + 1)}", "q"),
+    ("q=" + quote("議" * (QUERY_CHARS_MAX + 1)), "q"),
     ("page=1&page=1", "page"),
     ("page=1&sort=top&page=2", "page"),
     ("sort=new&sort=top", "sort"),
@@ -558,7 +558,7 @@ def test_lists_of_the_sample(live: Server, tag: str | None, sort: str | None) ->
         " sql ", "SQL\treview", "sql&page=2", "sql#x", "100% sql?", "“sql”", "ＳＱＬ", "sql\0",
         "'sql'",
         "<script>sql</script>", 'sql "review"', "sql\\", "議事録 整理", "\u2028sql",
-        "a" * 100, "😀 sql",
+        "sql " * (QUERY_CHARS_MAX // 4), "😀 sql",
     ],
 )  # fmt: skip
 def test_q_is_echoed_as_it_was(live: Server, q: str) -> None:
@@ -569,7 +569,16 @@ def test_q_is_echoed_as_it_was(live: Server, q: str) -> None:
     assert answer.headers["Cache-Control"] == "public, max-age=60"
 
 
-@pytest.mark.parametrize("q", ["", "   ", "!!", "?!.,;:-_()", "'", "\0", "—", "🙂", "a" * 101])
+def test_an_answer_that_finds_nothing_is_kept_shortly(live: Server) -> None:
+    for query in ({"q": "xyzzy"}, {"q": "xyzzy", "tag": "sql"}):
+        answer = live.get("/api/v1/repos", params=query)
+        assert answer.json()["data"] == []
+        assert answer.headers["Cache-Control"] == "public, max-age=5"
+
+
+@pytest.mark.parametrize(
+    "q", ["", "   ", "!!", "?!.,;:-_()", "'", "\0", "—", "🙂", "a" * (QUERY_CHARS_MAX + 1)]
+)
 def test_q_that_is_refused(live: Server, q: str) -> None:
     answer = live.get("/api/v1/repos", params={"q": q})
     assert answer.status_code == 400

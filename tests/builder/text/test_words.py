@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.text.words import WORD_CHARS_MAX, query_words, words
+from builder.text.words import QUERY_WORDS_MAX, WORD_CHARS_MAX, query_words, words
 
 
 def stems(text: str) -> list[str]:
@@ -97,6 +97,7 @@ def test_any_text_has_words_without_blanks_of_bounded_length(text):
 @given(st.text())
 def test_a_query_finds_the_text_that_it_was_taken_from(text):
     assert set(query_words(text)) <= set(words(text))
+    assert len(query_words(text)) <= QUERY_WORDS_MAX
     assert bool(query_words(text)) is bool(words(text))
 
 
