@@ -1,4 +1,4 @@
-"""Numbers for what is published after a restore that does not know all that readers saw.
+"""Numbers for what is published after a restore.
 
 What was published since the backup is lost, but its numbers were given. A publication raises one
 number by one, and a prompt has at most so many versions. So no lost number has a part, nor an
@@ -69,7 +69,7 @@ def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) ->
     if floor + names.VERSIONS_PER_REPO_MAX > names.VERSION_PART_MAX:
         raise OperatorError(
             f"The backup has the number {base:,}, so there is no room for numbers that nobody has "
-            "seen. Restore with --site, or with --complete if nothing was published since."
+            "seen. Restore with --complete if nothing was published since."
         )
     now = datetime.now(UTC)
     # Nobody publishes more than once a second for years, so it is above every serial before.
@@ -80,7 +80,7 @@ def take_floor(place: Place, highest: int, others: Iterable[Restored | None]) ->
     except OperatorError as error:
         raise OperatorError(
             f"Cannot note in the backup which numbers this restore takes, so another one could "
-            f"take the same: {error} Or restore with --site or --complete."
+            f"take the same: {error} Or restore with --complete if nothing was published since."
         ) from error
     return restored
 
@@ -91,5 +91,5 @@ def _read_note(place: Place, key: str) -> Restored:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OperatorError(
             f"{place.name}: {key} is damaged ({error}). It says which numbers an earlier restore "
-            "took. Restore with --site, or remove that file if no such restore was put to use."
+            "took. Remove that file if no such restore was put to use."
         ) from None

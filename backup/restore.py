@@ -1,8 +1,7 @@
-"""One restore: choose a snapshot, collect and verify it, add what it cannot know, put it in place.
+"""One restore: choose a snapshot, collect and verify it, put it in place.
 
-What it cannot know is what happened after it. Versions that readers saw are recovered from the
-site; or their numbers are passed over (``floor``). Sessions and tokens that have ended since are
-not to be good again (``distrust``).
+A snapshot does not know what happened after it. New versions skip every number that can have been
+given since (``floor``). Sessions and tokens that have ended since stay ended (``distrust``).
 """
 
 import contextlib
@@ -13,9 +12,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from backup import databases, from_site, snapshots
+from backup import databases, snapshots
 from backup.floor import highest_number, take_floor
-from backup.from_site import Found
 from backup.objects import DamagedBackup, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import Snapshot
@@ -36,16 +34,14 @@ DEPTH_MAX = 16
 
 
 class Options(NamedTuple):
-    """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``site``: what readers saw, a folder
-    or a URL. ``skip_numbers``: take a floor in any case. ``complete``: nothing happened after the
-    snapshot. ``revoke_tokens``: also personal ones. ``replace``: put aside what is there.
-    ``accounts``: the URL of their database, where they are not in the state folder.
+    """``snapshot_id`` and ``at`` as in ``snapshots.choose``. ``complete``: nothing happened after
+    the snapshot, so numbers and access continue from it. ``revoke_tokens``: also personal ones.
+    ``replace``: put aside what is there. ``accounts``: the URL of their database, where they are
+    not in the state folder.
     """
 
     snapshot_id: str | None = None
     at: datetime | None = None
-    site: str | None = None
-    skip_numbers: bool = False
     complete: bool = False
     revoke_tokens: bool = True
     replace: bool = False
@@ -53,9 +49,9 @@ class Options(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a restore came to. ``fetched``: files that no killed restore had collected. ``found``:
-    on the site. ``floor``: of new numbers; 0: they go on as if nothing had happened. ``ended``:
-    sessions and tokens; None: they are as they were. ``aside``: where is what was there.
+    """The result of a restore. ``fetched``: files that no killed restore had collected.
+    ``floor``: of new numbers; 0: they continue from the snapshot's. ``ended``: sessions and
+    tokens; None: all are valid as before. ``aside``: folders with what was there before.
     """
 
     id: str
@@ -63,7 +59,6 @@ class Report(NamedTuple):
     files: int
     bytes: int
     fetched: int
-    found: Found | None
     floor: int
     ended: Ended | None
     aside: list[str]
@@ -85,14 +80,13 @@ def restore(
     that is touched; after an error or a crash, the same call goes on.
     """
     started = time.perf_counter()
-    site = from_site.open_site(options.site) if options.site else None
     snapshot = snapshots.choose(place, options.snapshot_id, options.at)
     for file in snapshot.databases:
         if file.path not in databases.FILES:
             raise DamagedBackup(
                 f"{place.name}: the snapshot has a database {file.path!r}, which no hub has."
             )
-    found, ended, floor, fetched = None, None, 0, 0
+    ended, floor, fetched = None, 0, 0
     with (
         place.lock(on_wait, shared=True),
         lock(f"{state}/restore", on_wait),
@@ -107,18 +101,15 @@ def restore(
                 highest, fetched = _fill(place, snapshot, staging.files, work)
                 staging.begin_adding()
                 ended = _fill_databases(place, snapshot, staging.databases, options)
-                if site:
-                    found = from_site.recover(site, staging.files, work)
-                has_all = not found.has_unknown if found else options.complete
-                if options.skip_numbers or not has_all:
+                if not options.complete:
                     floor = _skip_numbers(place, highest, content, staging.files)
                 staging.give_to_owners()
                 if options.accounts:
                     ended = _end_access(options.accounts, snapshot, options)
             aside = staging.put_in_place()
     return Report(
-        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, fetched, found, floor, ended,
-        aside, time.perf_counter() - started,
+        snapshot.id, snapshot.at, snapshot.files, snapshot.bytes, fetched, floor, ended, aside,
+        time.perf_counter() - started,
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from builder.model.plural import counted
-from builder.store.site import is_built
 from cli.backup import say_waiting
 from cli.options import (
     accounts_option,
@@ -51,18 +50,6 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 )  # fmt: skip
 @click.option("--snapshot", metavar="ID", help="Restore this snapshot.")
 @click.option(
-    "--site",
-    metavar="DIR|URL",
-    help="Site that readers had: recover from it what was published, labelled and withdrawn after "
-    "the snapshot. `none`: there is no such site. [default: the site in --out, if there is one]",
-)
-@click.option(
-    "--skip-numbers",
-    is_flag=True,
-    help="Also with --site, let new versions skip every number that can have been given: for a "
-    "site that may lack the newest versions.",
-)
-@click.option(
     "--complete",
     is_flag=True,
     help="Nothing was published or revoked after the snapshot, as in a move to another machine: "
@@ -85,7 +72,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 def restore(
     source: str, content: str, out: str, state: str, accounts: str | None,
     endpoint_url: str | None, jobs: int, at: datetime | None, snapshot: str | None,
-    site: str | None, skip_numbers: bool, complete: bool, revoke: str, replace: bool, is_json: bool,
+    complete: bool, revoke: str, replace: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Restore prompts, accounts and pull counts from SRC, a backup.
 
@@ -96,12 +83,12 @@ def restore(
     Accounts in PostgreSQL are not in SRC: run pg_restore before this command, which then ends their
     sessions and revokes their tokens.
 
-    No version number is given twice: what was published after the snapshot comes back from the
-    site; without a site, new versions get numbers above all that can have been given.
+    No version number is given twice: new versions get numbers above all that can have been given
+    since the snapshot.
 
     \b
       hubctl restore /mnt/backup/hub
-      hubctl restore s3://my-backups/hub --site https://prompts.example.org
+      hubctl restore s3://my-backups/hub
       hubctl restore /mnt/backup/hub --at 2026-01-31T09:30:00Z --replace
     """
     # Late, since other commands load this module to know its options.
@@ -112,13 +99,7 @@ def restore(
 
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
-    if site is None and not complete and is_built(out):
-        site = out
-        click.echo(f"Recovering what the site in {out} has. --site none leaves it out.", err=True)
-    site = None if site == "none" else site
-    options = Options(
-        snapshot, at, site, skip_numbers, complete, revoke == "tokens", replace, accounts
-    )
+    options = Options(snapshot, at, complete, revoke == "tokens", replace, accounts)
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )
@@ -126,9 +107,8 @@ def restore(
         work = Work(jobs, progress)
         report = restore_hub(place, content, state, options, work=work, on_wait=say_waiting)
     if is_json:
-        parts = {"found": report.found, "ended": report.ended}
-        told = {name: part and part._asdict() for name, part in parts.items()}
-        click.echo(json.dumps(report._asdict() | told))
+        ended = report.ended and report.ended._asdict()
+        click.echo(json.dumps(report._asdict() | {"ended": ended}))
     else:
         click.echo("\n".join(described(report)))
 
@@ -139,12 +119,6 @@ def described(report: Report) -> list[str]:
         f"Restored snapshot {report.id}: {counted(report.files, 'file')}, "
         f"{counted(report.bytes, 'byte')}; {report.seconds:.2f} seconds"
     ]
-    if found := report.found:
-        lines.append(
-            f"From the site: {counted(found.versions, 'version')}, "
-            f"{counted(found.labels, 'change')} of labels, "
-            f"{counted(found.withdrawn, 'withdrawal')}."
-        )
     if report.floor:
         lines.append(
             f"New versions get numbers from {report.floor:,} on, so no number is given twice."

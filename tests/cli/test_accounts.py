@@ -179,7 +179,7 @@ def test_a_backup_leaves_them_to_the_database(url: str, small: Settings, tmp_pat
     done = hubctl("backup", place)
     assert "Not backed up: the accounts in PostgreSQL. Run pg_dump." in done.stderr
     older, newest = json.loads(hubctl("backup", "--list", "--json", place).stdout)
-    folders = ["--content", other.content, "--state", other.state, "--site", "none"]
+    folders = ["--content", other.content, "--state", other.state]
     # A snapshot from before has a file of accounts, which stays out of the way.
     for snapshot in (older, newest):
         hubctl("restore", place, *folders, "--snapshot", snapshot["id"], "--complete", "--replace")

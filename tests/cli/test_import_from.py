@@ -157,7 +157,11 @@ def test_a_download_that_is_stopped(
     ("args", "status", "told"),
     [
         (["https://api.example"], 2, "Add --from VENDOR to say whose API it is"),
-        (["--from", "github-models", "https://api.example"], 1, "Example has no API to import from"),
+        (
+            ["--from", "github-models", "https://api.example"],
+            1,
+            "Example has no API to import from",
+        ),
         (["--from", "opik", "content", "--save", "x"], 2, "Leave out --save"),
         (["content", "--save", "x"], 2, "--save keeps an API's answers. Add --from VENDOR"),
         (["--from", "opik", "https://api.example"], 1, "needs EXAMPLE_KEY in the environment"),
