@@ -1,6 +1,5 @@
 """A prompt made ready to use: which one is meant, and its text with variables filled in."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -17,6 +16,7 @@ from builder.model.routes import BY_NAME
 from builder.model.withdrawn import tell
 from builder.text.likeness import alike
 from builder.text.prompts import fill, filled_chars, variable_names
+from builder.text.values import as_text
 from mcp_app.reader import Reader, not_whole
 from mcp_app.unknown import did_you_mean, told, unknown_argument
 
@@ -215,13 +215,6 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     ]
     missing = [name for name in used if name not in values]
     return Filled(fill(prompt.body, values), messages, missing)
-
-
-def as_text(value: Any) -> str:
-    """A value as it stands in a filled-in text: a text as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _check_value(variable: Variable, value: Any) -> None:

@@ -7,7 +7,8 @@ from mcp.server.context import ServerRequestContext
 
 from builder.model.errors import RequestError
 from builder.model.records import Message, Repo, Variable
-from mcp_app.prompt_text import Filled, as_text, fill_in, find_prompt, parse_id
+from builder.text.values import as_text
+from mcp_app.prompt_text import Filled, fill_in, find_prompt, parse_id
 from mcp_app.reader import Reader
 from mcp_app.top_prompts import list_top
 from mcp_app.unknown import told

@@ -6,7 +6,6 @@ templates elsewhere make of records, with filters and loops, is made of them her
 
 from collections.abc import Iterable
 from itertools import accumulate
-from typing import Any
 
 from markupsafe import Markup
 
@@ -16,12 +15,12 @@ from builder.model.records import ListedVersion, Message, Repo, Variable, Versio
 from builder.model.withdrawn import BECAUSE
 from builder.render import derive, linked_data
 from builder.render.code_snippets import python_snippet, script_snippet
-from builder.render.envelopes import json_bytes
 from builder.render.hunks import Row
 from builder.render.pages import SHORTENED_CHARS, Pages, shortened
 from builder.text.hidden_chars import Marks, visible
 from builder.text.one_line import one_line
 from builder.text.prompts import mark_variables
+from builder.text.values import as_text
 
 # Of a conversation on a page, which has all of it as text as well.
 MESSAGES_SHOWN_MAX = 200
@@ -179,10 +178,10 @@ def _text(pages: Pages, one: Repo | Version, number: str, marks: Marks) -> Marku
 
 
 def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup:
-    default = "" if variable.default is None else _as_text(variable.default)
+    default = "" if variable.default is None else as_text(variable.default)
     options = one_of = Markup()
     if variable.enum or variable.type == "boolean":
-        values = [*map(_as_text, variable.enum or (True, False))]
+        values = [*map(as_text, variable.enum or (True, False))]
         options = Markup(pages.render("options.html", values=values, default=default).decode())
         if variable.enum:
             one_of = Markup(", ").join(Markup('<code dir="auto">%s</code>') % one for one in values)
@@ -197,7 +196,7 @@ def _variable(pages: Pages, variable: Variable, id: str, marks: Marks) -> Markup
         has_default=variable.default is not None,
         default=default,
         shown_default=shortened(default),
-        example="" if variable.example is None else shortened(_as_text(variable.example)),
+        example="" if variable.example is None else shortened(as_text(variable.example)),
         one_of=one_of,
         options=options,
     )
@@ -216,10 +215,6 @@ def _marked(text: str, marks: Marks) -> Markup:
 
 def _mark_variable(name: str, placeholder: str) -> str:
     return f'<mark class="variable" data-name="{name}">{placeholder}</mark>'
-
-
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json_bytes(value).decode()
 
 
 def _utf16_length(text: str) -> int:
@@ -242,7 +237,7 @@ def _use(
     """How to load the text that ``id`` names. ``pull``: the arguments of `hub pull`."""
     base_url = pages.links.base_url
     parameters = [
-        pages.fill("parameter.html", name=name, value=_as_text(value))
+        pages.fill("parameter.html", name=name, value=as_text(value))
         for name, value in one.parameters.items()
     ]
     return pages.fill(

@@ -107,16 +107,33 @@ function replaced(text, values) {
   return text.replace(VARIABLE, (_, name) => (name === undefined ? "{{" : values.get(name)));
 }
 
-/** A string as it is, anything else as JSON. */
+/** A string as it is, anything else as RFC 8785 writes it. */
 function asText(name, value) {
-  if (typeof value === "string" || typeof value === "bigint") return String(value);
+  if (typeof value === "string") return value;
   try {
-    const text = JSON.stringify(value);
-    if (text === undefined || (text === "null" && value !== null)) throw new TypeError("JSON cannot say it");
-    return text;
+    const json = JSON.stringify(value, (_, one) => asNumber(one));
+    if (json === undefined || (json === "null" && value !== null)) throw new TypeError("JSON cannot say it");
+    return canonical(JSON.parse(json));
   } catch (cause) { // also cycles, and what has a toJSON that fails
     throw new InvalidValue(`${name} is neither text nor JSON.`, { cause });
   }
+}
+
+/** A bigint as the number that it is elsewhere; refuses what JSON.stringify would make null. */
+function asNumber(one) {
+  const value = typeof one === "bigint" ? Number(one) : one;
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError("JSON has no such number");
+  return value;
+}
+
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical)}]`;
+  if (value !== null && typeof value === "object") {
+    const keys = Object.keys(value).sort();
+    return `{${keys.map((key) => `${canonical(key)}:${canonical(value[key])}`)}}`;
+  }
+  if (/\p{Surrogate}/u.test(value)) throw new TypeError("half of a surrogate pair");
+  return JSON.stringify(value);
 }
 
 // A program that has only texts may give a value of any type as one.

@@ -14,6 +14,7 @@ from builder.model.errors import MESSAGES_MAX, Detail, RequestError, cut, valida
 from builder.model.records import VersionFile
 from builder.text.likeness import alike
 from builder.text.prompts import VARIABLE_NAME
+from builder.text.values import check_size
 
 METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
 
@@ -39,6 +40,7 @@ def parse_field(field: str, value: Any) -> Any:
     Raises RequestError ``validation_failed`` with one detail, which names the place.
     """
     try:
+        check_size(value)
         return getattr(_decode(msgspec.json.encode({**_SAMPLE, field: value})), field)
     except UnicodeEncodeError:
         raise validation_failed(Detail(field, "has half of a surrogate pair")) from None

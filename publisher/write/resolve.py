@@ -1,10 +1,11 @@
 """Decides a new version's metadata: fields over front matter over the previous version. Pure."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from builder.model.errors import Detail, validation_failed
+from builder.model.errors import Detail, cut, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
 from builder.text.placeholders import find_foreign, tell_foreign
 from builder.text.prompts import (
@@ -14,8 +15,10 @@ from builder.text.prompts import (
     parse_document,
     variable_names,
 )
+from builder.text.values import as_text, inexact_integers
 from publisher.write.fields import METADATA_FIELDS, parse_loosely
 
+_SHOWN_CHARS_MAX = 80
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 
 
@@ -74,8 +77,25 @@ def resolve(
         variables = [variable for variable in inherited if variable.name in found]
     values["variables"], notes = _complete(variables, found)
     size = len(draft.content.encode()) - len(document.body.encode())
+    metadata = Metadata(**values, front_matter_bytes=size)
     foreign = tell_foreign(find_foreign(document.body))
-    return Metadata(**values, front_matter_bytes=size), warnings + notes + foreign
+    return metadata, [*warnings, *notes, *_tell_inexact(metadata), *foreign]
+
+
+def _tell_inexact(metadata: Metadata) -> Iterator[str]:
+    """Warnings of the numbers that readers do not get with all their digits."""
+    places = [(f"Parameter {name!r}", value) for name, value in metadata.parameters.items()]
+    for variable in metadata.variables:
+        places += [
+            (f"The {field} of variable {variable.name!r}", getattr(variable, field))
+            for field in ("default", "example", "enum")
+        ]
+    for place, value in places:
+        for number in inexact_integers(value):
+            yield (
+                f"{cut(place, _SHOWN_CHARS_MAX)} has the number {cut(str(number), 40)}, which a "
+                f"double cannot hold exactly: clients write {as_text(number)}. Put it in quotes to keep it."
+            )
 
 
 def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:

@@ -19,8 +19,9 @@ from builder.pipeline.build import build
 from builder.text.likeness import COMPARED_MAX
 from builder.text.messages import parse_messages
 from builder.text.prompts import fill
+from builder.text.values import as_text
 from mcp_app.cursors import make_cursor
-from mcp_app.prompt_text import FILLED_CHARS_MAX, Prompt, as_text, fill_in
+from mcp_app.prompt_text import FILLED_CHARS_MAX, Prompt, fill_in
 from mcp_app.schemas import schema
 from mcp_app.selection import WHOLE, Selection
 from mcp_app.tools import TEXT_BYTES_MAX, TOOLS

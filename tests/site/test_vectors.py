@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from builder.pipeline.build import build
 from builder.text.prompts import variable_names
-from mcp_app.prompt_text import as_text
+from builder.text.values import as_text
 from tests.clients.vectors import FILL, name_of
 from tests.site.browser import Visits, keep_notes
 from tests.site.conftest import Tabs

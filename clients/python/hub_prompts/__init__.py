@@ -17,6 +17,7 @@ import hashlib
 import http.client
 import json
 import logging
+import math
 import os
 import re
 import tempfile
@@ -25,6 +26,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Callable, NamedTuple
 from urllib import request
 
@@ -133,7 +135,8 @@ class Prompt:
         r"""``body`` with values in the place of its ``{{variables}}``, and ``{{`` for ``\{{``.
 
         A variable without a value, or with None, gets its default, or nothing if it is optional.
-        Texts stay as they are; other values become JSON. Values are not searched for variables.
+        Texts stay as they are; other values become JSON as RFC 8785 writes it. Values are not
+        searched for variables.
         Raises UnknownVariable, InvalidValue or MissingVariable.
         """
         return _filled(self.body, self._texts(values))
@@ -164,7 +167,7 @@ class Prompt:
             if value is not None:
                 texts[name] = _checked(name, variable, value)
             elif variable.get("default") is not None:
-                texts[name] = _text(variable["default"])
+                texts[name] = _text(name, variable["default"])
             elif not variable.get("required", True):
                 texts[name] = ""
         missing = list(dict.fromkeys(name for name in used if name not in texts))
@@ -179,17 +182,40 @@ def _filled(text: str, texts: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: texts[found[1]] if found[1] else "{{", text)
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    """A text as it is, any other value as RFC 8785 writes it."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        plain = json.dumps(value, allow_nan=False)
+        return _canonical(json.loads(plain, parse_int=float)).encode().decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidValue(f"{name} is neither text nor JSON: {error}.") from None
+
+
+def _canonical(value: Any) -> str:
+    if isinstance(value, dict):
+        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
+        return "{" + ",".join(f"{_canonical(key)}:{_canonical(value[key])}" for key in keys) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    return _number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float) -> str:
+    """As JavaScript writes it."""
+    if not math.isfinite(value):
+        raise ValueError("the number is too large for a double")
+    if 1e-6 <= abs(value) < 1e21:
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    return repr(value).replace("e-0", "e-") if value else "0"
 
 
 def _checked(name: str, variable: Mapping[str, Any], value: Any) -> str:
-    try:
-        text, enum = _text(value), [_text(one) for one in variable.get("enum") or ()]
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"{name} is neither text nor JSON: {error}.") from None
+    choices = variable.get("enum") or []
+    if not isinstance(choices, list):
+        raise InvalidValue(f"The enum of {name} is not a list.")
+    text, enum = _text(name, value), [_text(name, one) for one in choices]
     if enum and text not in enum:
         raise InvalidValue(f"{name} must be one of {enum!r:.500}, not {text!r:.60}.")
     kind = str(variable.get("type", "string"))

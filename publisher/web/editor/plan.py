@@ -13,6 +13,7 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
 from builder.text.hidden_chars import Marks, visible
 from builder.text.prompts import body_of, filled_chars, mark_variables, variable_names
+from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.values import show_value
 from publisher.web.editor.writing import Base, Writing
@@ -155,7 +156,7 @@ def _fill(content: str, metadata: Metadata) -> tuple[Markup, bool]:
     for variable in metadata.variables:
         value = variable.example if variable.example is not None else variable.default
         if value is not None:
-            values[variable.name] = value if isinstance(value, str) else show_value(value)
+            values[variable.name] = as_text(value)
     is_filled = filled_chars(body, values) <= FILLED_CHARS_MAX
     marks = Marks()
     shown = {name: visible(value, marks) for name, value in values.items()} if is_filled else {}

@@ -65,6 +65,8 @@ def test_values_make_no_messages():
         ({"language": b"x"}, "language is neither text nor JSON"),
         ({"language": decimal.Decimal(1)}, "language is neither text nor JSON"),
         ({"language": float("nan")}, "language is neither text nor JSON"),
+        ({"language": 10**400}, "language is neither text nor JSON: the number is too large"),
+        ({"language": ["\ud800"]}, "language is neither text nor JSON"),
     ],
 )
 def test_errors_say_what_to_do(values: dict[str, Any], told: str):
@@ -94,6 +96,11 @@ def test_names_of_python_s_own_are_variables_like_others():
     names = ["self", "class", "values", "text"]
     body = " ".join(f"{{{{{name}}}}}" for name in names)
     assert prompt_of(body).fill(**{name: name for name in names}) == " ".join(names)
+
+
+def test_a_default_that_no_double_can_hold_is_refused():
+    with pytest.raises(InvalidValue, match="n is neither text nor JSON"):
+        prompt_of("{{n}}", {"name": "n", "type": "integer", "default": -(10**310)}).fill()
 
 
 def test_a_tuple_is_a_list():

@@ -42,6 +42,8 @@ def test_tags_beyond_the_limit_are_named():
         ("variables", [{"name": "1a"}], "variables[0].name", "a variable name has letters"),
         ("variables", [{"name": "a", "type": 1}], "variables[0].type", "Expected `str`, got `int`"),
         ("license", "", "license", "Expected `str` of length >= 1"),
+        ("parameters", {"n": [10**309]}, "parameters", "has a number that is too large"),
+        ("variables", [{"name": "a", "enum": [-(2**1024)]}], "variables", "has a number that is"),
     ],
 )
 def test_what_is_wrong_is_said_of_its_place(field: str, value: Any, place: str, message: str):

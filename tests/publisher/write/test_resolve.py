@@ -64,6 +64,31 @@ def test_a_variable_of_the_front_matter_alone_is_none():
     assert warnings == []
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"parameters": {"seed": 2**53 + 1}}, "Parameter 'seed' has the number 9007199254740993,"),
+        ({"parameters": {"a": [{"b": -(2**63) - 1}]}}, "clients write -9223372036854776000."),
+        ({"variables": [{"name": "x", "default": 2**64 - 1}]}, "The default of variable 'x' has"),
+        ({"variables": [{"name": "x", "example": [2**60 + 1]}]}, "The example of variable 'x' has"),
+        ({"variables": [{"name": "x", "enum": [1, 10**30]}]}, "clients write 1e+30."),
+    ],
+)
+def test_a_number_that_a_double_rounds_is_a_warning(fields: dict[str, Any], told: str):
+    _, warnings = resolved("{{x}}", **fields)
+    assert [told in warning for warning in warnings] == [True]
+
+
+def test_a_number_of_the_front_matter_that_a_double_rounds_is_a_warning():
+    _, warnings = front("parameters: {seed: 9007199254740993}")
+    assert len(warnings) == 1 and "9007199254740992" in warnings[0]
+
+
+def test_numbers_that_a_double_holds_are_no_warning():
+    numbers = [2**53, -(2**62), 10**22, 0.1, 1e300, True, "9007199254740993"]
+    assert resolved("Text.", parameters={"all": numbers})[1] == []
+
+
 def test_variables_as_list():
     metadata, warnings = front(
         "variables: [tone, {name: count, default: 3}, {name: x, enum: [a, b]}]",
