@@ -24,10 +24,9 @@ def export(folder: str, format: str, content: str, owner: str | None) -> None:
     """Write the latest version of each prompt to DIR, as files of another format.
 
     \b
-    dotprompt    OWNER/NAME.prompt
-    prompty      OWNER/NAME.prompty, of prompty 2
-    prompt-yml   OWNER/NAME.prompt.yml, the format of GitHub Models
-    skill        OWNER/NAME/SKILL.md
+    dotprompt   OWNER/NAME.prompt
+    prompty     OWNER/NAME.prompty, of prompty 2
+    skill       OWNER/NAME/SKILL.md
 
     DIR can be a git repository. The same prompts give the same bytes, and only changed files are
     written. Files of prompts that are gone are removed. Files that no export has written, or that

@@ -14,7 +14,7 @@ _hub() {
         return
         ;;
     --sort) words='top trending new' ;;
-    --as) words='dotprompt prompty prompt-yml skill' ;;
+    --as) words='dotprompt prompty skill' ;;
     --version | --label | --at | --expected | --tag | --page) ;;
     *)
         case $operand:${COMP_WORDS[1]} in

@@ -1,8 +1,8 @@
 r"""Writes a version of a prompt as a file of another format, and says what that cannot hold.
 
-The formats are dotprompt, prompty (version 2), GitHub Models' ``.prompt.yml`` and skills. Browsers
-do the same in JavaScript; `clients/exports.json` has the cases that both pass. The build puts this
-module into the shell client, so it keeps to Python 3.7 and its library.
+The formats are dotprompt, prompty (version 2) and skills. Browsers do the same in JavaScript;
+`clients/exports.json` has the cases that both pass. The build puts this module into the shell
+client, so it keeps to Python 3.7 and its library.
 
 A *record* is a version, or a repo, as the API answers it. Its owner, name, version, title,
 description, tags, license, variables, parameters, body and messages are used.
@@ -17,10 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 # How the files of each format end; a skill is a folder with a file of this name.
-SUFFIXES = {
-    "dotprompt": ".prompt", "prompty": ".prompty", "prompt-yml": ".prompt.yml",
-    "skill": "SKILL.md",
-}  # fmt: skip
+SUFFIXES = {"dotprompt": ".prompt", "prompty": ".prompty", "skill": "SKILL.md"}
 
 SKILL_DESCRIPTION_CHARS_MAX = 1_024
 # YAML has no longer keys before a colon on their line.
@@ -30,7 +27,6 @@ _CAMEL = {
     "max_tokens": "maxOutputTokens", "top_p": "topP", "top_k": "topK", "stop": "stopSequences",
     "frequency_penalty": "frequencyPenalty", "presence_penalty": "presencePenalty",
 }  # fmt: skip
-_GITHUB = {**_CAMEL, "max_tokens": "maxTokens", "stop": "stop"}
 _PROMPTY_OPTIONS = {*_CAMEL.values(), "seed", "temperature"}
 # Words that a template of the format does not take for variables.
 _HANDLEBARS_WORDS = set(
@@ -49,7 +45,6 @@ _plain_key = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _RESERVED = set("y n yes no on off true false null none".split())
 # Prompty ends front matter at the first of these, wherever it stands.
 _fence_char = re.compile(r"-(?=--)|\+(?=\+\+)")
-_block = re.compile(r"\S(?:[\s\S]*\S)?\n?")
 
 _SPACE = "[ \t\x1f\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*"
 # A line that begins a message of prompty, or would without the backslashes in its second part.
@@ -72,9 +67,7 @@ def write_as(record: dict, format: str) -> tuple[str, list[str]]:
     """
     losses: dict[str, None] = {}  # in order, each once
     front, text = _WRITERS[format](record, losses)
-    if format == "prompt-yml":
-        return "".join(line + "\n" for line in _mapping(front, True)), list(losses)
-    return "\n".join(["---", *_mapping(front, False), "---", text]), list(losses)
+    return "\n".join(["---", *_mapping(front), "---", text]), list(losses)
 
 
 # The formats ------------------------------------------------------------------------------------
@@ -179,55 +172,6 @@ def _property(one: dict) -> dict:
     )
 
 
-def _prompt_yml(record: dict, losses: dict) -> tuple[dict, str]:
-    parameters = _rename(record["parameters"], _GITHUB, losses)
-    model = _take_model(parameters)
-    for key, types in (("maxTokens", int), ("temperature", (int, float)), ("topP", (int, float))):
-        value = parameters.get(key)
-        if key in parameters and (isinstance(value, bool) or not isinstance(value, types)):
-            del parameters[key]
-            losses["parameters of another type than its own"] = None
-    messages = record["messages"]
-    if messages is None:
-        messages = [{"role": "user", "content": record["body"]}]
-    front = {
-        "name": record["title"],
-        "description": record["description"],
-        "model": model,
-        **_response_format(parameters),
-        "modelParameters": parameters,
-        "messages": [
-            {
-                "role": _known_role(one["role"], losses),
-                "content": _github_text(one["content"], losses),
-            }
-            for one in messages
-        ],
-    }
-    losses["the owner"] = None
-    for key in ("tags", "license"):
-        if record[key]:
-            losses["the " + key] = None
-    _lose_details(record["variables"], losses)
-    return _without_empty(front), ""
-
-
-def _response_format(parameters: dict) -> dict:
-    """The response format of GitHub Models, taken out of the parameters if it has their form."""
-    value = parameters.get("response_format")
-    if not isinstance(value, dict):
-        return {}
-    if value in ({"type": "text"}, {"type": "json_object"}):
-        del parameters["response_format"]
-        return {"responseFormat": value["type"]}
-    schema = value.get("json_schema")
-    is_schema = value == {"type": "json_schema", "json_schema": schema}
-    if is_schema and isinstance(schema, dict) and "name" in schema and "schema" in schema:
-        del parameters["response_format"]
-        return {"responseFormat": "json_schema", "jsonSchema": _json(schema)}
-    return {}
-
-
 def _skill(record: dict, losses: dict) -> tuple[dict, str]:
     description = record["description"]
     if not description.strip():
@@ -257,9 +201,7 @@ def _skill(record: dict, losses: dict) -> tuple[dict, str]:
     return _without_empty(front), record["body"]
 
 
-_WRITERS = {
-    "dotprompt": _dotprompt, "prompty": _prompty, "prompt-yml": _prompt_yml, "skill": _skill,
-}  # fmt: skip
+_WRITERS = {"dotprompt": _dotprompt, "prompty": _prompty, "skill": _skill}
 
 
 def _version(record: dict) -> str | None:
@@ -407,14 +349,6 @@ def _guard(text: str, losses: dict) -> str:
     return "".join(lines)
 
 
-def _github_text(text: str, losses: dict) -> str:
-    if "\\{{" in text:
-        losses["{{name}} as text: it has no escape"] = None
-    return _token.sub(
-        lambda found: _braces(found.group(1)) if found.group(1) else found.group(), text
-    )
-
-
 def _braces(name: str) -> str:
     return "{{" + name + "}}"
 
@@ -422,7 +356,7 @@ def _braces(name: str) -> str:
 # YAML -------------------------------------------------------------------------------------------
 
 
-def _mapping(values: dict, has_blocks: bool) -> list[str]:
+def _mapping(values: dict) -> list[str]:
     lines = []
     for key, value in values.items():
         is_plain = _plain_key.fullmatch(key) and key.lower() not in _RESERVED
@@ -431,22 +365,18 @@ def _mapping(values: dict, has_blocks: bool) -> list[str]:
         lines += ["? " + shown] if is_long else []
         head = ":" if is_long else shown + ":"
         if _is_nested(value):
-            lines += [head, *_indented(_nested(value, has_blocks))]
-        elif has_blocks and _is_block(value):
-            text = value[:-1] if value.endswith("\n") else value
-            lines.append(head + (" |" if value.endswith("\n") else " |-"))
-            lines += _indented(text.split("\n"))
+            lines += [head, *_indented(_nested(value))]
         else:
             lines.append(head + " " + _scalar(value))
     return lines
 
 
-def _nested(value: Any, has_blocks: bool) -> list[str]:
+def _nested(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return _mapping(value, has_blocks)
+        return _mapping(value)
     lines = []
     for item in value:
-        inner = _nested(item, has_blocks) if _is_nested(item) else [_scalar(item)]
+        inner = _nested(item) if _is_nested(item) else [_scalar(item)]
         first, *rest = inner
         lines += ["- " + first, *_indented(rest)]
     return lines
@@ -456,15 +386,6 @@ def _is_nested(value: Any) -> bool:
     if isinstance(value, dict):
         return bool(value)
     return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
-
-
-def _is_block(value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and "\n" in value
-        and not _special.search(value)
-        and bool(_block.fullmatch(value))
-    )
 
 
 def _indented(lines: list[str]) -> list[str]:
@@ -489,10 +410,6 @@ def _quoted(text: str) -> str:
 
 def _escape(found: re.Match) -> str:
     return f"\\u{ord(found.group()):04x}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _number(value: float) -> str:

@@ -55,7 +55,7 @@ def test_which_version_and_what_a_format_is_called(client: Client, site: Site, h
     to = client.to(host.url)
     for words, path, format in (
         (("ann/review@1.0.0", "--as", "prompt"), "versions/1.0.0", "dotprompt"),
-        (("ann/review@production", "--as", "prompt.yml"), "labels/production", "prompt-yml"),
+        (("ann/review@production", "--as", "prompty"), "labels/production", "prompty"),
         (("--as", "SKILL.md", "ann/review", "--version", "2.0.0"), "versions/2.0.0", "skill"),
     ):
         assert to.run("cat", *words) == expected(site, f"ann/review/{path}.json", format), words

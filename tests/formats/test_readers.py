@@ -122,20 +122,3 @@ def test_skills() -> None:
         assert about["metadata"]["author"] == record["owner"]
         if not any("description" in loss and "variables" not in loss for loss in case["losses"]):
             assert about["description"] == record["description"].strip()
-
-
-def test_github_models() -> None:
-    """They have no library that reads their files, but their YAML has one meaning in ours and in
-    another one.
-    """
-    cases = cases_of("prompt-yml")
-    for case, one in zip(cases, read_by(NODE, "prompt-yml", cases), strict=True):
-        record, about = case["record"], one["about"]
-        assert about["name"] == record["title"]
-        assert about["description"] == record["description"]
-        messages = record["messages"]
-        plain = [record["body"]] if messages is None else [one["content"] for one in messages]
-        values = {name: f"<{name}>" for name in variable_names("\n".join(plain))}
-        assert [fill(message["content"], values) for message in about["messages"]] == [
-            fill(text, values) for text in plain
-        ]

@@ -17,9 +17,7 @@ from tests.site.browser import PHONE, Visits
 from tests.site.catalogue import BOM, CHAT_CRLF, COMMIT_MESSAGE, FRONT, KINDS, LARGE, SQL_REVIEW
 from tests.support.servers import DEADLINE_SECONDS, Server
 
-NAMES = {
-    "dotprompt": "dotprompt", "prompty": "prompty", "prompt-yml": "GitHub Models", "skill": "Skill",
-}  # fmt: skip
+NAMES = {"dotprompt": "dotprompt", "prompty": "prompty", "skill": "Skill"}
 # Each case's text and losses. `readJson` and `writeAs` are the script's own.
 WRITE_ALL = """readJson(cases).map((one) => writeAs(one.get("record"), one.get("format")))"""
 IN_NODE = f"""

@@ -4,7 +4,7 @@
 // Objects of JSON become Maps here, for JavaScript would sort keys such as "1"; a number keeps its
 // text, which tells 1 from 1.0 and has all digits of a large one.
 
-const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty", "prompt-yml": ".prompt.yml" };
+const SUFFIXES = { dotprompt: ".prompt", prompty: ".prompty" };
 const SKILL_FILE = "SKILL.md";
 
 const SKILL_DESCRIPTION_CHARS_MAX = 1_024;
@@ -14,7 +14,6 @@ const CAMEL = new Map(Object.entries({
   max_tokens: "maxOutputTokens", top_p: "topP", top_k: "topK", stop: "stopSequences",
   frequency_penalty: "frequencyPenalty", presence_penalty: "presencePenalty",
 }));
-const GITHUB = new Map([...CAMEL, ["max_tokens", "maxTokens"], ["stop", "stop"]]);
 const PROMPTY_OPTIONS = new Set([...CAMEL.values(), "seed", "temperature"]);
 const HANDLEBARS_WORDS = words(
   "this else true false null undefined if unless each with lookup log helperMissing " +
@@ -92,10 +91,7 @@ class Num {
 export function writeAs(record, format) {
   const losses = new Set();
   const [front, text] = WRITERS[format](record, losses);
-  const written = format === "prompt-yml"
-    ? mapping(front, true).map((line) => `${line}\n`).join("")
-    : ["---", ...mapping(front, false), "---", text].join("\n");
-  return { text: written, losses: [...losses] };
+  return { text: ["---", ...mapping(front), "---", text].join("\n"), losses: [...losses] };
 }
 
 // Formats
@@ -188,51 +184,6 @@ function propertyOf(one) {
   ]));
 }
 
-function asPromptYml(record, losses) {
-  const parameters = renamed(record.get("parameters"), GITHUB, losses);
-  const model = takeModel(parameters);
-  for (const [key, isWhole] of [["maxTokens", true], ["temperature", false], ["topP", false]]) {
-    const value = parameters.get(key);
-    if (parameters.has(key) && !(value instanceof Num && (value.isInteger || !isWhole))) {
-      parameters.delete(key);
-      losses.add("parameters of another type than its own");
-    }
-  }
-  const format = responseFormat(parameters);
-  const messages = record.get("messages") ??
-    [new Map([["role", "user"], ["content", record.get("body")]])];
-  const front = withoutEmpty(new Map([
-    ["name", record.get("title")],
-    ["description", record.get("description")],
-    ["model", model],
-    ...format,
-    ["modelParameters", parameters],
-    ["messages", messages.map((one) => new Map([
-      ["role", knownRole(one.get("role"), losses)],
-      ["content", githubText(one.get("content"), losses)],
-    ]))],
-  ]));
-  losses.add("the owner");
-  for (const key of ["tags", "license"]) if (!isEmpty(record.get(key))) losses.add(`the ${key}`);
-  loseDetails(record.get("variables"), losses);
-  return [front, ""];
-}
-
-function responseFormat(parameters) {
-  const value = parameters.get("response_format");
-  if (!(value instanceof Map)) return [];
-  const type = value.get("type");
-  if (value.size === 1 && (type === "text" || type === "json_object")) {
-    parameters.delete("response_format");
-    return [["responseFormat", type]];
-  }
-  const schema = value.get("json_schema");
-  const isSchema = type === "json_schema" && value.size === 2 && schema instanceof Map;
-  if (!isSchema || !schema.has("name") || !schema.has("schema")) return [];
-  parameters.delete("response_format");
-  return [["responseFormat", type], ["jsonSchema", jsonOf(schema)]];
-}
-
 function asSkill(record, losses) {
   let description = record.get("description");
   if (BLANK.test(description)) {
@@ -264,9 +215,7 @@ function asSkill(record, losses) {
   return [front, record.get("body")];
 }
 
-const WRITERS = {
-  dotprompt: asDotprompt, prompty: asPrompty, "prompt-yml": asPromptYml, skill: asSkill,
-};
+const WRITERS = { dotprompt: asDotprompt, prompty: asPrompty, skill: asSkill };
 
 function words(text) {
   return new Set(text.split(" "));
@@ -400,32 +349,24 @@ function guard(text, losses) {
   }).join("");
 }
 
-function githubText(text, losses) {
-  if (text.includes("\\{{")) losses.add("{{name}} as text: it has no escape");
-  return text.replace(TOKEN, (found, name) => (name ? `{{${name}}}` : found));
-}
-
 // YAML
 
-function mapping(values, hasBlocks) {
+function mapping(values) {
   return [...values].flatMap(([key, value]) => {
     const isPlain = PLAIN_KEY.test(key) && !RESERVED.has(key.toLowerCase());
     const shown = isPlain ? key : quoted(key);
     const isLong = [...shown].length > YAML_KEY_CHARS_MAX;
     const lines = isLong ? [`? ${shown}`] : [];
     const head = isLong ? ":" : `${shown}:`;
-    if (isNested(value)) return [...lines, head, ...indented(nested(value, hasBlocks))];
-    if (!hasBlocks || !isBlock(value)) return [...lines, `${head} ${scalar(value)}`];
-    const endsLine = value.endsWith("\n");
-    const text = endsLine ? value.slice(0, -1) : value;
-    return [...lines, head + (endsLine ? " |" : " |-"), ...indented(text.split("\n"))];
+    if (isNested(value)) return [...lines, head, ...indented(nested(value))];
+    return [...lines, `${head} ${scalar(value)}`];
   });
 }
 
-function nested(value, hasBlocks) {
-  if (value instanceof Map) return mapping(value, hasBlocks);
+function nested(value) {
+  if (value instanceof Map) return mapping(value);
   return value.flatMap((item) => {
-    const [first, ...rest] = isNested(item) ? nested(item, hasBlocks) : [scalar(item)];
+    const [first, ...rest] = isNested(item) ? nested(item) : [scalar(item)];
     return [`- ${first}`, ...indented(rest)];
   });
 }
@@ -433,11 +374,6 @@ function nested(value, hasBlocks) {
 function isNested(value) {
   if (value instanceof Map) return value.size > 0;
   return Array.isArray(value) && value.some((item) => item instanceof Map || Array.isArray(item));
-}
-
-function isBlock(value) {
-  return typeof value === "string" && value.includes("\n") && !NOT_PLAIN.test(value) &&
-    /^\S(?:[^]*\S)?\n?$/.test(value);
 }
 
 function indented(lines) {
@@ -460,12 +396,4 @@ function quoted(text) {
   return JSON.stringify(text).replace(
     ESCAPED, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-function jsonOf(value) {
-  if (Array.isArray(value)) return `[${value.map(jsonOf).join(",")}]`;
-  if (value instanceof Map) {
-    return `{${[...value].map(([key, item]) => `${JSON.stringify(key)}:${jsonOf(item)}`).join(",")}}`;
-  }
-  return value instanceof Num ? value.source : JSON.stringify(value);
 }

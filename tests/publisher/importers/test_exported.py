@@ -81,13 +81,11 @@ RECORDS = st.fixed_dictionaries(
 HELD = {
     "dotprompt": {"title", "description", "tags", "license", "variables", "parameters"},
     "prompty": {"title", "description", "tags", "license", "variables", "parameters"},
-    "prompt-yml": {"title", "description", "parameters"},
     "skill": {"title", "description", "tags", "license"},
 }
 COMPARED_ANYWAY = {"lines such as user: in a text: they get a backslash"}
 LOST_ANYWAY = {
     "dotprompt": set(), "prompty": set(),
-    "prompt-yml": {"the owner", "the tags", "the license", "{{name}} as text: it has no escape"},
     "skill": {"the model and parameters", "roles of messages: their markers stay in the text"},
 }  # fmt: skip
 
