@@ -140,245 +140,160 @@ class Route(NamedTuple):
         return BY_NAME.get(f"{self.name}_gzip")
 
 
+# What a URL lacks of its file's name, by media type.
+_EXTENSIONS = {JSON: ".json", TEXT: ".txt", HTML: ".html"}
+_REPO = API + "/repos/{owner}/{name}"
+
+# Files that are not their URL plus that extension, by the route's name.
+_FILES = {
+    "diff": API[1:] + "/repos/{owner}/{name}/versions/{version}.diff",
+    "langfuse_ref": LANGFUSE[1:] + "/{owner}/{name}@{ref}",
+    "langfuse_prompt": LANGFUSE[1:] + "/{owner}/{name}",
+    "home": "index.html",
+    "client": "cli/hub",
+    "client_release": f"cli/releases/v{CLIENT_VERSION}/hub",
+}
+# How the spec's URL says the same with a query.
+_QUERIES = {
+    "list": API + "/repos?sort={sort}&page={page}",
+    "tag_list": API + "/repos?tag={tag}&sort={sort}&page={page}",
+    "version_raw": _REPO + "/raw?version={version}",
+    "version_body": _REPO + "/body?version={version}",
+    "label_body": _REPO + "/body?label={label}",
+    "label_raw": _REPO + "/raw?label={label}",
+}
+# The endpoints in the API document.
+_SUMMARIES = {
+    "repos": "Repos: filtered, sorted, one page at a time",
+    "list": "One page of all repos, by path",
+    "tag_list": "One page of the repos with a tag, by path",
+    "repo": "One repo with its latest content, variables and parameters",
+    "versions": "All versions of a repo, newest first",
+    "version": "One version with its content",
+    "raw": "The text of the latest version",
+    "version_raw": "The text of one version; never changes",
+    "body": "The text of the latest version after its front matter",
+    "version_body": "The text of one version after its front matter; never changes",
+    "diff": "Unified diff from the previous version",
+    "labels": "All labels of a repo with the version that each names",
+    "label_body": "The text of the version that a label names, after its front matter",
+    "label_raw": "The text of the version that a label names",
+    "label": "The version that a label names, with its content",
+    "label_history": "All moves of a label, newest first",
+    "tags": "All tags, with the number of repos",
+    "user": "A user's profile, with their repos",
+    "hub": "This service: its name, features, serial and URLs",
+    "catalogue": "All repos, one line of JSON each",
+    "openapi": "This API as an OpenAPI 3.1 document",
+}
+
+
+def _row(name: str, url: str, media: str, cache: str, scope: Scope) -> Route:
+    """A row whose file is its URL, plus the extension of its media type unless the URL has one."""
+    path = url.removeprefix("/")
+    extension = "" if "." in path.rpartition("/")[2] else _EXTENSIONS.get(media, "")
+    file = _FILES.get(name, path + extension)
+    query, summary = _QUERIES.get(name, ""), _SUMMARIES.get(name, "")
+    return Route(name, url, file, media, cache, scope, query, summary)
+
+
 _ROWS = (
     # The API of the spec
-    Route(
-        "repos", f"{API}/repos", "api/v1/repos.json", JSON, "list", "list",
-        summary="Repos: filtered, sorted, one page at a time",
-    ),
-    Route(
-        "list", f"{API}/repos/_/{{sort}}/{{page}}", "api/v1/repos/_/{sort}/{page}.json",
-        JSON, "list", "list", query=f"{API}/repos?sort={{sort}}&page={{page}}",
-        summary="One page of all repos, by path",
-    ),
-    Route(
-        "tag_list", f"{API}/tags/{{tag}}/{{sort}}/{{page}}", "api/v1/tags/{tag}/{sort}/{page}.json",
-        JSON, "list", "list", query=f"{API}/repos?tag={{tag}}&sort={{sort}}&page={{page}}",
-        summary="One page of the repos with a tag, by path",
-    ),
-    Route(
-        "repo", f"{API}/repos/{{owner}}/{{name}}", "api/v1/repos/{owner}/{name}.json",
-        JSON, "repo", "repo", summary="One repo with its latest content, variables and parameters",
-    ),
-    Route(
-        "versions", f"{API}/repos/{{owner}}/{{name}}/versions",
-        "api/v1/repos/{owner}/{name}/versions.json", JSON, "repo", "repo",
-        summary="All versions of a repo, newest first",
-    ),
-    Route(
-        "version", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}",
-        "api/v1/repos/{owner}/{name}/versions/{version}.json", JSON, "version", "version",
-        summary="One version with its content",
-    ),
-    Route(
-        "raw", f"{API}/repos/{{owner}}/{{name}}/raw", "api/v1/repos/{owner}/{name}/raw.txt",
-        TEXT, "repo", "repo", summary="The text of the latest version",
-    ),
-    Route(
-        "version_raw", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}.txt",
-        "api/v1/repos/{owner}/{name}/versions/{version}.txt", TEXT, "immutable", "version",
-        query=f"{API}/repos/{{owner}}/{{name}}/raw?version={{version}}",
-        summary="The text of one version; never changes",
-    ),
-    Route(
-        "body", f"{API}/repos/{{owner}}/{{name}}/body", "api/v1/repos/{owner}/{name}/body.txt",
-        TEXT, "repo", "repo", summary="The text of the latest version after its front matter",
-    ),
-    Route(
-        "version_body", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}.body.txt",
-        "api/v1/repos/{owner}/{name}/versions/{version}.body.txt", TEXT, "immutable", "version",
-        query=f"{API}/repos/{{owner}}/{{name}}/body?version={{version}}",
-        summary="The text of one version after its front matter; never changes",
-    ),
-    Route(
-        "diff", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/diff",
-        "api/v1/repos/{owner}/{name}/versions/{version}.diff", TEXT, "version", "version",
-        summary="Unified diff from the previous version",
-    ),
-    Route(
-        "labels", f"{API}/repos/{{owner}}/{{name}}/labels",
-        "api/v1/repos/{owner}/{name}/labels.json", JSON, "repo", "label",
-        summary="All labels of a repo with the version that each names",
-    ),
+    _row("repos", API + "/repos", JSON, "list", "list"),
+    _row("list", API + "/repos/_/{sort}/{page}", JSON, "list", "list"),
+    _row("tag_list", API + "/tags/{tag}/{sort}/{page}", JSON, "list", "list"),
+    _row("repo", _REPO, JSON, "repo", "repo"),
+    _row("versions", _REPO + "/versions", JSON, "repo", "repo"),
+    _row("version", _REPO + "/versions/{version}", JSON, "version", "version"),
+    _row("raw", _REPO + "/raw", TEXT, "repo", "repo"),
+    _row("version_raw", _REPO + "/versions/{version}.txt", TEXT, "immutable", "version"),
+    _row("body", _REPO + "/body", TEXT, "repo", "repo"),
+    _row("version_body", _REPO + "/versions/{version}.body.txt", TEXT, "immutable", "version"),
+    _row("diff", _REPO + "/versions/{version}/diff", TEXT, "version", "version"),
+    _row("labels", _REPO + "/labels", JSON, "repo", "label"),
     # Each before the next, whose label would match the extension as well.
-    Route(
-        "label_body", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}.body.txt",
-        "api/v1/repos/{owner}/{name}/labels/{label}.body.txt", TEXT, "repo", "label",
-        query=f"{API}/repos/{{owner}}/{{name}}/body?label={{label}}",
-        summary="The text of the version that a label names, after its front matter",
-    ),
-    Route(
-        "label_raw", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}.txt",
-        "api/v1/repos/{owner}/{name}/labels/{label}.txt", TEXT, "repo", "label",
-        query=f"{API}/repos/{{owner}}/{{name}}/raw?label={{label}}",
-        summary="The text of the version that a label names",
-    ),
-    Route(
-        "label", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}",
-        "api/v1/repos/{owner}/{name}/labels/{label}.json", JSON, "repo", "label",
-        summary="The version that a label names, with its content",
-    ),
-    Route(
-        "label_history", f"{API}/repos/{{owner}}/{{name}}/labels/{{label}}/history",
-        "api/v1/repos/{owner}/{name}/labels/{label}/history.json", JSON, "repo", "label",
-        summary="All moves of a label, newest first",
-    ),
+    _row("label_body", _REPO + "/labels/{label}.body.txt", TEXT, "repo", "label"),
+    _row("label_raw", _REPO + "/labels/{label}.txt", TEXT, "repo", "label"),
+    _row("label", _REPO + "/labels/{label}", JSON, "repo", "label"),
+    _row("label_history", _REPO + "/labels/{label}/history", JSON, "repo", "label"),
     # Why something is not there any more. A host sends them with status 410 instead of the files
     # that are gone; a plain file host has them at their own paths alone.
-    Route(
-        "withdrawn_version", f"{API}/repos/{{owner}}/{{name}}/versions/{{version}}/withdrawn",
-        "api/v1/repos/{owner}/{name}/versions/{version}/withdrawn.json", JSON, "none", "withdrawn",
-    ),
-    Route(
-        "withdrawn_repo", f"{API}/repos/{{owner}}/{{name}}/withdrawn",
-        "api/v1/repos/{owner}/{name}/withdrawn.json", JSON, "none", "withdrawn",
-    ),
-    Route(
-        "tags", f"{API}/tags", "api/v1/tags.json", JSON, "list", "tag",
-        summary="All tags, with the number of repos",
-    ),
-    Route(
-        "user", f"{API}/users/{{owner}}", "api/v1/users/{owner}.json", JSON, "list", "owner",
-        summary="A user's profile, with their repos",
-    ),
-    Route(
-        "hub", f"{API}/hub.json", "api/v1/hub.json", JSON, "list", "site",
-        summary="This service: its name, features, serial and URLs",
-    ),
-    Route(
-        "catalogue", f"{API}/catalogue.jsonl", "api/v1/catalogue.jsonl", JSON_LINES, "list", "site",
-        summary="All repos, one line of JSON each",
-    ),
-    Route(
-        "openapi", f"{API}/openapi.json", "api/v1/openapi.json", JSON, "list", "site",
-        summary="This API as an OpenAPI 3.1 document",
-    ),
+    _row("withdrawn_version", _REPO + "/versions/{version}/withdrawn", JSON, "none", "withdrawn"),
+    _row("withdrawn_repo", _REPO + "/withdrawn", JSON, "none", "withdrawn"),
+    _row("tags", API + "/tags", JSON, "list", "tag"),
+    _row("user", API + "/users/{owner}", JSON, "list", "owner"),
+    _row("hub", API + "/hub.json", JSON, "list", "site"),
+    _row("catalogue", API + "/catalogue.jsonl", JSON_LINES, "list", "site"),
+    _row("openapi", API + "/openapi.json", JSON, "list", "site"),
     # Langfuse's API. Its lists are in the order of the first of SORTS. A host without rules serves
     # the files of prompts as they are, so their names are those of the URLs, and none is a folder
     # for others.
-    Route(
-        "langfuse_list", LANGFUSE, f"{LANGFUSE[1:]}.json", JSON, "list", "langfuse",
-    ),
-    Route(
-        "langfuse_page", f"{LANGFUSE}/_/{{page}}", f"{LANGFUSE[1:]}/_/{{page}}.json",
-        JSON, "list", "langfuse",
-    ),
-    Route(
-        "langfuse_tag_page", f"{LANGFUSE}/_/{{tag}}/{{page}}",
-        f"{LANGFUSE[1:]}/_/{{tag}}/{{page}}.json", JSON, "list", "langfuse",
-    ),
-    Route(
-        "langfuse_ref", f"{LANGFUSE}/{{owner}}/{{name}}@{{ref}}",
-        f"{LANGFUSE[1:]}/{{owner}}/{{name}}@{{ref}}", JSON, "repo", "langfuse",
-    ),
-    Route(
-        "langfuse_prompt", f"{LANGFUSE}/{{owner}}/{{name}}", f"{LANGFUSE[1:]}/{{owner}}/{{name}}",
-        JSON, "repo", "langfuse",
-    ),
+    _row("langfuse_list", LANGFUSE, JSON, "list", "langfuse"),
+    _row("langfuse_page", LANGFUSE + "/_/{page}", JSON, "list", "langfuse"),
+    _row("langfuse_tag_page", LANGFUSE + "/_/{tag}/{page}", JSON, "list", "langfuse"),
+    _row("langfuse_ref", LANGFUSE + "/{owner}/{name}@{ref}", JSON, "repo", "langfuse"),
+    _row("langfuse_prompt", LANGFUSE + "/{owner}/{name}", JSON, "repo", "langfuse"),
     # Pages for people
-    Route("home", "/", "index.html", HTML, "list", "site"),
-    Route("list_page", "/{sort}", "{sort}.html", HTML, "list", "list"),
-    Route("list_pages", "/{sort}/{page}", "{sort}/{page}.html", HTML, "list", "list"),
-    Route("connect", "/connect", "connect.html", HTML, "list", "site"),
-    Route("tags_page", "/tags", "tags.html", HTML, "list", "tag"),
-    Route("tag_page", "/tags/{tag}", "tags/{tag}.html", HTML, "list", "list"),
-    Route("tag_sort_page", "/tags/{tag}/{sort}", "tags/{tag}/{sort}.html", HTML, "list", "list"),
-    Route(
-        "tag_pages", "/tags/{tag}/{sort}/{page}", "tags/{tag}/{sort}/{page}.html",
-        HTML, "list", "list",
-    ),
-    Route("owner_page", "/{owner}", "{owner}.html", HTML, "list", "owner"),
-    Route("repo_page", "/{owner}/{name}", "{owner}/{name}.html", HTML, "list", "repo"),
-    Route(
-        "version_page", "/{owner}/{name}/{version}", "{owner}/{name}/{version}.html",
-        HTML, "list", "version",
-    ),
+    _row("home", "/", HTML, "list", "site"),
+    _row("list_page", "/{sort}", HTML, "list", "list"),
+    _row("list_pages", "/{sort}/{page}", HTML, "list", "list"),
+    _row("connect", "/connect", HTML, "list", "site"),
+    _row("tags_page", "/tags", HTML, "list", "tag"),
+    _row("tag_page", "/tags/{tag}", HTML, "list", "list"),
+    _row("tag_sort_page", "/tags/{tag}/{sort}", HTML, "list", "list"),
+    _row("tag_pages", "/tags/{tag}/{sort}/{page}", HTML, "list", "list"),
+    _row("owner_page", "/{owner}", HTML, "list", "owner"),
+    _row("repo_page", "/{owner}/{name}", HTML, "list", "repo"),
+    _row("version_page", "/{owner}/{name}/{version}", HTML, "list", "version"),
     # A page that reads its query in the browser, so one file does for any two versions.
-    Route(
-        "compare_page", "/{owner}/{name}/compare", "{owner}/{name}/compare.html",
-        HTML, "list", "versions",
+    _row("compare_page", "/{owner}/{name}/compare", HTML, "list", "versions"),
+    _row("versions_page", "/{owner}/{name}/versions", HTML, "list", "versions"),
+    _row(
+        "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn", HTML, "none", "withdrawn"
     ),
-    Route(
-        "versions_page", "/{owner}/{name}/versions", "{owner}/{name}/versions.html",
-        HTML, "list", "versions",
-    ),
-    Route(
-        "withdrawn_version_page", "/{owner}/{name}/{version}/withdrawn",
-        "{owner}/{name}/{version}/withdrawn.html", HTML, "none", "withdrawn",
-    ),
-    Route(
-        "withdrawn_repo_page", "/{owner}/{name}/withdrawn", "{owner}/{name}/withdrawn.html",
-        HTML, "none", "withdrawn",
-    ),
-    Route("search_page", "/search", "search.html", HTML, "list", "site"),
-    Route("api_page", "/docs", "docs.html", HTML, "list", "site"),
-    Route("not_found_page", "/404", "404.html", HTML, "not_found", "site"),
+    _row("withdrawn_repo_page", "/{owner}/{name}/withdrawn", HTML, "none", "withdrawn"),
+    _row("search_page", "/search", HTML, "list", "site"),
+    _row("api_page", "/docs", HTML, "list", "site"),
+    _row("not_found_page", "/404", HTML, "not_found", "site"),
     # What a host sends for the account settings while their service is down.
-    Route("unavailable_page", "/503", "503.html", HTML, "none", "site"),
-    Route("stylesheet", "/assets/style.css", "assets/style.css", CSS, "list", "site"),
-    Route("site_script", "/assets/site.js", "assets/site.js", SCRIPT, "list", "site"),
-    Route("search_script", "/assets/search.js", "assets/search.js", SCRIPT, "list", "site"),
-    Route(
-        "catalogue_script", "/assets/catalogue.js", "assets/catalogue.js", SCRIPT, "list", "site"
-    ),
-    Route("prompt_script", "/assets/prompt.js", "assets/prompt.js", SCRIPT, "list", "site"),
-    Route("download_script", "/assets/download.js", "assets/download.js", SCRIPT, "list", "site"),
-    Route("version_script", "/assets/version.js", "assets/version.js", SCRIPT, "list", "site"),
-    Route("compare_script", "/assets/compare.js", "assets/compare.js", SCRIPT, "list", "site"),
-    Route("changes_script", "/assets/changes.js", "assets/changes.js", SCRIPT, "list", "site"),
-    Route(
-        "changes_table_script", "/assets/changes_table.js", "assets/changes_table.js",
-        SCRIPT, "list", "site",
-    ),
-    Route("jsdiff_script", "/assets/jsdiff.js", "assets/jsdiff.js", SCRIPT, "list", "site"),
-    Route("account_script", "/assets/account.js", "assets/account.js", SCRIPT, "list", "site"),
-    Route("editor_script", "/assets/editor.js", "assets/editor.js", SCRIPT, "list", "site"),
-    Route(
-        "prompt_text_script", "/assets/prompt_text.js", "assets/prompt_text.js",
-        SCRIPT, "list", "site",
-    ),
-    Route(
-        "text_field_script", "/assets/text_field.js", "assets/text_field.js",
-        SCRIPT, "list", "site",
-    ),
-    Route(
-        "marked_text_script", "/assets/marked_text.js", "assets/marked_text.js",
-        SCRIPT, "list", "site",
-    ),
-    Route(
-        "codemirror_script", "/assets/codemirror.js", "assets/codemirror.js",
-        SCRIPT, "list", "site",
-    ),
-    Route("icon", "/assets/icon.svg", "assets/icon.svg", SVG, "list", "site"),
+    _row("unavailable_page", "/503", HTML, "none", "site"),
+    _row("stylesheet", "/assets/style.css", CSS, "list", "site"),
+    _row("site_script", "/assets/site.js", SCRIPT, "list", "site"),
+    _row("search_script", "/assets/search.js", SCRIPT, "list", "site"),
+    _row("catalogue_script", "/assets/catalogue.js", SCRIPT, "list", "site"),
+    _row("prompt_script", "/assets/prompt.js", SCRIPT, "list", "site"),
+    _row("download_script", "/assets/download.js", SCRIPT, "list", "site"),
+    _row("version_script", "/assets/version.js", SCRIPT, "list", "site"),
+    _row("compare_script", "/assets/compare.js", SCRIPT, "list", "site"),
+    _row("changes_script", "/assets/changes.js", SCRIPT, "list", "site"),
+    _row("changes_table_script", "/assets/changes_table.js", SCRIPT, "list", "site"),
+    _row("jsdiff_script", "/assets/jsdiff.js", SCRIPT, "list", "site"),
+    _row("account_script", "/assets/account.js", SCRIPT, "list", "site"),
+    _row("editor_script", "/assets/editor.js", SCRIPT, "list", "site"),
+    _row("prompt_text_script", "/assets/prompt_text.js", SCRIPT, "list", "site"),
+    _row("text_field_script", "/assets/text_field.js", SCRIPT, "list", "site"),
+    _row("marked_text_script", "/assets/marked_text.js", SCRIPT, "list", "site"),
+    _row("codemirror_script", "/assets/codemirror.js", SCRIPT, "list", "site"),
+    _row("icon", "/assets/icon.svg", SVG, "list", "site"),
     # For programs that look for pages
-    Route("feed", "/feed.xml", "feed.xml", ATOM, "list", "list"),
-    Route("owner_feed", "/{owner}/feed.xml", "{owner}/feed.xml", ATOM, "list", "owner"),
-    Route(
-        "repo_feed", "/{owner}/{name}/feed.xml", "{owner}/{name}/feed.xml", ATOM, "list", "repo"
-    ),
-    Route("sitemap", "/sitemap.xml", "sitemap.xml", XML, "list", "site"),
-    Route("sitemap_part", "/sitemap-{page}.xml", "sitemap-{page}.xml", XML, "list", "site"),
-    Route("robots", "/robots.txt", "robots.txt", TEXT, "list", "site"),
-    Route("llms", "/llms.txt", "llms.txt", TEXT, "list", "site"),
-    Route("server_json", "/server.json", "server.json", JSON, "list", "site"),
+    _row("feed", "/feed.xml", ATOM, "list", "list"),
+    _row("owner_feed", "/{owner}/feed.xml", ATOM, "list", "owner"),
+    _row("repo_feed", "/{owner}/{name}/feed.xml", ATOM, "list", "repo"),
+    _row("sitemap", "/sitemap.xml", XML, "list", "site"),
+    _row("sitemap_part", "/sitemap-{page}.xml", XML, "list", "site"),
+    _row("robots", "/robots.txt", TEXT, "list", "site"),
+    _row("llms", "/llms.txt", TEXT, "list", "site"),
+    _row("server_json", "/server.json", JSON, "list", "site"),
     # The shell client
-    Route("client", "/cli/hub", "cli/hub", TEXT, "list", "site"),
-    Route(
-        "client_release", f"/cli/releases/v{CLIENT_VERSION}/hub",
-        f"cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site",
-    ),
-    Route(
-        "client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256",
-        f"cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site",
-    ),
+    _row("client", "/cli/hub", TEXT, "list", "site"),
+    _row("client_release", f"/cli/releases/v{CLIENT_VERSION}/hub", TEXT, "list", "site"),
+    _row("client_checksum", f"/cli/releases/v{CLIENT_VERSION}/hub.sha256", TEXT, "list", "site"),
     # The clients for programs, each a module in one file
-    Route(
-        "python_client", "/clients/hub_prompts.py", "clients/hub_prompts.py", TEXT, "list", "site"
-    ),
+    _row("python_client", "/clients/hub_prompts.py", TEXT, "list", "site"),
     # The TypeScript client: also browsers can import it from here
-    Route("script_client", "/clients/hub.js", "clients/hub.js", SCRIPT, "list", "site"),
-    Route("script_client_types", "/clients/hub.d.ts", "clients/hub.d.ts", TEXT, "list", "site"),
-)  # fmt: skip
+    _row("script_client", "/clients/hub.js", SCRIPT, "list", "site"),
+    _row("script_client_types", "/clients/hub.d.ts", TEXT, "list", "site"),
+)
 
 # Large, read often, written seldom: also compressed beforehand, for hosts that send such files.
 _COMPRESSED = (
