@@ -2,8 +2,9 @@
 
 ``content`` is written by hand and holds what goes wrong easily: markup in every field, a byte
 order mark, CRLF, no final newline, front matter, other scripts. ``site`` is what a build makes
-of it, byte for byte, but for what repeats its source. After a wanted change
-``python -m tests.golden`` makes it again; read the difference before you commit it.
+of it, byte for byte, but for what repeats its source; of each kind of page it has the longest,
+and ``pages.txt`` names the others. After a wanted change ``python -m tests.golden`` makes it again;
+read the difference before you commit it.
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from builder.model.errors import STATUS
-from builder.model.routes import BY_NAME
+from builder.model.routes import BY_NAME, HTML, match_file
 from builder.model.settings import Settings
 from builder.render import (
     api_page,
@@ -29,6 +30,7 @@ from builder.search.rules import search_rules
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTENT = f"{HERE}/content"
 SITE = f"{HERE}/site"
+PAGES = f"{HERE}/pages.txt"
 
 
 def golden_settings(out: str, state: str) -> Settings:
@@ -67,3 +69,14 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         | {BY_NAME[name].file: data for name, data in files.items()}
         | texts
     )
+
+
+def other_pages(site: dict[str, bytes]) -> list[str]:
+    """The pages of a site, sorted, without the longest one of each route."""
+    by_route: dict[str, list[str]] = {}
+    for file in sorted(site):
+        route = match_file(file).route
+        if route.media == HTML:
+            by_route.setdefault(route.name, []).append(file)
+    longest = {max(files, key=lambda file: len(site[file])) for files in by_route.values()}
+    return sorted(file for files in by_route.values() for file in files if file not in longest)

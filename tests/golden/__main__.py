@@ -5,7 +5,8 @@ import tempfile
 from pathlib import Path
 
 from builder.pipeline.build import build
-from tests.golden import SITE, from_sources, golden_settings
+from tests.golden import PAGES, SITE, from_sources, golden_settings, other_pages
+from tests.support.catalogues import read_tree
 
 with tempfile.TemporaryDirectory() as state:
     shutil.rmtree(SITE, ignore_errors=True)
@@ -13,6 +14,8 @@ with tempfile.TemporaryDirectory() as state:
     report = build(settings, index=False)
 for path in Path(SITE).rglob("*.gz"):  # how they are packed differs from machine to machine
     path.unlink()
-for file in from_sources(settings):
+pages = other_pages(read_tree(Path(SITE)))
+Path(PAGES).write_text("\n".join([*pages, ""]))
+for file in (*from_sources(settings), *pages):
     Path(SITE, file).unlink()
 print(f"{report.written} files written to {SITE}")

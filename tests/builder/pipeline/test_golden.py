@@ -1,10 +1,11 @@
 """The golden site: what a build makes of a small catalogue, byte for byte."""
 
 import gzip
+from pathlib import Path
 
 from builder.pipeline.build import build
 from builder.store.check import check
-from tests.golden import CONTENT, SITE, from_sources, golden_settings
+from tests.golden import CONTENT, PAGES, SITE, from_sources, golden_settings, other_pages
 from tests.support.catalogues import read_tree
 
 REMEDY = "if this is wanted: python -m tests.golden"
@@ -22,6 +23,10 @@ def test_the_site_is_the_golden_one(tmp_path):
     # How gzip packs differs from one machine to another.
     for file in [file for file in made if file.endswith(".gz")]:
         assert gzip.decompress(made.pop(file)) == made[file.removesuffix(".gz")]
+    others = other_pages(made)
+    assert others == Path(PAGES).read_text().splitlines(), f"other pages; {REMEDY}"
+    for file in others:
+        del made[file]
     assert sorted(expected.keys() - made.keys()) == [], f"expected and not made; {REMEDY}"
     assert sorted(made.keys() - expected.keys()) == [], f"made and not expected; {REMEDY}"
     for file, data in made.items():
