@@ -1,4 +1,4 @@
-"""What a prompt's text says of itself: front matter, variables, its first sentence.
+"""What a prompt's text says of itself: front matter and variables.
 
 Pure functions of text. The front matter block follows the field's convention (dotprompt,
 prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the very start. YAML is
@@ -7,25 +7,20 @@ bounded before it is loaded, so no text takes long.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import yaml
 from msgspec import UNSET, UnsetType
 
 from builder.model.records import FRONT_MATTER_BYTES_MAX
-from builder.text.messages import without_markers
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
-DESCRIPTION_CHARS_MAX = 200
 
 # From left to right: an escaped opening is taken before it can open anything.
 _variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 # The line before front matter, and the line after it.
 _fence = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-# A full stop ends a sentence where white space follows; the CJK one needs none.
-_sentence_end = re.compile(r"[.!?…](?=\s)|[。！？]|[.!?…]\Z|\n\s*\n")
-_markup = re.compile(r"^(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+)")
 
 
 class Document(NamedTuple):
@@ -193,26 +188,3 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 def filled_chars(text: str, values: Mapping[str, str]) -> int:
     """An upper bound of the characters that ``fill`` gives, without making them."""
     return len(text) + sum(len(values.get(name, "")) for name in _variable.findall(text))
-
-
-def sentence_ends(line: str) -> Iterator[int]:
-    """Where the sentences of a line end."""
-    return (found.end() for found in _sentence_end.finditer(line))
-
-
-def first_sentence(body: str) -> str:
-    """The first sentence of a prompt's body, on one line, at most 200 characters. Of a chat
-    prompt, that of its first message.
-    """
-    start = without_markers(body).lstrip("\ufeff \t\r\n")
-    if start.startswith("#"):  # a heading is a sentence of its own
-        start = start.splitlines()[0]
-    start = _markup.sub("", start[: DESCRIPTION_CHARS_MAX * 4])
-    end = _sentence_end.search(start)
-    sentence = " ".join((start[: end.end()] if end else start).split())
-    sentence = "".join(filter(str.isprintable, sentence))
-    if len(sentence) <= DESCRIPTION_CHARS_MAX:
-        return sentence
-    cut = sentence[: DESCRIPTION_CHARS_MAX - 1]
-    space = cut.rfind(" ")
-    return (cut[:space] if space > DESCRIPTION_CHARS_MAX // 2 else cut).rstrip() + "…"

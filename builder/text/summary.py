@@ -1,7 +1,11 @@
-"""A prompt in about 160 characters, for cards and the heads of pages. Pure.
+"""A prompt's title, its description, and its summary for cards and the heads of pages. Pure.
 
-Records keep the description as it was published, and the first sentence where nobody wrote one.
-That is often too little ("Act as a code reviewer."), and nothing at all for a prompt in JSON.
+Records keep the title and the description that were published. Where the publisher wrote none,
+they are the heading that begins the text, and the first sentence of its prose. That sentence is
+often too little for a card ("Act as a code reviewer."), so a summary has about 160 characters.
+
+*Prose* is what a person reads as sentences: paragraphs and list items. Headings, labels such as
+"YOUR TASK:", comments, fences, tables, tags and front matter that does not parse are not prose.
 """
 
 import re
@@ -9,13 +13,15 @@ from collections.abc import Iterator
 
 from msgspec import DecodeError, json
 
+from builder.model.records import Title
 from builder.text.messages import without_markers
-from builder.text.prompts import first_sentence, sentence_ends
 
+TITLE_CHARS_MAX = Title.__metadata__[0].max_length
+DESCRIPTION_CHARS_MAX = 200
 SUMMARY_CHARS_MAX = 180
 # One short sentence says little: the next one is cut to fit.
 TELLING_CHARS_MIN = 80
-# As much of a text as is looked at.
+# Nothing beyond this is read; comments and tags do not count.
 READ_CHARS_MAX = 2_000
 # Where JSON says what it asks for, in the order in which it is looked for.
 TELLING_KEYS = (
@@ -23,89 +29,203 @@ TELLING_KEYS = (
     "main_prompt", "subject", "role", "title",
 )  # fmt: skip
 FIELDS_MAX, FIELD_CHARS_MAX = 5, 30
+LABEL_CHARS_MAX = 60
+# Words that name a part of a prompt, and not what the prompt is for.
+_SECTION_WORDS = frozenset(
+    "a about act and answer as assistant background constraints context core description example "
+    "examples for format goal goals guidelines identity important input inputs instruction "
+    "instructions introduction main message mission note notes objective objectives of output "
+    "outputs overview persona prompt purpose question request response role rules section skill "
+    "steps summary system task tasks the to usage user you your".split()
+)
 
-_heading = re.compile(r"#{1,6}\s")
-_bullet = re.compile(r"\s*(?:[-*+>•]|\d{1,3}[.)])\s+")
-_emphasis = re.compile(r"\*\*|__|`|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
+_heading = re.compile(r"\s{0,3}#{1,6}(?:\s|\Z)")
+_first_heading = re.compile(
+    r"#[ \t]+(?P<atx>[^\n]+)|(?P<setext>[^\s#>|`<*+-][^\n]*)\n=+[ \t\r]*(?:\n|\Z)"
+)
+_underline = re.compile(r"=+\s*\Z")
+_bullet = re.compile(r"\s*(?:[-*+>•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_emphasis = re.compile(r"\*\*|`|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)")
+_link = re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)|\[([^\]\n]+)\]\([^)\n]+\)")
 _rule = re.compile(r"[-=_*#~\s]*\Z")
-_comment = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_fence = re.compile(r"\s*(`{3,}|~{3,})")
+# A line of nothing but placeholders, tags, or cells of a table.
+_no_words = re.compile(r"\s*(?:(?:\{\{[^{}]*\}\}\s*)+|(?:</?[A-Za-z][^<>]*>\s*)+|\|.*)\Z")
+_element = re.compile(r"\s*<([A-Za-z][\w.:-]*)(?:\s[^<>]*)?>(.*)</\1\s*>\s*\Z")
+_labelled = re.compile(r"\s*(?:\*\*|__)?([^:*_\n]{1,60})(?::(?:\*\*|__)?|(?:\*\*|__):)\s+(?=\S)")
+_small_words = re.compile(r"\b(?:and|or|of|the|to|for|in|your)\b")
+_bold_line = re.compile(r"(\*\*|__)[^*_]+\1:?\Z")
+_comment = re.compile(
+    r"<!--.*?(?:-->|\Z)|\{\{!--.*?(?:--\}\}|\Z)|\{\{![^}]*\}\}|\{#[^#]*#\}", re.DOTALL
+)
+_broken_front_matter = re.compile(r"---[ \t]*\r?\n[\w-]+[ \t]*:.*?^---[ \t]*\r?$", re.DOTALL | re.M)
 _unseen_element = re.compile(r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _tag = re.compile(r"</?([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>|<!doctype[^>]*>", re.IGNORECASE)
-_html = re.compile(
-    r"\s*<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE
-)
-_loose_json = re.compile(r"""\s*(?:\{\s*["']|\[\s*(?:["'\[]|\{(?!\{)))""")
+_html = re.compile(r"<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE)
+_loose_json = re.compile(r"""\{\s*["']|\[\s*(?:["'\[]|\{(?!\{))""")
 _string_value = re.compile(r'"(\w{1,40})"\s*:\s*"((?:[^"\\]|\\.){0,1000})')
+# A full stop ends a sentence where white space follows, but not in abbreviations and after the
+# number of a list item; the CJK one needs no white space.
+_sentence_end = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\s\d)\.(?=\s)"
+    r"|[!?…](?=\s)|[。！？]|[.!?…]\Z"
+)
+
+
+def title_of(body: str) -> str:
+    """The level-1 heading that begins a prompt's body, as a title; empty if none does."""
+    found = _first_heading.match(_visible(body.removeprefix("\ufeff"))[:READ_CHARS_MAX])
+    if not found:
+        return ""
+    heading = re.sub(r"(?:^|\s)#+\s*\Z", "", found["atx"]) if found["atx"] else found["setext"]
+    return clean_title(_plain(heading))
+
+
+def clean_title(text: str) -> str:
+    """``text`` as a title: one line, printable, not too long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1].rstrip() + "…"
+
+
+def names_a_part(heading: str) -> bool:
+    """Whether a heading names a part of a prompt, as "Identity and purpose" does, and so says
+    nothing of the prompt.
+    """
+    words = re.findall(r"[^\W_]+", heading.lower())
+    return _SECTION_WORDS.issuperset(words)
+
+
+def first_sentence(body: str) -> str:
+    """The first sentence of a prompt's prose, on one line, at most 200 characters. Of a chat
+    prompt, that of its first message. Of a text without prose, its beginning.
+    """
+    kind, text = _open(body)
+    sentences = (one for piece in _prose(text) for one in _sentences(piece))
+    sentence = next(sentences, "") or (
+        _fields_of_json(body) if kind == "JSON" else _printable(_visible(without_markers(body)))
+    )
+    return _cut(sentence, DESCRIPTION_CHARS_MAX)
 
 
 def summarize(description: str, body: str) -> str:
-    """Whole sentences of the description, or of the text where nobody wrote one; one line of
-    about 160 characters.
+    """Whole sentences of the description, or of the text where the publisher wrote none; one line
+    of about 160 characters.
     """
     if description and description != first_sentence(body):
         return _whole_sentences([description])
-    body = without_markers(body)
-    if _loose_json.match(body):
-        return _summary_of_json(body) or description
-    if _comment.match(body.lstrip()) or _tag.match(body.lstrip()):
-        return _summary_of_markup(body) or description
-    return _whole_sentences(_pieces(body[:READ_CHARS_MAX])) or description
+    kind, text = _open(body)
+    told = _whole_sentences(_prose(text))
+    if not kind:
+        return told or description
+    if kind == "JSON" and not told:
+        return _fields_of_json(body)
+    return f"{kind} prompt: {told}" if told else f"{kind} prompt."
 
 
-def _summary_of_json(text: str) -> str:
+def _open(body: str) -> tuple[str, str]:
+    """What a body is beside text (JSON, HTML, XML, or empty), and the part of it to read."""
+    text = _visible(without_markers(body))
+    if _loose_json.match(text):
+        return "JSON", _telling(_load_json(body))[:READ_CHARS_MAX]
+    if not _tag.match(text):
+        return "", text[:READ_CHARS_MAX]
+    plain = _tag.sub("\n\n", _unseen_element.sub("\n\n", text))
+    return "HTML" if _html.match(text) else "XML", plain[:READ_CHARS_MAX]
+
+
+def _visible(text: str) -> str:
+    """The beginning of a text, without comments, and without front matter that does not parse."""
+    text = _comment.sub("", text[: 4 * READ_CHARS_MAX]).lstrip("\ufeff \t\r\n")
+    return _broken_front_matter.sub("", text, count=1).lstrip() if text[:3] == "---" else text
+
+
+def _load_json(body: str) -> object:
+    text = without_markers(body)
     try:
         value = json.decode(text)
     except (DecodeError, RecursionError):
         value = dict(_string_value.findall(text[:READ_CHARS_MAX]))
     while isinstance(value, dict) and [type(one) for one in value.values()] == [dict]:
         (value,) = value.values()  # a wrapper around what is told
+    return value
+
+
+def _telling(value: object) -> str:
+    """The text in JSON that says what it asks for; empty if none does."""
     if not isinstance(value, dict):
-        return "JSON prompt."
+        return ""
     strings = {key.lower(): one for key, one in value.items() if isinstance(one, str)}
-    told = next((strings[key] for key in TELLING_KEYS if strings.get(key, "").count(" ") > 1), "")
-    if told:
-        return "JSON prompt: " + _whole_sentences(_pieces(told[:READ_CHARS_MAX]))
+    return next((strings[key] for key in TELLING_KEYS if strings.get(key, "").count(" ") > 1), "")
+
+
+def _fields_of_json(body: str) -> str:
+    value = _load_json(body)
+    if not isinstance(value, dict) or not value:
+        return "JSON prompt."
     names = [" ".join(key.split())[:FIELD_CHARS_MAX] for key in [*value][:FIELDS_MAX]]
     more = f" and {len(value) - FIELDS_MAX} more" if len(value) > FIELDS_MAX else ""
-    return f"JSON prompt with the fields {', '.join(names)}{more}." if names else "JSON prompt."
+    return f"JSON prompt with the fields {', '.join(names)}{more}."
 
 
-def _summary_of_markup(text: str) -> str:
-    kind = "HTML" if _html.match(text) else "XML" if _tag.match(text.lstrip()) else ""
-    plain = _unseen_element.sub("\n\n", _comment.sub("", text[: 4 * READ_CHARS_MAX]))
-    told = _whole_sentences(_pieces(_tag.sub("\n\n", plain)[:READ_CHARS_MAX]))
-    if not kind:
-        return told
-    return f"{kind} prompt: {told}" if told else f"{kind} prompt."
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """The paragraphs and list items of a text, each on one line, without Markdown. Headings only
-    where there is nothing else.
+def _prose(text: str) -> Iterator[str]:
+    """The paragraphs and list items of a text, each on one line. Where there are none, what
+    fences hold, else headings and labels.
     """
-    headings, lines, found = [], [], False
+    labels: list[str] = []
+    fenced: list[str] = []
+    lines: list[str] = []
+    fence, found = "", False
     for line in [*text.splitlines(), ""]:
-        is_item = _bullet.match(line)
-        if _heading.match(line):
-            headings.append(_heading.sub("", line, count=1))
-        if lines and (is_item or _rule.match(line) or _heading.match(line)):
+        opening = _fence.match(line)
+        item = _bullet.match(line)
+        is_label = not fence and not opening and _is_label(line)
+        if len(lines) == 1 and _underline.match(line):
+            labels.append(lines.pop())
+        if lines and (opening or item or is_label or _rule.match(line) or _no_words.match(line)):
             yield " ".join(lines)
-            lines = []
-        if not (_rule.match(line) or _heading.match(line) or line.startswith("```")):
-            found = True
-            lines.append(_bullet.sub("", line, count=1) if is_item else line.strip())
+            lines, found = [], True
+        if fence:
+            fence = "" if line.strip().startswith(fence) else fence
+            fenced += [line] if fence else []
+        elif opening:
+            fence = opening[1]
+        elif is_label:
+            labels.append(_heading.sub("", line, count=1))
+        elif not (_rule.match(line) or _no_words.match(line)):
+            lines.append(_without_label(_bullet.sub("", line, count=1) if item else line.strip()))
     if not found:
-        yield from headings
+        yield from _prose("\n".join(fenced)) if fenced else labels
+
+
+def _is_label(line: str) -> bool:
+    """Whether a line is a heading, a line in bold, or words such as "YOUR TASK:"."""
+    if _heading.match(line) or _bold_line.match(line.strip()):
+        return True
+    return _names_part_or_shouts(line.strip())
+
+
+def _names_part_or_shouts(words: str) -> bool:
+    words = words.strip("*_ ")
+    if not words or len(words) > LABEL_CHARS_MAX or words[-1] in ".!?…":
+        return False
+    if words.endswith(":") and names_a_part(words):
+        return True
+    return _small_words.sub("", words).isupper() and "{{" not in words
+
+
+def _without_label(line: str) -> str:
+    found = _labelled.match(line)
+    return line[found.end() :] if found and _names_part_or_shouts(f"{found[1]}:") else line
 
 
 def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
     """As many sentences as fit, one after the other; a cut one where they are too short."""
     told = ""
     for piece in pieces:
-        for sentence in _sentences(piece):
+        for sentence in map(_with_full_stop, _sentences(piece)):
             longer = sentence if not told else told + " " * told[-1].isascii() + sentence
             if len(longer) > SUMMARY_CHARS_MAX:
-                return told if len(told) >= TELLING_CHARS_MIN else _cut(longer)
+                return told if len(told) >= TELLING_CHARS_MIN else _cut(longer, SUMMARY_CHARS_MAX)
             if len(told) >= TELLING_CHARS_MIN and sentence.endswith(":"):
                 return told  # what it announces would be missing
             told = longer
@@ -113,20 +233,36 @@ def _whole_sentences(pieces: Iterator[str] | list[str]) -> str:
 
 
 def _sentences(piece: str) -> Iterator[str]:
-    line = " ".join(_emphasis.sub("", piece).split())
-    if not line.isprintable():
-        line = "".join(filter(str.isprintable, line))
+    line = _plain(piece)
     start = 0
-    for end in sentence_ends(line):
-        yield line[start:end].strip()
-        start = end
-    rest = line[start:].strip()
-    if rest:
-        # A list item seldom has a full stop; what ends in another script has none of these.
-        yield f"{rest}." if rest[-1].isascii() and rest[-1] not in ".!?:;," else rest
+    for found in _sentence_end.finditer(line):
+        yield line[start : found.end()].strip()
+        start = found.end()
+    if line[start:].strip():
+        yield line[start:].strip()
 
 
-def _cut(text: str) -> str:
-    cut = text[: SUMMARY_CHARS_MAX - 1]
+def _with_full_stop(sentence: str) -> str:
+    # A list item seldom has a full stop; what ends in another script has none of these.
+    return f"{sentence}." if sentence[-1].isascii() and sentence[-1] not in ".!?:;," else sentence
+
+
+def _plain(text: str) -> str:
+    """``text`` on one line, without the signs of Markdown."""
+    element = _element.match(text)
+    text = _link.sub(lambda found: found[1] or "", element[2] if element else text)
+    return _printable(_emphasis.sub("", text))
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        text = "".join(char for char in text if char.isprintable() or char.isspace())
+    return " ".join(text.split())
+
+
+def _cut(text: str, chars_max: int) -> str:
+    if len(text) <= chars_max:
+        return text
+    cut = text[: chars_max - 1]
     space = cut.rfind(" ")
-    return (cut[:space] if space > SUMMARY_CHARS_MAX // 2 else cut).rstrip(" ,;:") + "…"
+    return (cut[:space] if space > chars_max // 2 else cut).rstrip(" ,;:") + "…"

@@ -17,9 +17,10 @@ from builder.model.errors import OperatorError
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.messages import write_messages
 from builder.text.prompts import load_yaml, parse_document
+from builder.text.summary import clean_title
 from publisher.importers import chats
 from publisher.importers.foreign import check_connection, translate
-from publisher.importers.items import Item, Rejection, clean_title
+from publisher.importers.items import Item, Rejection
 from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"

@@ -25,7 +25,8 @@ from builder.store.labels import read_labels
 from builder.store.withdrawn_files import read_parts
 from builder.text.messages import escape_markers
 from builder.text.prompts import parse_document
-from publisher.importers.items import History, Rejection, Revision, clean_title, reason_of
+from builder.text.summary import clean_title
+from publisher.importers.items import History, Rejection, Revision, reason_of
 from publisher.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
 from publisher.write.drafts import CHANGELOG_BYTES_MAX

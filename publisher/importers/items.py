@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from builder.model.errors import HubError, OperatorError, RequestError
-from builder.model.records import Message, Title
+from builder.model.records import Message
 from builder.text.prompts import parse_document
+from builder.text.summary import clean_title
 from publisher.importers import chats
 from publisher.importers.foreign import translate
 from publisher.write.fields import parse_loosely, split_tags
-
-TITLE_CHARS_MAX = Title.__metadata__[0].max_length
 
 # Metadata that a column of just this name holds.
 COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
@@ -156,12 +155,6 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     ours, _ = translate(front.front or {})
     fields, warnings = parse_loosely(ours | metadata)
     return Item(where, contributor, title, text, fields, told + front.warnings + warnings)
-
-
-def clean_title(text: str) -> str:
-    """``text`` as a title: one line, printable, not too long."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= TITLE_CHARS_MAX else line[: TITLE_CHARS_MAX - 1].rstrip() + "…"
 
 
 def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], option: str) -> str:

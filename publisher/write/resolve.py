@@ -8,13 +8,8 @@ from msgspec import UNSET
 from builder.model.errors import Detail, cut, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
 from builder.text.placeholders import find_foreign, tell_foreign
-from builder.text.prompts import (
-    Document,
-    body_of,
-    first_sentence,
-    parse_document,
-    variable_names,
-)
+from builder.text.prompts import Document, body_of, parse_document, variable_names
+from builder.text.summary import first_sentence, title_of
 from builder.text.values import as_text, inexact_integers
 from publisher.write.fields import METADATA_FIELDS, parse_loosely
 
@@ -63,12 +58,12 @@ def resolve(
     # As an example in the front matter, {{name}} is nothing that a reader fills in.
     found = variable_names(document.body)
     values = {
-        "title": name,
+        "title": title_of(document.body) or name,
         "description": first_sentence(document.body),
         "tags": [],
         "license": None,
         "parameters": {},
-        **_inherit(previous),
+        **_inherit(previous, name, draft.content),
         **declared,
     }
     variables = declared.get("variables")
@@ -103,14 +98,20 @@ def _read_front(document: Document) -> tuple[dict[str, Any], list[str]]:
     return fields, document.warnings + [f"Front matter: {note}" for note in notes]
 
 
-def _inherit(previous: tuple[VersionFile, str] | None) -> dict[str, Any]:
-    """What the previous version says on its own; its variables depend on the text."""
+def _inherit(previous: tuple[VersionFile, str] | None, name: str, content: str) -> dict[str, Any]:
+    """What the previous version says on its own; its variables depend on the text. A title and a
+    description that its publisher did not write are those of the new text.
+    """
     if not previous:
         return {}
     record, text = previous
     fields = {field: getattr(record, field) for field in METADATA_FIELDS}
-    if record.description == first_sentence(body_of(text, record.front_matter_bytes)):
-        del fields["description"]  # nobody wrote it: the new text has its own first sentence
+    if text != content:
+        body = body_of(text, record.front_matter_bytes)
+        if record.title in (name, title_of(body)):
+            del fields["title"]
+        if record.description == first_sentence(body):
+            del fields["description"]
     return fields
 
 

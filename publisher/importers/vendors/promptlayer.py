@@ -16,8 +16,9 @@ from typing import Any
 from builder.model.names import ORDINAL_MAX, VERSIONS_PER_REPO_MAX
 from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
+from builder.text.summary import clean_title
 from publisher.importers.chats import from_parts, tell_placeholder, text_of_parts
-from publisher.importers.items import Document, History, Rejection, Revision, clean_title
+from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time
 from publisher.importers.vendors.api import Api, ApiError
 from publisher.importers.vendors.reading import (

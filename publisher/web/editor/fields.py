@@ -12,7 +12,8 @@ import msgspec
 
 from builder.model.errors import RequestError
 from builder.model.records import Draft
-from builder.text.prompts import Document, first_sentence, parse_document, variable_names
+from builder.text.prompts import Document, parse_document, variable_names
+from builder.text.summary import first_sentence, title_of
 from publisher.web.editor.line_ends import restore_line_ends
 from publisher.web.editor.values import read_json, read_lines, read_number, read_value
 from publisher.web.editor.writing import AUTO, PARAMETERS, YES, Base, Row, Writing, row_of
@@ -85,8 +86,8 @@ def _plain_fields(
     if notes:
         errors["tags"] = [note.removeprefix("Ignored ") for note in notes]
     given = {
-        "title": writing.title or name,
-        # Without one of its own, it is what a description is that nobody has written.
+        "title": writing.title or title_of(body) or name,
+        # Left empty, both are what they are where the publisher writes none.
         "description": writing.description or first_sentence(body),
         "tags": tags.get("tags", []),
         "license": writing.license or None,

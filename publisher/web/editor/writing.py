@@ -14,7 +14,8 @@ from builder.model import names
 from builder.model.names import Version
 from builder.model.records import Variable, VersionFile
 from builder.store import content
-from builder.text.prompts import VARIABLE_NAME, body_of, first_sentence, variable_names
+from builder.text.prompts import VARIABLE_NAME, body_of, variable_names
+from builder.text.summary import first_sentence
 from publisher.web.editor.line_ends import with_line_feeds
 from publisher.web.editor.values import show_lines, show_value
 from publisher.write.resolve import VARIABLES_MAX

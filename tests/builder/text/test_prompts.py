@@ -14,11 +14,11 @@ from builder.text.prompts import (
     YAML_TOKENS_MAX,
     Document,
     body_of,
-    first_sentence,
     load_yaml,
     parse_document,
     variable_names,
 )
+from builder.text.summary import first_sentence, title_of
 from tests.conftest import YamlWork
 
 BOM = "\ufeff"
@@ -264,6 +264,7 @@ def test_hostile_texts_of_full_size_take_few_steps(text):
         document = parse_document(text)
         variable_names(text)
         first_sentence(document.body)
+        title_of(document.body)
     finally:
         sys.setprofile(before)
     assert steps < 20 * len(text)
@@ -302,49 +303,3 @@ def test_variables_never_raise_and_are_names(text):
     names = variable_names(text)
     assert len(set(names)) == len(names)
     assert all(name.isidentifier() and "{{" in text for name in names)
-
-
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("Review this. Then stop.", "Review this."),
-        ("Review v1.2 of this. Then", "Review v1.2 of this."),
-        ("Is it good? Yes.", "Is it good?"),
-        ("# A heading\n\nText.", "A heading"),
-        ("###### Deep. Heading\nText.", "Deep."),
-        ("- First item\n- Second", "First item - Second"),
-        ("1. Do this.\n2. Do that.", "Do this."),
-        ("> A quote. More", "A quote."),
-        ("One line\nmore of it\n\nNext paragraph.", "One line more of it"),
-        ("你是一名律师。请回答。", "你是一名律师。"),
-        ("  \r\n\ufeffLate start. More", "Late start."),
-        ("No end", "No end"),
-        ("", ""),
-        (" \n\t ", ""),
-        ("Zero\0width\u200b. x", "Zerowidth."),
-        ('\ufeff{{role "system"}}\nBe kind\n{{role "user"}}\nHello.\n', "Be kind"),
-        ('Be {{role "user"}} kind. Now.\n{{role "user"}}', 'Be {{role "user"}} kind.'),
-    ],
-)
-def test_first_sentence(body, sentence):
-    assert first_sentence(body) == sentence
-
-
-def test_a_long_sentence_is_cut_between_words():
-    sentence = first_sentence("word " * 100)
-    assert sentence.endswith("word…")
-    assert 190 < len(sentence) <= 200
-    assert first_sentence("x" * 300) == "x" * 199 + "…"
-    assert first_sentence("字" * 300) == "字" * 199 + "…"
-    assert first_sentence("x" * 200) == "x" * 200
-
-
-@given(st.text() | st.text(alphabet="#-*+>1.)! 。\n\r\t"))
-def test_first_sentence_is_one_printable_line_of_200_characters_at_most(body):
-    sentence = first_sentence(body)
-    assert len(sentence) <= prompts.DESCRIPTION_CHARS_MAX == 200
-    assert sentence.isprintable()
-
-
-def test_an_escaped_opening_opens_nothing():
-    assert variable_names(r"\{{{a}}} \{{b}} {{c}}") == ["c"]

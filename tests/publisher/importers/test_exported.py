@@ -14,8 +14,9 @@ from builder.model.records import Variable
 from builder.text.formats import SUFFIXES, write_as
 from builder.text.messages import parse_messages
 from builder.text.prompts import mark_variables, parse_document
+from builder.text.summary import clean_title
 from publisher.importers.files import read_files
-from publisher.importers.items import Item, clean_title
+from publisher.importers.items import Item
 from publisher.importers.placeholding import turn_prompt
 from tests.support.depth import searching
 

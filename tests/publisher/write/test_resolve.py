@@ -12,6 +12,7 @@ from builder.model.records import FRONT_MATTER_BYTES_MAX, Variable, VersionFile
 from builder.text.prompts import YAML_TOKENS_MAX
 from publisher.write.drafts import make_draft
 from publisher.write.resolve import Metadata, resolve
+from tests.builder.text.test_summary import CASES
 from tests.conftest import YamlWork
 
 
@@ -34,7 +35,13 @@ def front(block: str, body: str = "Body.") -> tuple[Metadata, list[str]]:
 def test_defaults():
     metadata, warnings = resolved("# Plan a trip\nTo {{place}}, {{ place }}, \\{{not}}.")
     assert metadata == Metadata(
-        "the-name", "Plan a trip", [], None, [Variable("place", required=True)], {}, 0
+        "Plan a trip",
+        "To {{place}}, {{ place }}, \\{{not}}.",
+        [],
+        None,
+        [Variable("place", required=True)],
+        {},
+        0,
     )
     assert warnings == []
 
@@ -45,6 +52,25 @@ def test_order_of_precedence():
     metadata, warnings = resolved(f"{text}New.", previous, title="F")
     assert metadata == Metadata("F", "Written.", ["front"], "MIT", [], {}, len(text))
     assert warnings == []
+
+
+@pytest.mark.parametrize(("body", "title", "description"), CASES)
+def test_a_title_and_a_description_are_made_of_the_text(body: str, title: str, description: str):
+    if body.strip() and "\0" not in body:
+        metadata, _ = resolved(body)
+        assert (metadata.title, metadata.description) == (title or "the-name", description)
+
+
+def test_a_title_that_nobody_wrote_follows_the_text():
+    previous = record_of("# Old\nText.")
+    assert resolved("# New\nText.", previous)[0].title == "New"
+    assert resolved("No heading.", previous)[0].title == "the-name"
+    assert resolved("# New\nText.", record_of("# Old\nText.", title="Mine"))[0].title == "Mine"
+    # A record of an earlier release has the name; the same text is no new version.
+    text = "# Old\nText."
+    named = record_of(text, title="the-name")
+    assert resolved(text, named)[0].title == "the-name"
+    assert resolved(f"{text}!", named)[0].title == "Old"
 
 
 def test_a_license_can_be_taken_away():
