@@ -25,7 +25,11 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
     "--bump", type=click.Choice(BUMPS), default="patch", show_default=True,
     help="Number of the version to raise. The first version is always 1.0.0.",
 )  # fmt: skip
-@click.option("--title", metavar="TEXT", help="Title, on one line. [default: as before, or the text's first heading, or NAME]")
+@click.option(
+    "--title",
+    metavar="TEXT",
+    help="Title, on one line. [default: as before, or the text's first heading, or NAME]",
+)
 @click.option(
     "--description",
     metavar="TEXT",
