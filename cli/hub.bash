@@ -43,7 +43,7 @@ _hub() {
             _hub_files "$word"
             return
             ;;
-        4:push) words='major minor patch' ;;
+        4:push) words='major minor patch auto' ;;
         esac
         ;;
     esac

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import click
 
 from builder.model.errors import OperatorError
-from builder.model.names import BUMPS
+from builder.model.names import AUTO, BUMPS
 from cli.options import content_option, init_option, prepare_content, split_repo
 from cli.stores import open_store, store_option
 from publisher.write.drafts import make_draft
@@ -22,8 +22,9 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
 @click.argument("file", type=click.File("rb"))
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
-    "--bump", type=click.Choice(BUMPS), default="patch", show_default=True,
-    help="Number of the version to raise. The first version is always 1.0.0.",
+    "--bump", type=click.Choice((*BUMPS, AUTO)), default="patch", show_default=True,
+    help="Number of the version to raise; auto: as the change of variables asks for. The first "
+    "version is always 1.0.0.",
 )  # fmt: skip
 @click.option(
     "--title",

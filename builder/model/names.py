@@ -30,6 +30,8 @@ LABEL_PATTERN = r"[a-z0-9](?:[a-z0-9._-]{0,34}?[a-z0-9])??"
 # Answered like a label wherever one is read: the highest version.
 LATEST = "latest"
 BUMPS = ("major", "minor", "patch")
+# The bump that the change itself asks for.
+AUTO = "auto"
 
 # Every first path segment that the site uses itself, now or soon. An owner with such a handle
 # would hide a page of the site, or be hidden by it. A test holds this list against the routes.

@@ -296,7 +296,7 @@ class Draft(Struct, forbid_unknown_fields=True, kw_only=True):
         str, Meta(min_length=1, description=f"at most {CONTENT_BYTES_MAX} bytes as UTF-8")
     ]
     changelog: Changelog = ""
-    bump: Literal[names.BUMPS] = "patch"
+    bump: Literal[(*names.BUMPS, names.AUTO)] = "patch"
     title: Title | UnsetType = UNSET
     description: Description | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET

@@ -241,7 +241,7 @@ class _Task:
         changelog = self._options.changelog
         changelog = f"{told} {self._source}" if changelog is None else changelog
         draft, notes = self._make_draft(
-            {"content": item.text, "changelog": changelog, **item.fields}
+            {"content": item.text, "changelog": changelog, "bump": names.AUTO, **item.fields}
         )
         # The item's fields have taken in its front matter.
         options = {

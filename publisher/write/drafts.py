@@ -186,8 +186,8 @@ def _parse_text(value: Any, bytes_max: int) -> str:
 
 
 def _parse_bump(value: Any) -> str:
-    if value not in names.BUMPS:
-        raise ValueError(f"must be one of {', '.join(names.BUMPS)}")
+    if value not in (*names.BUMPS, names.AUTO):
+        raise ValueError(f"must be one of {', '.join((*names.BUMPS, names.AUTO))}")
     return value
 
 

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from builder.model import names, records
-from builder.model.errors import Detail, RequestError, bounded, validation_failed
+from builder.model.errors import ContentError, Detail, RequestError, bounded, validation_failed
 from builder.model.labels import NO_LABELS, Labels, fold
 from builder.model.names import Version
 from builder.model.ordinals import next_ordinal
@@ -31,6 +31,7 @@ from publisher.write.labels import Events, hash_event
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
+from publisher.write.step import interface_of, propose_step
 from publisher.write.store import Store
 
 
@@ -226,8 +227,12 @@ def _answer_again(
         written = hashlib.sha256(raw).digest()
     if kept.record_sha256 not in (None, written):
         return None
-    # Warnings are of the request alone.
     _, warnings = resolve(draft, name, None, front_matter=front_matter)
+    if kept.writes and kept.previous_version and not kept.label_number:
+        with contextlib.suppress(ContentError):  # withdrawn since
+            before = Version.parse(kept.previous_version)
+            previous = content.read_version(root, owner, name, before)
+            warnings = _step(draft, previous, record)[1] + warnings
     return _published(owner, name, kept, record, draft, warnings)
 
 
@@ -326,8 +331,20 @@ def _plan(
         return _Plan(published, kept, None, events, False)
     if previous and create_only:
         raise _not_owner(repo)
+    bump, breaking = _step(draft, previous, metadata)
+    draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
     plan, _ = _plan_version(repo, draft, metadata, warnings, publisher, moment, there)
     return plan
+
+
+def _step(
+    draft: Draft, previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile
+) -> tuple[str, list[str]]:
+    """The bump that a publication takes, and warnings of what it breaks."""
+    if not previous:
+        return "patch", []
+    step = propose_step(interface_of(*previous), interface_of(new, draft.content))
+    return step.taken(draft.bump), step.warnings(draft.bump)
 
 
 def _plan_version(

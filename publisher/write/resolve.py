@@ -89,7 +89,8 @@ def _tell_inexact(metadata: Metadata) -> Iterator[str]:
         for number in inexact_integers(value):
             yield (
                 f"{cut(place, _SHOWN_CHARS_MAX)} has the number {cut(str(number), 40)}, which a "
-                f"double cannot hold exactly: clients write {as_text(number)}. Put it in quotes to keep it."
+                f"double cannot hold exactly: clients write {as_text(number)}. Put it in quotes "
+                "to keep it."
             )
 
 

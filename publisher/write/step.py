@@ -1,75 +1,99 @@
-"""Which step a new version is: what its variables ask of the callers of the one before. Pure.
+"""Which step a new version is: what it asks of the callers of the one before. Pure.
 
 A caller that fills a prompt in keeps working after a patch or a minor version, and must look after
 a major one.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
 
-from builder.model.records import Variable
+from builder.model.names import AUTO
+from builder.model.records import Variable, VersionFile
+from builder.text.messages import parse_messages
+from builder.text.prompts import body_of, variable_names
+from builder.text.values import as_text
+from publisher.write.resolve import Metadata
 
 Bump = Literal["major", "minor", "patch"]
 
-# Of the variables that a reason names.
+# Variables that a reason names; it counts the others.
 NAMED_MAX = 5
+
+# By type, the types that take all of its values.
+_WIDER = {"integer": ("number", "string"), "number": ("string",), "boolean": ("string",)}
+
+
+class Interface(NamedTuple):
+    """What callers meet: the variables that a text uses, by name, and whether it has messages."""
+
+    variables: dict[str, Variable]
+    is_chat: bool
 
 
 class Step(NamedTuple):
-    """The proposed ``bump``, and ``reasons``: sentences that say why, most important first."""
+    """The ``bump`` of a change, and ``reasons``: sentences that say why, most important first.
+    ``added``, ``removed`` and ``changed`` are names of variables.
+    """
 
     bump: Bump
     reasons: list[str]
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
+
+    def taken(self, wanted: str) -> str:
+        """The bump of a publication that asks for ``wanted``: AUTO, or one of names.BUMPS."""
+        return self.bump if wanted == AUTO else wanted
+
+    def warnings(self, wanted: str) -> list[str]:
+        """What the author of a publication has to know; nothing if no caller can fail."""
+        taken = self.taken(wanted)
+        if self.bump != "major" or taken == "major":
+            return []
+        return [
+            f"breaking_variables: Programs that use the version before can fail with this {taken} "
+            f"version. {' '.join(self.reasons)} Use bump major or {AUTO} for such a change."
+        ]
 
 
-def propose_step(before: Sequence[Variable], after: Sequence[Variable]) -> Step:
-    """The step from a version whose text uses the variables ``before`` to one that uses ``after``.
+def interface_of(one: Metadata | VersionFile, text: str) -> Interface:
+    """The interface of a version with this text."""
+    body = body_of(text, one.front_matter_bytes)
+    found = {*variable_names(body)}
+    used = {variable.name: variable for variable in one.variables if variable.name in found}
+    return Interface(used, parse_messages(body) is not None)
 
-    Major: a caller that worked may fail, as a required variable is new, or one is gone, became
-    required, changed its type or takes fewer values. Minor: there is something new that a caller
-    may use. Patch: all else, which is words.
+
+def propose_step(before: Interface, after: Interface) -> Step:
+    """The step from a version to the next.
+
+    Major: filling in as before can fail or mean something else, as a required variable is new, or
+    one is gone, became required, or takes fewer values, or as a text became messages or the
+    reverse. Minor: an optional variable is new. Patch: all else.
     """
-    old = {variable.name: variable for variable in before}
-    new = {variable.name: variable for variable in after}
+    old, new = before.variables, after.variables
     both = [(old[name], new[name]) for name in old if name in new]
     added = [variable for name, variable in new.items() if name not in old]
+    removed = [name for name in old if name not in new]
+    required = [one.name for one in added if _is_required(one)]
+    optional = [one.name for one in added if not _is_required(one)]
+    needed = [two.name for one, two in both if _is_required(two) and not _is_required(one)]
+    retyped = [two.name for one, two in both if not _takes_type(two, one)]
+    narrowed = [two.name for one, two in both if not _takes_enum(two, one)]
     major = [
-        *_told(added, "is a new required variable", "are new required variables", required=True),
-        *_say((name for name in old if name not in new), "is gone", "are gone"),
-        *_say(
-            (two.name for one, two in both if two.required and not one.required),
-            "is required now", "are required now",
-        ),
-        *_say(
-            (two.name for one, two in both if two.type != one.type),
-            "has another type", "have other types",
-        ),
-        *_say(
-            (two.name for one, two in both if not _allows(two, one)),
-            "allows fewer values", "allow fewer values",
-        ),
-    ]  # fmt: skip
-    if major:
-        return Step("major", major)
-    minor = [
-        *_told(added, "is a new optional variable", "are new optional variables", required=False),
-        *_say(
-            (two.name for one, two in both if one.required and not two.required),
-            "may be left out now", "may be left out now",
-        ),
-        *_say(
-            (two.name for one, two in both if not _allows(one, two)),
-            "allows more values", "allow more values",
-        ),
-    ]  # fmt: skip
-    if minor:
-        return Step("minor", minor)
-    return Step("patch", ["The variables ask for nothing else than before."])
-
-
-def _told(added: Iterable[Variable], one: str, many: str, *, required: bool) -> Iterator[str]:
-    return _say((variable.name for variable in added if variable.required is required), one, many)
+        *_say(required, "is a new required variable", "are new required variables"),
+        *_say(removed, "is gone", "are gone"),
+        *_say(needed, "is required now", "are required now"),
+        *_say(retyped, "has another type", "have other types"),
+        *_say(narrowed, "allows fewer values", "allow fewer values"),
+    ]
+    if before.is_chat != after.is_chat:
+        major.append(f"The prompt is {'now' if after.is_chat else 'no longer'} a chat prompt.")
+    minor = [*_say(optional, "is a new optional variable", "are new optional variables")]
+    bump: Bump = "major" if major else "minor" if minor else "patch"
+    reasons = major or minor or ["Callers can fill it in as before."]
+    changed = [two.name for one, two in both if _declared(one) != _declared(two)]
+    return Step(bump, reasons, [one.name for one in added], removed, changed)
 
 
 def _say(names: Iterable[str], one: str, many: str) -> Iterator[str]:
@@ -82,13 +106,23 @@ def _say(names: Iterable[str], one: str, many: str) -> Iterator[str]:
     yield f"{shown}{f' and {more} more' if more > 0 else ''} {one if len(found) == 1 else many}."
 
 
-def _allows(variable: Variable, other: Variable) -> bool:
+def _is_required(variable: Variable) -> bool:
+    """Whether a caller that leaves the variable out fails."""
+    return bool(variable.required) and variable.default is None
+
+
+def _takes_type(variable: Variable, other: Variable) -> bool:
+    return variable.type in (other.type, *_WIDER.get(other.type, ()))
+
+
+def _takes_enum(variable: Variable, other: Variable) -> bool:
     """Whether a variable takes all the values that another takes, as far as their enums say."""
     if not variable.enum:
         return True
-    return bool(other.enum) and {*map(_key, other.enum)} <= {*map(_key, variable.enum)}
+    return bool(other.enum) and {*map(as_text, other.enum)} <= {*map(as_text, variable.enum)}
 
 
-def _key(value: Any) -> str:
-    """The same for the same value: in JSON, 1 and true are not."""
-    return json.dumps(value, sort_keys=True)
+def _declared(variable: Variable) -> tuple[str, bool, str, str]:
+    """What a variable asks for, without the words about it."""
+    default = as_text([variable.default])
+    return variable.type, _is_required(variable), default, as_text(variable.enum)

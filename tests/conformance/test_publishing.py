@@ -206,6 +206,24 @@ def test_bumps(check: Check, publisher: Publisher) -> None:
 
 @area("publishing")
 @token_needed
+def test_a_bump_that_the_variables_ask_for(check: Check, publisher: Publisher) -> None:
+    mark = secrets.token_hex(8)
+    publisher.post({"content": f"For {{{{who}}}}, {mark}", "bump": "auto"})
+    breaking = {"content": f"For {{{{whom}}}}, {mark}"}
+    for bump, is_warned in (("patch", True), ("auto", False)):
+        before = publisher.post({"content": f"For {{{{who}}}}, {bump} {mark}", "bump": "major"})
+        answer = publisher.post({**breaking, "bump": bump})
+        record = check.single(answer, records.Publication, 201)
+        base = check.single(before, records.Publication, 201)
+        if record and base:
+            wanted = str(Version.parse(base.version).bump("patch" if is_warned else "major"))
+            check.that(answer, record.version == wanted, f"version {wanted}", record.version)
+            told = [one for one in record.warnings if one.startswith("breaking_variables")]
+            check.that(answer, bool(told) == is_warned, f"{is_warned} for a warning", str(told))
+
+
+@area("publishing")
+@token_needed
 def test_not_over_somebody_elses_work(check: Check, publisher: Publisher) -> None:
     text = secrets.token_hex(8)
     first = check.single(publisher.post({"content": text}), records.Publication, 201)

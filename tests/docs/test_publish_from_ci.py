@@ -519,7 +519,7 @@ def test_what_is_refused_is_told_and_the_others_are_published(
 def test_a_bump_that_is_none(hub: Server, project: Project):
     after = project.push_files("Begin\n\nBump: mnior", {"prompts/a.md": "A"})
     done = project.run("gitlab", NOTHING, after)
-    assert done.status == 1 and "bump: must be one of major, minor, patch" in done.output
+    assert done.status == 1 and "bump: must be one of major, minor, patch, auto" in done.output
     assert not versions(hub, project, "a")
 
 
@@ -832,7 +832,7 @@ def test_a_trusted_job_whose_bump_is_none(
 ):
     after = trusted.push_files("Begin\n\nBump: mnior", {"prompts/a.md": "A"})
     done = trusted.run(platform, NOTHING, after)
-    assert done.status == 1 and "major, minor or patch, not 'mnior'" in done.output
+    assert done.status == 1 and "major, minor, patch or auto, not 'mnior'" in done.output
     assert not versions(trusting.server, trusted, "a")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import Draft
 from builder.text.prompts import Document, parse_document, variable_names
@@ -49,13 +50,12 @@ def to_draft(writing: Writing, name: str, base: Base | None) -> Draft:
     fields = {
         "content": text,
         "changelog": writing.changelog,
+        "bump": writing.bump or names.AUTO,
         **_plain_fields(writing, name, base, document.body, errors),
         "variables": _variables(writing, base, variable_names(document.body), errors),
         "parameters": _parameters(writing, base, errors),
         "labels": list(dict.fromkeys([*writing.labels, *_words(writing.new_labels)])),
     }
-    if writing.bump:
-        fields["bump"] = writing.bump
     if base:
         fields["base_version"] = str(base.version)
     for field in front_fields(document):

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.names import Version
-from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
+from builder.model.records import CONTENT_BYTES_MAX, Draft
 from builder.text.hidden_chars import Marks, visible
-from builder.text.prompts import body_of, filled_chars, mark_variables, variable_names
+from builder.text.prompts import body_of, filled_chars, mark_variables
 from builder.text.values import as_text
 from publisher.web.editor.fields import Errors, WritingError, to_draft
 from publisher.web.editor.values import show_value
@@ -20,7 +20,7 @@ from publisher.web.editor.writing import Base, Writing
 from publisher.web.pages.difference import Difference, compare
 from publisher.write.publish import preview
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.step import Step, propose_step
+from publisher.write.step import Step, interface_of, propose_step
 
 # A value that a text names thousands of times could make any page too large.
 FILLED_CHARS_MAX = 1024 * 1024
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
     draft: Draft
     base: Base | None
     metadata: Metadata
-    step: Step
+    step: Step | None
     choices: list[Choice]
     version: Version
     bump: str
@@ -78,8 +78,10 @@ def make_plan(root: str, owner: str, name: str, writing: Writing, base: Base | N
         metadata, _ = resolve(draft, name, (base.record, base.text) if base else None)
     except RequestError as error:
         raise as_writing_error(error, name) from error
-    step = _propose(draft, metadata, base)
-    bump = writing.bump or step.bump
+    step = base and propose_step(
+        interface_of(base.record, base.text), interface_of(metadata, draft.content)
+    )
+    bump = writing.bump or (step.bump if step else "patch")
     choices = _choices(base, bump) if base else []
     version = next((one.version for one in choices if one.is_chosen), names.FIRST_VERSION)
     filled, is_filled = _fill(draft.content, metadata)
@@ -121,21 +123,6 @@ def missing_changelog(base: Base | None, bump: str, changelog: str) -> Errors:
     if not base or bump == "patch" or changelog.strip():
         return {}
     return {"changelog": [f"Enter what changes: a {bump} version needs a changelog."]}
-
-
-def _propose(draft: Draft, metadata: Metadata, base: Base | None) -> Step:
-    if not base:
-        return Step("patch", ["This is the first version."])
-    old_body = body_of(base.text, base.record.front_matter_bytes)
-    return propose_step(
-        _used(base.record.variables, old_body),
-        _used(metadata.variables, body_of(draft.content, metadata.front_matter_bytes)),
-    )
-
-
-def _used(variables: list[Variable], body: str) -> list[Variable]:
-    found = set(variable_names(body))
-    return [variable for variable in variables if variable.name in found]
 
 
 def _choices(base: Base, chosen: str) -> list[Choice]:

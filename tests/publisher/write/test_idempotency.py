@@ -103,6 +103,14 @@ def test_nothing_new_is_an_answer_too(store: Store):
     assert store.texts() == ["One.", "Two."]
 
 
+def test_warnings_of_what_a_version_breaks_are_in_the_same_answer_again(store: Store):
+    store.put("Hello {{name}}.", key=None)
+    first = store.put("Hello {{who}}.")
+    assert first.warnings[0].startswith("breaking_variables: ")
+    store.put("Hello.", key=None)
+    assert store.put("Hello {{who}}.") == first
+
+
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_process_that_dies_at_any_call(store: Store, is_second: bool):
     died = None

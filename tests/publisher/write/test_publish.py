@@ -101,6 +101,38 @@ def test_a_later_publication(tmp_path: Path):
     assert put(tmp_path, "One.").version == "1.1.1"
 
 
+def test_auto_is_the_step_that_the_variables_ask_for(tmp_path: Path):
+    texts = [
+        ("Tell {{what}}.", "1.0.0"),
+        ("Tell {{what}}!", "1.0.1"),
+        ("---\nvariables: {tone: calm}\n---\nTell {{what}}, {{tone}}.", "1.1.0"),
+        ("Tell {{what}}.", "2.0.0"),
+        ('{{role "user"}}\nTell {{what}}.', "3.0.0"),
+    ]
+    for text, version in texts:
+        done = put(tmp_path, text, bump="auto")
+        assert (done.version, done.warnings) == (version, [])
+    assert put(tmp_path, texts[-1][0], bump="auto").unchanged
+
+
+@pytest.mark.parametrize("bump", ["patch", "minor", "major"])
+def test_a_step_that_breaks_callers_is_a_warning_before_all_others(tmp_path: Path, bump: str):
+    put(tmp_path, "Tell {{what}}.")
+    text = "---\nodd: 1\n---\nTell {{whom}}."
+    owner, name = "ann", "story"
+    draft = make_draft({"content": text, "bump": bump})
+    foreseen = preview(str(tmp_path), owner, name, draft, publisher=owner, now=NOW)
+    done = put(tmp_path, text, bump=bump)
+    assert foreseen == done and len(done.warnings) == (1 if bump == "major" else 2)
+    told = "breaking_variables: Programs that use the version before can fail with this"
+    assert done.warnings[0].startswith(told) == (bump != "major")
+    assert ("whom is a new required variable. what is gone." in done.warnings[0]) == (
+        bump != "major"
+    )
+    again = put(tmp_path, text, bump=bump)
+    assert again.unchanged and len(again.warnings) == 1
+
+
 def test_nothing_new(tmp_path: Path):
     first = put(tmp_path, "One.", tags=["a"], parameters={"a": 1, "b": 2})
     put(tmp_path, "One.", tags=["b"])

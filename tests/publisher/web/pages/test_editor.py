@@ -126,6 +126,10 @@ def test_what_will_happen(people: People, owner: Visitor) -> None:
     open_story(owner)
     page = send(owner, "preview", content="Tell {{hero}} of {{place}}.")
     assert "place is a new required variable." in page.words
+    assert "breaking_variables" not in page.words, "the proposed step warns callers by its number"
+    assert "breaking_variables: " in send(owner, "preview", bump="minor").words
+    page = send(owner, "preview", bump="major")
+    assert "breaking_variables" not in page.words
     page = send(owner, "publish")
     assert page.status == 422 and "a major version needs a changelog" in page.words
     page = send(owner, "preview", **set_variable(owner, "place", default="Rome"))
