@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from builder.model.settings import Settings
 from builder.pipeline import visible
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.depth import QUARTER, QUARTERS, chosen
 from tests.support.fixed_files import remembering
 from tests.support.object_stores import (  # noqa: F401
     azure_server,
@@ -32,10 +33,11 @@ from tests.support.object_stores import (  # noqa: F401
 from tests.support.postgres import accounts_place, postgres  # noqa: F401
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 
-# The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones.
+# The same examples on every run. HYPOTHESIS_PROFILE=search looks for new ones, as does `deep`.
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("repeat", derandomize=True, database=None, max_examples=30, **_common)
 settings.register_profile("search", max_examples=2000, **_common)
+settings.register_profile("deep", max_examples=100, print_blob=True, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 # Folders of tests, with thousands of small files, are in memory where the system offers enough of
@@ -62,10 +64,28 @@ def installed_tools() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if "installed_tools" in getattr(item, "fixturenames", ()):
             item.add_marker("tools")
+    kept = [*chosen(items)]
+    left_out = [item for item, is_kept in zip(items, kept, strict=True) if not is_kept]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item, is_kept in zip(items, kept, strict=True) if is_kept]
+
+
+def pytest_report_header() -> str:
+    if QUARTER is None:
+        return "long proofs: all cases"
+    return f"long proofs: quarter {QUARTER} of 0 to {QUARTERS - 1}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if QUARTER is not None and terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(
+            f"Run a failed test again with: TEST_QUARTER={QUARTER} .venv/bin/pytest NODEID"
+        )
 
 
 # A third of the time in which tests are collected would be searches for garbage, with little found.

@@ -523,13 +523,11 @@ def at(url: str, workshop: object) -> contextlib.AbstractContextManager[Deployme
     return contextlib.nullcontext(Deployment(url, may_lack_data=True))
 
 
-@pytest.mark.long
 def test_a_sound_host_passes(told: Told) -> None:
     assert told.failures.get(SOUND, []) == []
     assert told.passed > 500
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", TRIED)
 def test_a_fault_is_noticed_and_named(told: Told, name: str) -> None:
     failures = told.failures.get(name, [])

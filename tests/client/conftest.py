@@ -15,6 +15,7 @@ from tests.client.fake import Fake
 from tests.client.shells import AWKS, FAKE_SLEEP, SHELLS, Client, link_tools, need
 from tests.client.site import Site, small_site
 from tests.support.catalogues import settings_in, write_small_catalogue
+from tests.support.depth import rotating
 from tests.support.servers import Server, add_publisher, file_host, nginx, serving
 
 # All that the client may call, but for python3.
@@ -110,7 +111,7 @@ def client(tools: Path, tmp_path: Path, released: str) -> Client:
 
 
 # As a POSIX shell, bash is tried with the awks.
-@pytest.fixture(params=[shell for shell in SHELLS if shell != "bash-posix"])
+@pytest.fixture(params=rotating(shell for shell in SHELLS if shell != "bash-posix"))
 def each(request: pytest.FixtureRequest, client: Client) -> Client:
     """A client with an empty home, under each shell: for what shells do themselves, which is to
     take words apart, to match, read and print, to redirect, to wait, to trap and to export; and for
@@ -129,11 +130,14 @@ def either(request: pytest.FixtureRequest, client: Client) -> Client:
 
 # Every shell at the server; what differs between hosts does not differ between shells as well.
 @pytest.fixture(
-    params=[
-        *(f"{shell}-embedded" for shell in SHELLS if shell != "bash-posix"),
-        "dash-python", "dash-nginx",
-    ]
-)  # fmt: skip
+    params=rotating(
+        [
+            *(f"{shell}-embedded" for shell in SHELLS if shell != "bash-posix"),
+            "dash-python",
+            "dash-nginx",
+        ]
+    )
+)
 def placed(request: pytest.FixtureRequest, client: Client, hosts: dict[str, str]) -> Client:
     """A client under each shell, for each host."""
     shell, _, host = request.param.rpartition("-")
@@ -147,14 +151,16 @@ def awks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {awk: link_tools(folder / awk, awk=awk) for awk in AWKS}
 
 
-@pytest.fixture(params=AWKS)
+@pytest.fixture(params=rotating(AWKS))
 def awk(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
     """A client with each awk."""
     return client.having(awks[request.param])
 
 
 # Every pair of a shell and an awk is one too many: what one does hides nothing of the other.
-@pytest.fixture(params=[*((shell, "mawk") for shell in SHELLS), *(("dash", a) for a in AWKS[1:])])
+@pytest.fixture(
+    params=rotating([*((shell, "mawk") for shell in SHELLS), *(("dash", awk) for awk in AWKS[1:])])
+)
 def pair(request: pytest.FixtureRequest, awks: dict[str, Path], client: Client) -> Client:
     """A client under each shell, and one with each awk."""
     shell, awk = request.param

@@ -33,6 +33,9 @@ PROPERTY = "conformance"
 # Stands where a test has no host to be run on.
 NO_HOST = "no host"
 
+# A host that needs a program; each landing runs a quarter of what these are asked.
+_TOOLS = [pytest.mark.tools, pytest.mark.rotating]
+
 _check = pytest.StashKey[Check]()
 
 
@@ -177,8 +180,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         known = _hosts(metafunc.config)
         names = [name for name in known if _is_tested(metafunc.definition, known[name])]
         tried = [
-            pytest.param(name, marks=[pytest.mark.tools] if known[name].needs_tools else [])
-            for name in names
+            pytest.param(name, marks=_TOOLS if known[name].needs_tools else []) for name in names
         ]
         metafunc.parametrize("host", tried or [NO_HOST], indirect=True, scope="module")
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.faults.strace import Writers, start_writers
 from tests.faults.verdict import SITUATIONS, Situation
+from tests.support.depth import rotating
 
 
 @pytest.fixture(scope="package")
@@ -16,7 +17,7 @@ def writers(installed_tools: None) -> Iterator[Writers]:
         yield started
 
 
-@pytest.fixture(params=SITUATIONS)
+@pytest.fixture(params=rotating(SITUATIONS))
 def situation(request: pytest.FixtureRequest) -> Situation:
     """A publication that is the repo's and its owner's first, and one that is the second."""
     return SITUATIONS[request.param]

@@ -16,6 +16,7 @@ from tests.faults import trees, verdict
 from tests.faults.power import Disk
 from tests.faults.strace import EIO, KILL, MEMORY_CALLS, Call, Writers
 from tests.faults.verdict import SITUATIONS, Situation
+from tests.support.depth import rotating
 
 
 def prepare(situation: Situation, root: Path, *, ordered: bool = True) -> Disk:
@@ -72,7 +73,7 @@ def test_on_a_disk_without_order(writers: Writers, situation: Situation, tmp_pat
 
 
 # The works that write new folders, versions with labels, labels alone, and withdrawals.
-@pytest.mark.parametrize("name", ["first", "with a label", "moved label", "withdrawn"])
+@pytest.mark.parametrize("name", rotating(["first", "with a label", "moved label", "withdrawn"]))
 @pytest.mark.parametrize("fault", [KILL, EIO])
 def test_after_a_fault_and_a_retry(writers: Writers, name: str, fault: str, tmp_path: Path):
     """An fsync that failed is none; who retries may find a version that is not on the disk."""

@@ -13,6 +13,7 @@ from builder.hosts.rules import HostedSite
 from builder.model.settings import Settings
 from tests.conformance.nginx import started_nginx
 from tests.support.catalogues import write_label, write_version
+from tests.support.depth import rotating
 from tests.support.servers import (
     HUBCTL,
     Server,
@@ -125,7 +126,7 @@ def token(hub: Server) -> str:
     return add_publisher(hub.settings, OWNER)
 
 
-@pytest.fixture(scope="module", params=SDKS)
+@pytest.fixture(scope="module", params=rotating(SDKS))
 def sdk(request: pytest.FixtureRequest, installed_tools: None) -> Iterator[Sdk]:
     started = Sdk(request.param)
     yield started

@@ -182,7 +182,6 @@ def test_what_clients_send_is_quick(pair: Both, valid: Message):
     assert pair.is_quick(*valid)  # and once it is kept
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("tool", GOOD_ARGUMENTS)
 def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None):
@@ -202,7 +201,6 @@ def test_every_tool_in_every_revision(pair: Both, tool: str, version: str | None
             assert json.loads(content[0]["text"]) == reply.given
 
 
-@pytest.mark.long
 def test_odd_calls(pair: Both):
     random = Random(8)
     before = pair.calls.answered
@@ -312,7 +310,6 @@ def test_a_kept_answer_is_the_first_one(fresh: Both, works: list[str], valid: Me
     assert len(works) == 1
 
 
-@pytest.mark.long
 def test_what_differs_is_kept_apart(fresh: Both):
     """Twice over, so that each is kept while the others are asked for."""
     given = [

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.site.browser import DESKTOP, PHONE, Visits
 from tests.site.catalogue import HOSTILE, INVISIBLE, PAGES, SQL_REVIEW
+from tests.support.depth import rotating
 
 TABS_MAX = 400
 # They take as much room as other kinds of pages.
@@ -69,7 +70,7 @@ def colours(page: Page) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PAGES if kind not in AS_WIDE])
+@pytest.mark.parametrize("kind", rotating(kind for kind in PAGES if kind not in AS_WIDE))
 def test_it_fits_any_width(visits: Visits, kind: str):
     page = visits.open(PAGES[kind], viewport=PHONE)
     assert page.evaluate(STICKING_OUT) == []
@@ -131,7 +132,7 @@ def test_the_first_stop_skips_to_the_content(visits: Visits):
     assert page.evaluate("document.getElementById('main').contains(document.activeElement)")
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("kind", rotating(HOSTILE))
 def test_what_others_write_does_nothing(visits: Visits, kind: str):
     # Dialogs, errors, refusals of the policy and requests elsewhere are faults of any visit.
     page = visits.open(PAGES[kind])

@@ -1,45 +1,70 @@
-"""How far the long proofs go: `make test` tries a quarter of their cases, and the rest of
-`make test-all` the other three quarters; pytest by itself tries all.
+"""The share of the long proofs that a run tries: one quarter of their cases, or all of them.
 
-They have the mark ``long``, which ``searching`` gives to those of Hypothesis. ``TEST_DEPTH`` says
-which it is: ``short``, ``rest``, or nothing.
+``TEST_QUARTER`` is 0 to 3, or not set for all cases. `make test` and `make test-all` derive it from
+the commit, so that the quarters rotate with the commits; `make test-deep` and pytest by itself try
+all.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
+from zlib import crc32
 
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 
 T = TypeVar("T")
 
-_SHARE = 4
-_DEPTH = os.environ.get("TEST_DEPTH")
-assert _DEPTH in (None, "", "short", "rest"), f"TEST_DEPTH is short, rest or nothing, not {_DEPTH}"
+QUARTERS = 4
+_TEXT = os.environ.get("TEST_QUARTER", "")
+assert _TEXT in ("", *map(str, range(QUARTERS))), f"TEST_QUARTER is 0 to 3, not {_TEXT}"
+QUARTER = int(_TEXT) if _TEXT else None
 
 
 def some(cases: Iterable[T]) -> Iterator[T]:
     """The cases to try, which are spread over all of them."""
     for number, case in enumerate(cases):
-        is_short = number % _SHARE == 0
-        if not _DEPTH or is_short == (_DEPTH == "short"):
+        if QUARTER is None or number % QUARTERS == QUARTER:
             yield case
 
 
 def some_of(count: int) -> int:
-    """How many random cases to try where ``count`` would be all. Their order is always the same, so
-    that those of ``short`` are the first of all; ``rest`` has to begin with them again.
-    """
-    return max(1, count // _SHARE) if _DEPTH == "short" else count
+    """The number of random cases to try where ``count`` would be all."""
+    return count if QUARTER is None else max(1, count // QUARTERS)
 
 
 def searching(count: int, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Marks a test of Hypothesis as long: it tries ``count`` examples in all. ``more`` are other
-    settings of Hypothesis.
+    """Lets a test of Hypothesis try ``count`` examples in all, other ones in each quarter. ``more``
+    are other settings of Hypothesis.
     """
 
-    def mark(test: Callable[..., None]) -> Callable[..., None]:
-        return pytest.mark.long(settings(max_examples=some_of(count), **more)(test))
+    def limit(test: Callable[..., None]) -> Callable[..., None]:
+        return seeded(settings(max_examples=some_of(count), **more)(test))
 
-    return mark
+    return limit
+
+
+def seeded(test: Any) -> Any:
+    """A test or a machine of Hypothesis, with examples of its own in each quarter."""
+    return test if QUARTER is None else seed(QUARTER)(test)
+
+
+def rotating(values: Iterable[Any]) -> list[Any]:
+    """Parameters of a fixture or a test, one quarter of which each test tries; see ``chosen``."""
+    return [pytest.param(value, marks=pytest.mark.rotating) for value in values]
+
+
+def chosen(items: Iterable[pytest.Item]) -> Iterator[bool]:
+    """For each item whether to run it: of the cases of a ``rotating`` test, every fourth one.
+
+    Tests begin at different cases, so a run meets every shell, host or SDK in some of them.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        if QUARTER is None or not item.get_closest_marker("rotating"):
+            yield True
+            continue
+        test = item.nodeid.partition("[")[0]
+        yield (crc32(test.encode()) + seen[test]) % QUARTERS == QUARTER
+        seen[test] += 1

@@ -520,7 +520,6 @@ def change_everything(root: str) -> None:
     shutil.rmtree(f"{root}/bob")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
 def test_a_build_that_ends_anywhere_is_made_good_by_the_next(tmp_path, monkeypatch, is_killed):
     # One end after another costs too long for every run; these meet every kind of file.

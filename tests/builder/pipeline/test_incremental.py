@@ -47,7 +47,7 @@ from tests.support.catalogues import (
     write_version,
     write_withdrawn,
 )
-from tests.support.depth import some_of
+from tests.support.depth import seeded, some_of
 
 PAGE_SIZE = 2
 LIST_PAGES_MAX = 3
@@ -658,7 +658,6 @@ def small_pages(monkeypatch) -> None:
 
 # In a fraction of a second every file is young, and the builder looks at young files again
 # whatever it remembers. Without this grain it trusts its memory, as it does in life.
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("grain_ns", "share"), [(0, 4), (20_000_000, 10)], ids=["settled", "young"]
 )
@@ -667,7 +666,6 @@ def test_incremental_equals_full(small_pages, monkeypatch, grain_ns, share):
     run_machine(Builds, steps=20, share=share)
 
 
-@pytest.mark.long
 def test_incremental_equals_full_with_the_search_index(small_pages, monkeypatch):
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
     run_machine(IndexedBuilds, steps=10, share=10)
@@ -677,5 +675,5 @@ def run_machine(machine: type[Builds], steps: int, share: int) -> None:
     """Try one of ``share`` of the examples that other tests try: these take long."""
     examples = some_of(settings.default.max_examples // share)
     run_state_machine_as_test(
-        machine, settings=settings(stateful_step_count=steps, max_examples=examples)
+        seeded(machine), settings=settings(stateful_step_count=steps, max_examples=examples)
     )

@@ -104,7 +104,6 @@ def let_go_on(workers: list[int]) -> None:
     wait_until(lambda: all(status(pid) == "Z" for pid in workers), "the workers to end")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("platform", "method"), [*some(product((sys.platform, "other"), METHODS))])
 def test_workers_of_a_killed_build_write_nothing_later(many, method, platform):
     workers = kill_while_workers_are_stopped(many, method, "stop", platform)
@@ -130,7 +129,6 @@ def test_what_a_killed_build_had_under_way_is_compared_by_its_bytes(many, method
     assert compare(many) == ([], [], [])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("method", "fault"), [*some(product(METHODS, FAULTS))])
 def test_what_killed_workers_had_is_built_without_them(many, method, fault):
     done = run(many, method, fault)

@@ -270,7 +270,6 @@ def test_trusted_publishing_is_documented(document: dict) -> None:
     assert answered["required"] == list(answered["properties"])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "config",
     [*some([pytest.param(CONFIG, id="any"), pytest.param(CONFIG + REAL_CONFIG, id="real")])],

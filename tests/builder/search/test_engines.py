@@ -216,7 +216,6 @@ for number in count():
 """
 
 
-@pytest.mark.long
 def test_killed_writer_leaves_a_commit(engine: Engine, folder: str) -> None:
     """Whole commits alone are seen, while another process writes and after it was killed."""
     chance = random.Random(6)

@@ -161,7 +161,6 @@ def check_made_good(sample: Sample, what: object) -> None:
     assert build(sample.settings).rendered == 0, what
 
 
-@pytest.mark.long
 def test_any_byte_of_the_state(sample: Sample) -> None:
     sample.restore()
     data = sample.path.read_bytes()
@@ -171,7 +170,6 @@ def test_any_byte_of_the_state(sample: Sample) -> None:
         check_made_good(sample, place)
 
 
-@pytest.mark.long
 def test_any_byte_of_the_state_in_a_build_for_publishers(sample: Sample) -> None:
     """Such a build looks at what it needs; the next that looks at everything finds the rest."""
     sample.restore()
@@ -205,7 +203,6 @@ def test_a_state_that_is_another_database(sample: Sample) -> None:
     check_made_good(sample, "another database")
 
 
-@pytest.mark.long
 def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
     """The log that SQLite writes ahead; it has checksums of its own."""
     wal = Path(f"{sample.path}-wal")
@@ -224,7 +221,6 @@ def test_any_byte_of_what_is_not_yet_in_the_state(sample: Sample) -> None:
         check_made_good(sample, place)
 
 
-@pytest.mark.long
 def test_any_byte_of_the_search_index(sample: Sample) -> None:
     for file, data in sample.state.items():
         if not file.startswith("search/") or not data:
@@ -250,7 +246,6 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("changed", "statement"),
     [*some(itertools.product([None, [("ann", "story")]], STATEMENTS))],
@@ -336,7 +331,6 @@ def test_a_disk_that_is_full(sample: Sample, monkeypatch: pytest.MonkeyPatch) ->
 # Readers
 
 
-@pytest.mark.long
 def test_readers_of_a_damaged_state_are_told_to_wait(sample: Sample) -> None:
     sample.restore()
     data = sample.path.read_bytes()

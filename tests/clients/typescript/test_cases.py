@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from tests.clients.typescript.conftest import CLIENT, HERE, RUNTIMES
+from tests.support.depth import rotating
 from tests.support.servers import DEADLINE_SECONDS
 
 CASES = re.findall(r'^test\("([^"]+)"', (HERE / "cases.mjs").read_text(encoding="utf-8"), re.M)
@@ -42,7 +43,7 @@ def test_every_case_was_tried(results: dict[str, dict[str, str | None]], runtime
     assert list(results[runtime]) == CASES
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", rotating(RUNTIMES))
 @pytest.mark.parametrize("case", CASES)
 def test_it(results: dict[str, dict[str, str | None]], runtime: str, case: str):
     assert results[runtime][case] is None, results[runtime][case]

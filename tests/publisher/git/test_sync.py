@@ -421,7 +421,6 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.long
 def test_cut_off_at_any_step_nothing_is_lost_or_done_twice(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

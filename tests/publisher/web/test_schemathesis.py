@@ -80,7 +80,6 @@ def refuses_only_what_no_schema_tells(context, response, case) -> None:
     assert error["code"] in STATE or (error["code"] == "validation_failed" and not unknown), error
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("methods", [*some([("POST",), ("PUT", "DELETE")])], ids="-".join)
 def test_what_is_sent(tmp_path: Path, methods: tuple[str, ...]) -> None:
     """Publications, and moves of the labels of a repo that is there."""

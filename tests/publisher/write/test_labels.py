@@ -578,7 +578,6 @@ def move_some(root: str, client: int, start: Barrier, told: Connection) -> None:
     told.send(done)
 
 
-@pytest.mark.long
 def test_compare_and_set_loses_no_move(root: str):
     context = multiprocessing.get_context("fork")
     start = context.Barrier(CLIENTS)

@@ -52,7 +52,7 @@ from publisher.write.store import Folder
 from tests.builder.pipeline.test_incremental import PAGE_SIZE, Stopped, small_pages  # noqa: F401
 from tests.publisher.write.test_durable import watched
 from tests.support.catalogues import read_tree, settings_in, wait_for_tick
-from tests.support.depth import some_of
+from tests.support.depth import seeded, some_of
 
 Repo = tuple[str, str]
 
@@ -656,12 +656,11 @@ def trusting(small_pages, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F81
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 0)
 
 
-@pytest.mark.long
 def test_readers_and_publishers_get_along() -> None:
     # A third of the examples that other tests try: these take long.
     examples = some_of(settings.default.max_examples // 3)
     run_state_machine_as_test(
-        Publications, settings=settings(stateful_step_count=25, max_examples=examples)
+        seeded(Publications), settings=settings(stateful_step_count=25, max_examples=examples)
     )
 
 

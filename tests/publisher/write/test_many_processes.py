@@ -5,8 +5,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-import pytest
-
 from builder.model.names import Version
 from builder.store import content
 from builder.store.check import check
@@ -32,7 +30,6 @@ def publish_some(root: str, process: int, start: Barrier, told: Connection) -> N
     told.send(acknowledged)
 
 
-@pytest.mark.long
 def test_all_are_acknowledged_and_none_is_lost(tmp_path: Path):
     root = str(tmp_path)
     context = multiprocessing.get_context("fork")

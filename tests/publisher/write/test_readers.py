@@ -298,7 +298,6 @@ def check_at_rest(server: Server, ledger: Ledger) -> None:
     assert '"level": "error"' not in server.process.text
 
 
-@pytest.mark.long
 def test_readers_and_publishers(settings: Settings):
     tokens = {owner: add_publisher(settings, owner) for owner in ("ann", "bob")}
     ledger = Ledger()
