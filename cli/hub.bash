@@ -3,7 +3,7 @@
 
 _hub() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='pull cat search versions labels lock sync update push label mirror help' words=
+    local commands='pull cat search versions labels lock sync update push label help' words=
     # Which operand of the command it is, from 1; 0 is the command.
     local operand=$((COMP_CWORD - 1))
     [[ ${COMP_WORDS[2]-} != --trusted || $COMP_CWORD -eq 2 ]] || operand=$((operand - 1))
@@ -29,14 +29,6 @@ _hub() {
         *:lock | *:update) words='--file --help' ;;
         *:sync) words='--check --force --offline --file --help' ;;
         *:label) words='--expected --remove --help' ;;
-        2:mirror | 3:mirror)
-            words='--check --help'
-            if [[ $word != -* ]]; then
-                _hub_files "$word"
-                return
-            fi
-            ;;
-        *:mirror) words='--check --help' ;;
         1:help) words=$commands ;;
         1:push) words='--trusted --help' ;;
         2:push)

@@ -25,6 +25,7 @@ COMMANDS = {
     "init": "cli.init",
     "label": "cli.label",
     "mcp": "cli.mcp",
+    "mirror": "cli.mirror",
     "owner": "cli.owner",
     "publish": "cli.publish",
     "restore": "cli.restore",

@@ -176,7 +176,7 @@ def client() -> str:
     parts = []
     for command in (
         "", "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push",
-        "label", "mirror",
+        "label",
     ):  # fmt: skip
         told = subprocess.run(
             ["sh", CLIENT, "help", *command.split()], capture_output=True, text=True, check=True,

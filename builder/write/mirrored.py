@@ -37,5 +37,10 @@ def digest_of(
     for label in labels.current:
         file = BY_NAME["label_history"].file_for(**at, label=label)
         sums[file] = sha256_of(encode_history(labels.history[label]))
+    return digest_of_files(sums)
+
+
+def digest_of_files(sums: dict[str, str]) -> str:
+    """The digest of a repo, from the SHA-256 of each of its files, by path."""
     listed = "".join(f"{sums[file]}  {file}\n" for file in sorted(sums))
     return sha256_of(listed.encode())[:DIGEST_CHARS]

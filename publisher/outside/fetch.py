@@ -13,6 +13,7 @@ import socket
 import time
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -21,6 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from builder.model.errors import HubError
+from publisher.outside.private_way import is_loopback
 
 TIMEOUT_SECONDS = 5
 DOCUMENT_BYTES_MAX = 1024 * 1024
@@ -132,6 +134,8 @@ class _Bounded(HTTPAdapter):
     ) -> requests.Response:  # fmt: skip
         seconds = TIMEOUT_SECONDS if self._seconds is None else self._seconds
         bytes_max = DOCUMENT_BYTES_MAX if self._bytes_max is None else self._bytes_max
+        if is_loopback(urlsplit(request.url or "").hostname or ""):
+            options["proxies"] = {}  # else a proxy of the environment gets what stays here
         response = super().send(request, True, seconds, *args, **options)
         with response.raw as raw:
             response.raw = io.BytesIO(_read(raw, bytes_max))

@@ -203,7 +203,6 @@ def test_names_that_end_like_options(client: Client, publishing: Hub) -> None:
 def test_help(either: Client) -> None:
     for command in (
         "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "label",
-        "mirror",
     ):  # fmt: skip
         told = either.run("help", command).out
         assert told.startswith(f"hub {command} ".encode())

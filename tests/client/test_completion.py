@@ -10,7 +10,7 @@ from tests.support.servers import PROJECT
 
 COMMANDS = (
     "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push", "label",
-    "mirror", "help",
+    "help",
 )  # fmt: skip
 BASH = PROJECT / "cli" / "hub.bash"
 ZSH = PROJECT / "cli" / "_hub"
@@ -57,9 +57,6 @@ def test_values() -> None:
     assert "pyproject.toml" in completed("hub", "push", "--trusted", "a/b", "pypro")
     assert "pyproject.toml" in completed("hub", "pull", "a/b", "-o", "pypro")
     assert "pyproject.toml" in completed("hub", "sync", "--file", "pypro")
-    assert "docs" in completed("hub", "mirror", "http://x", "doc")
-    assert "docs" in completed("hub", "mirror", "--check", "http://x", "doc")
-    assert completed("hub", "mirror", "http://x", "--c") == {"--check"}
 
 
 def test_options_in_zsh() -> None:

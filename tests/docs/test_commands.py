@@ -42,6 +42,7 @@ DOCUMENTS = (
     "docs/operate/backups.md",
     "docs/operate/deploy.md",
     "docs/operate/git.md",
+    "docs/operate/mirrors.md",
     "docs/operate/monitoring.md",
     "docs/operate/own-hub.md",
     "docs/operate/stats.md",
