@@ -43,6 +43,12 @@ def read_cursor(cursor: str, kind: Any, *asked: object) -> Any:
     return position
 
 
+def refuse_cursor(cursor: str | None) -> None:
+    """No cursor is valid for a list of one page. Raises RequestError ``invalid_parameter``."""
+    if cursor is not None:
+        raise stale()
+
+
 def stale() -> RequestError:
     return RequestError(
         "invalid_parameter",

@@ -18,6 +18,7 @@ import mcp_types as types
 import msgspec
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from msgspec import UNSET, Raw, Struct, UnsetType
 from pydantic_core import from_json
 
@@ -77,6 +78,7 @@ class _Message(Struct):
 
 
 _decode_message = msgspec.json.Decoder(_Message).decode
+_is_version = re.compile("[0-9][0-9A-Za-z.-]{0,31}").fullmatch
 _is_id = re.compile(rb'-?[0-9]+|".*"', re.DOTALL).fullmatch
 
 
@@ -189,6 +191,9 @@ class Endpoint:
         if body is None:
             return None
         message = _read_message(body)
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1").strip()
+        if b"mcp-protocol-version" in headers and version not in KNOWN_PROTOCOL_VERSIONS:
+            return _unknown_version(message, version)
         if (
             self._calls
             and message.method == "tools/call"
@@ -196,9 +201,8 @@ class Endpoint:
             and message.params is not UNSET
             and len(headers) == len(scope["headers"])
         ):
-            version = headers.get(b"mcp-protocol-version")
             spoken = Spoken(
-                version.decode("latin-1") if version is not None else None,
+                version or None,
                 headers.get(b"mcp-method"),
                 headers.get(b"mcp-name"),
             )
@@ -368,11 +372,27 @@ def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
 
 def _refused(refusal: Refusal) -> Answer:
     """The refusal as JSON-RPC's error. Which request it was may never have been read."""
-    error = {"code": refusal.code, "message": str(refusal)}
-    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
-    answer = _json_answer(refusal.status, body)
+    answer = _error(refusal.status, None, {"code": refusal.code, "message": str(refusal)})
     answer.headers.extend(refusal.headers)
     return answer
+
+
+def _unknown_version(message: _Message, version: str) -> Answer:
+    """The error by which clients find a version that both speak."""
+    # Only what looks like one is repeated: anything else may be meant for a model.
+    version = version if _is_version(version) else ""
+    error = {
+        "code": types.UNSUPPORTED_PROTOCOL_VERSION,
+        "message": f"Unknown protocol version `{version}`. In the header MCP-Protocol-Version, "
+        f"send one of {', '.join(KNOWN_PROTOCOL_VERSIONS)}.",
+        "data": {"supported": KNOWN_PROTOCOL_VERSIONS, "requested": version},
+    }
+    return _error(400, None if message.id is UNSET else message.id, error)
+
+
+def _error(status: int, request_id: Raw | None, error: dict[str, Any]) -> Answer:
+    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
+    return _json_answer(status, msgspec.json.encode(body))
 
 
 def _json_answer(status: int, body: bytes) -> Answer:

@@ -168,8 +168,8 @@ def _prompt(repo: Repo, one: Repo | VersionRecord, version: str, published_at: s
 
 
 class Filled(NamedTuple):
-    """A text, the messages that it is made of (None: no chat prompt), and the names of the
-    variables that are left in it.
+    """A text, the messages that it is made of (None: no chat prompt), and the names of the required
+    variables that have no value.
     """
 
     text: str
@@ -186,13 +186,11 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     that is none of the prompt's.
     """
     used = variable_names(prompt.body)
-    if arguments is None:
-        return Filled(prompt.body, prompt.messages, used)
     declared = {variable.name: variable for variable in prompt.variables}
     known = dict.fromkeys([*declared, *used])
-    if not arguments.keys() <= known.keys():
+    if arguments and not arguments.keys() <= known.keys():
         raise unknown_argument("prompt", arguments, known)
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given = {name: value for name, value in (arguments or {}).items() if value is not None}
     values = {}
     for name in known:
         variable = declared.get(name)
@@ -204,6 +202,9 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
             values[name] = as_text(variable.default)
         elif variable and not variable.required:
             values[name] = ""
+    missing = [name for name in used if name not in values]
+    if arguments is None:
+        return Filled(prompt.body, prompt.messages, missing)
     if filled_chars(prompt.body, values) > FILLED_CHARS_MAX:
         raise RequestError(
             "invalid_parameter",
@@ -213,7 +214,6 @@ def fill_in(prompt: Prompt, arguments: Mapping[str, Any] | None) -> Filled:
     messages = prompt.messages and [
         Message(one.role, fill(one.content, values)) for one in prompt.messages
     ]
-    missing = [name for name in used if name not in values]
     return Filled(fill(prompt.body, values), messages, missing)
 
 

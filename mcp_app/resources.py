@@ -3,7 +3,7 @@
 """
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -13,6 +13,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.routes import BY_NAME, max_age_seconds
+from builder.model.settings import Settings
+from mcp_app.cursors import refuse_cursor
 from mcp_app.prompt_text import PromptId, find_prompt
 from mcp_app.reader import Reader
 from mcp_app.top_prompts import list_top
@@ -50,6 +52,7 @@ async def list_resources(
 async def list_templates(
     reader: Reader, context: ServerRequestContext, params: types.PaginatedRequestParams
 ) -> dict[str, Any]:
+    refuse_cursor(params.cursor)
     templates = (
         (LATEST, "prompt", "A prompt", "The published text of a prompt's latest version."),
         (
@@ -85,8 +88,13 @@ async def read_resource(
     return {
         "contents": [{"uri": uri, "mimeType": MEDIA, "text": prompt.content}],
         "ttlMs": max_age_seconds(cache) * 1000,
-        "cacheScope": "public",
+        "cacheScope": cache_scope(reader.settings),
     }
+
+
+def cache_scope(settings: Settings) -> Literal["public", "private"]:
+    """The readers for whom a client may keep an answer."""
+    return "private" if settings.private else "public"
 
 
 def _parse(uri: str) -> PromptId:

@@ -53,17 +53,24 @@ def read_arguments(given: dict[str, Any], kind: type[T]) -> T:
     for name, (type_, is_required, rule) in fields.items():
         if name in given:
             try:
-                values[name] = msgspec.convert(_as_schemas_see_it(given[name]), type_)
-            except msgspec.ValidationError:
+                values[name] = _converted(given[name], type_)
+            except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
                 raise _invalid(rule) from None
         elif is_required:
             raise _invalid(rule)
     return kind(**values)
 
 
-def _as_schemas_see_it(value: Any) -> Any:
-    """To a schema, 5.0 is an integer."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _converted(value: Any, type_: Any) -> Any:
+    # To a schema, 5.0 is an integer.
+    plain = int(value) if isinstance(value, float) and value.is_integer() else value
+    try:
+        return msgspec.convert(plain, type_)
+    except msgspec.ValidationError:
+        if not isinstance(value, str):
+            raise
+    # Some clients send an object, a list or a number as a text that holds its JSON.
+    return _converted(msgspec.json.decode(value), type_)
 
 
 @cache

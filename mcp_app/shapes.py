@@ -204,7 +204,7 @@ class PromptResult(Struct):
     sha256: Annotated[Sha256, Meta(description="Of the version's file, front matter included.")]
     url: Annotated[str, Meta(description="The page of this version for people; never changes.")]
     missing: Annotated[
-        list[str] | UnsetType, Meta(description="Variables still in the text, if any.")
+        list[str] | UnsetType, Meta(description="Required variables without a value, if any.")
     ] = UNSET
     truncated: Annotated[
         bool | UnsetType, Meta(description="true: this is only a part of the text.")

@@ -17,7 +17,7 @@ async def list_top(reader: Reader, cursor: str | None) -> tuple[list[RepoSummary
 
     Raises RequestError ``invalid_parameter`` for a cursor of another list.
     """
-    start = read_cursor(cursor, Offset, "top", *reader.selection) if cursor else 0
+    start = read_cursor(cursor, Offset, "top", *reader.selection) if cursor is not None else 0
     try:
         rows, total, *_ = await reader.find(ListQuery(), start, PAGE_SIZE)
     except RequestError as error:

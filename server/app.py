@@ -28,6 +28,7 @@ from builder.model.routes import (
     LANGFUSE_ROOT,
     Match,
     fits,
+    has_json_errors,
     is_api_path,
     langfuse_page,
     match_url,
@@ -131,7 +132,7 @@ class ReadApp:
         except TooOld as error:
             return error_answer(error, RETRY_SECONDS)
         except RequestError as error:
-            if error.status == 404 and not is_api:
+            if error.status == 404 and not has_json_errors(self.below_base(path) or path):
                 page = self._redirected(path) or await self._not_found_page()
                 return page or error_answer(error)
             return error_answer(error)

@@ -22,6 +22,7 @@ from builder.model.routes import (
     LOGIN_URL,
     MCP_URL,
     OPEN_ROOTS,
+    WELL_KNOWN,
     is_page_path,
     match_url,
     private_cache,
@@ -69,7 +70,8 @@ class Guard:
         """Whether strangers may read what is at a URL's path."""
         below = path.removeprefix(self._root)
         # By the table, so that nothing else hides below such a root.
-        return below.startswith(OPEN_ROOTS) and match_url(below) is not None
+        is_open_file = below.startswith(OPEN_ROOTS) and match_url(below) is not None
+        return is_open_file or below.startswith(WELL_KNOWN)
 
     async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Tell a server in front of us whether who sends a request may read."""

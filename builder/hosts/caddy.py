@@ -20,6 +20,7 @@ from builder.hosts.rules import (
     header_lines,
     open_patterns,
     rules,
+    well_known_pattern,
 )
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
@@ -50,6 +51,7 @@ from builder.model.routes import (
     READ_ROUTES,
     TEXT,
     TRUSTED_URL,
+    WELL_KNOWN,
     WRITES,
     Route,
 )
@@ -121,7 +123,9 @@ def files(site: HostedSite) -> dict[str, str]:
         address=_address(listen, bool(site.certificate)), listen=listen,
         redirect=_parse_redirect(site), challenge_pattern=CHALLENGE_PATTERN,
         base_pattern=re.escape(base),
-        api_pattern=f"{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)",
+        # Where errors are JSON.
+        api_pattern=f"(?:{re.escape(base)}/(?:{'|'.join(root[1:] for root in API_ROOTS)})(?:/|$)"
+        f"|.*{re.escape(WELL_KNOWN)})",
         langfuse_pattern=f"{re.escape(base + LANGFUSE_ROOT)}(?:/|$)",
         langfuse_invalid=LANGFUSE_INVALID, langfuse_not_found=LANGFUSE_NOT_FOUND,
         quoted=_quoted, envelope=lambda code, message: f"`{envelope(code, message)}`",
@@ -235,7 +239,8 @@ def _service(base: str) -> dict[str, object]:
 def _members(base: str) -> dict[str, object]:
     """The template's values for who may read a private hub."""
     return {
-        "unguarded": f"{re.escape(base)}(?:{'|'.join(open_patterns('?P<{}>'))})",
+        "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(open_patterns('?P<{}>'))})"
+        f"|{well_known_pattern(base)})",
         "programs": f"(?s:{re.escape(base)}(?:{PROGRAM_PATTERN}))",
         "access": base + ACCESS_URL,
         "login": base + LOGIN_URL,

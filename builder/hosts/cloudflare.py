@@ -33,6 +33,7 @@ from builder.model.routes import (
     SORTS,
     TEXT,
     TRUSTED_URL,
+    WELL_KNOWN,
     WRITES,
     Route,
 )
@@ -75,6 +76,7 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "LANGFUSE_NOT_FILTERS": LANGFUSE_NOT_FILTERS,
         "LANGFUSE_INVALID": LANGFUSE_INVALID,
         "LANGFUSE_NOT_FOUND": LANGFUSE_NOT_FOUND,
+        "WELL_KNOWN": WELL_KNOWN,
         "PASSED_ON": [*MCP_URLS, *MONITOR_URLS],
         "ACCOUNT_URL": ACCOUNT_URL,
         "TRUSTED_URL": TRUSTED_URL,

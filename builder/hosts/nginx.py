@@ -21,6 +21,7 @@ from builder.hosts.rules import (
     open_patterns,
     rules,
     value_pattern,
+    well_known_pattern,
 )
 from builder.hosts.templates import fill
 from builder.model import answer_headers, names
@@ -52,6 +53,7 @@ from builder.model.routes import (
     READ_ROUTES,
     TEXT,
     TRUSTED_URL,
+    WELL_KNOWN,
     WRITES,
     Route,
 )
@@ -128,6 +130,7 @@ def files(site: HostedSite) -> dict[str, str]:
         text=_text,
         variables=_variables,
         file=lambda template: f"{site.out}/{_variables(template)}",
+        well_known=re.escape(WELL_KNOWN),
         **_reads(site),
         **_queries(site),
         **_service(site.base_path),
@@ -258,7 +261,8 @@ def _members(site: HostedSite) -> dict[str, object]:
     patterns = [*open_patterns(), *map(re.escape, _SERVICE_URLS), f"(?s:{ACCOUNT_PATTERN})"]
     return {
         # Also the places of errors, which say nothing of the hub.
-        "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(patterns)})|/-/(?:access|{_ERROR_PLACES}))",
+        "unguarded": f"(?:{re.escape(base)}(?:{'|'.join(patterns)})|/-/(?:access|{_ERROR_PLACES})"
+        f"|{well_known_pattern(base)})",
         "programs": f"(?s:{re.escape(base)}(?:{PROGRAM_PATTERN}))",
         "access": base + ACCESS_URL,
         "login": base + LOGIN_URL,

@@ -25,6 +25,7 @@ from builder.model.routes import (
     READ_ROUTES,
     ROUTES,
     SORTS,
+    WELL_KNOWN,
     Route,
     private_cache,
 )
@@ -195,6 +196,13 @@ def value_pattern(parameter: str) -> str:
 def open_patterns(group: str = "?<{}>") -> Iterator[str]:
     """Patterns of the paths that strangers read on a private hub, too."""
     return (rule.pattern for rule in rules(group) if rule.route.is_open)
+
+
+def well_known_pattern(base: str) -> str:
+    """The pattern of paths where programs look for metadata: below a base path and at the root of
+    its address. Nothing is there, so strangers of a private hub may ask, too.
+    """
+    return f"(?:{re.escape(base)})?{re.escape(WELL_KNOWN)}.*"
 
 
 def header_lines(headers: answer_headers.Headers) -> list[tuple[str, str]]:

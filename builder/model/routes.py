@@ -319,8 +319,11 @@ ASKED_TEXTS = ("raw", "body")
 # Paths whose end says that a program reads them, or whose beginning: as a regular expression.
 PROGRAM_PATTERN = (
     rf"(?:{'|'.join(re.escape(root) for root in API_ROOTS)})(?:/.*)?"
-    r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)"
+    r"|/mcp/?|.*\.(?:gz|json|jsonl|md|txt|xml)|.*/\.well-known/.*"
 )
+# Where programs look for what a host offers (RFC 8615). Nothing is there, also not for members:
+# MCP clients ask for OAuth's metadata (RFC 9728), and take a 404 for "none".
+WELL_KNOWN = "/.well-known/"
 
 # What the publish service answers: POST to the first, PUT and DELETE to the second.
 PUBLISH_URL = BY_NAME["versions"].url
@@ -360,6 +363,11 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def is_api_path(path: str) -> bool:
     """Whether a URL's path is for programs, also where nothing is."""
     return f"{path}/".startswith(tuple(f"{root}/" for root in API_ROOTS))
+
+
+def has_json_errors(path: str) -> bool:
+    """Whether errors at a URL's path are JSON, also where nothing is."""
+    return is_api_path(path) or WELL_KNOWN in path
 
 
 def is_page_path(path: str) -> bool:

@@ -26,6 +26,11 @@ TITLE_CHARS_MAX = 100
 DESCRIPTION = "Search and read the prompts of this hub, in all versions. Read-only, "
 
 
+_VSCODE_INPUTS = [
+    {"type": "promptString", "id": "hub-token", "description": "Token of the hub", "password": True}
+]
+
+
 class Snippets(NamedTuple):
     """What to type or to paste, client by client. Commands are lines for a POSIX shell."""
 
@@ -55,19 +60,33 @@ def client_name(settings: Settings) -> str:
 
 
 def snippets(settings: Settings) -> Snippets:
-    """How each client adds the endpoint, under ``client_name``."""
+    """How each client adds the endpoint, under ``client_name``; of a private hub, with a token from
+    the environment variable HUB_TOKEN, for which VS Code asks.
+    """
     name, url = client_name(settings), mcp_url(settings)
-    typed = {"type": "http", "url": url}
+    is_private = settings.private
+
+    def headers(token: str) -> dict[str, Any]:
+        return {"headers": {"Authorization": f"Bearer {token}"}} if is_private else {}
+
+    typed = {"type": "http", "url": url} | headers("${input:hub-token}")
+    inputs = {"inputs": _VSCODE_INPUTS} if is_private else {}
+    vscode = json.dumps({"name": name} | typed | inputs)
+    # Double quotes, so that the shell puts the token in.
+    option = ' --header "Authorization: Bearer $HUB_TOKEN"' if is_private else ""
+    codex_option = " --bearer-token-env-var HUB_TOKEN" if is_private else ""
+    codex_line = '\nbearer_token_env_var = "HUB_TOKEN"' if is_private else ""
+    named = shlex.join([name, url])
     return Snippets(
-        claude_code=shlex.join(["claude", "mcp", "add", "--transport", "http", name, url]),
-        cursor=_json({"mcpServers": {name: {"url": url}}}),
-        vscode_command=shlex.join(["code", "--add-mcp", json.dumps({"name": name} | typed)]),
-        vscode=_json({"servers": {name: typed}}),
-        codex_command=shlex.join(["codex", "mcp", "add", name, "--url", url]),
+        claude_code=f"claude mcp add --transport http {named}{option}",
+        cursor=_json({"mcpServers": {name: {"url": url} | headers("${env:HUB_TOKEN}")}}),
+        vscode_command=shlex.join(["code", "--add-mcp", vscode]),
+        vscode=_json({"servers": {name: typed}} | inputs),
+        codex_command=shlex.join(["codex", "mcp", "add", name, "--url", url]) + codex_option,
         # A base URL has no character that a string of TOML would escape.
-        codex=f'[mcp_servers.{name}]\nurl = "{url}"',
-        gemini_command=shlex.join(["gemini", "mcp", "add", "--transport", "http", name, url]),
-        gemini=_json({"mcpServers": {name: {"httpUrl": url}}}),
+        codex=f'[mcp_servers.{name}]\nurl = "{url}"{codex_line}',
+        gemini_command=f"gemini mcp add --transport http{option} {named}",
+        gemini=_json({"mcpServers": {name: {"httpUrl": url} | headers("$HUB_TOKEN")}}),
     )
 
 

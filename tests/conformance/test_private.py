@@ -17,6 +17,7 @@ from builder.model.routes import (
     LOGIN_URL,
     MCP_URL,
     TRUSTED_URL,
+    WELL_KNOWN,
     Route,
     is_page_path,
 )
@@ -24,6 +25,7 @@ from tests.conformance.catalogue import FILES, FOUND, NOBODY, Catalogue
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client, asking
 from tests.conformance.marks import area
+from tests.conformance.test_queries import METADATA
 
 pytestmark = [pytest.mark.level("private"), area("private")]
 
@@ -111,7 +113,7 @@ def test_queries_are_for_members(
         f"{repo}/raw?version=x", f"{repo}/versions/9.9.9", f"/{owner}/{name}/", f"/{owner}/", "/",
         f"/{owner}/{name}/versions/", "/api", "/langfuse", f"/api/v1/repos/{owner.upper()}/{name}",
         f"{LANGFUSE}/{owner}/{name}", f"{LANGFUSE}/{owner}%2F{name}?label=latest",
-        f"/search?q=a&b={'x' * 3000}", "/.well-known/oauth-protected-resource",
+        f"/search?q=a&b={'x' * 3000}", f"/{owner}/.well-known/agent-skills/index.json",
     ):  # fmt: skip
         check_shut(check, stranger.ask("GET", path), nothing)
 
@@ -152,7 +154,8 @@ def test_members_ask_as_everybody_asks_elsewhere(
         "/assets/%2e%2e/api/v1/repos.json", "/cli/..%2fapi/v1/catalogue.jsonl", "/API/v1/repos",
         "/account/../api/v1/repos.json", "/account/%2e%2e/api/v1/repos", "/account//../feed.xml",
         "/healthz/../feed.xml", "/mcp/../feed.xml", "/assets/style.css/../../feed.xml",
-        "/robots.txt/../feed.xml", "/./feed.xml", "/feed.xml%00", "/feed.xml/", "/feed.xml?x=/cli/",
+        "/.well-known/../feed.xml", "/.well-known/%2e%2e/feed.xml", "/robots.txt/../feed.xml",
+        "/./feed.xml", "/feed.xml%00", "/feed.xml/", "/feed.xml?x=/cli/",
         "/assets//style.css/../../feed.xml.gz", "/index.html.gz", "/api/v1/catalogue.jsonl.gz",
         "/-/page", "/-/guard", "/-/access", "/-/ask", "/-/service", "/-/missing/repo", "/-/account",
         "/-/withdrawn/api", "/-/unavailable", "/ranges.sock", "/healthz/x", "/assets/", "/cli/hub/",
@@ -168,8 +171,8 @@ def test_no_path_leads_around_the_guard(
         told = f"{owner}/{name}".encode() in answer.body
         check.that(answer, not told, "nothing of the content")
     if answer.status == 404:
-        # The account's own page, which the service gives to everybody.
-        check.that(answer, path.startswith(ACCOUNT_URL), "401 or 303")
+        # The service gives everybody the account's own page, and says that no metadata is there.
+        check.that(answer, path.startswith((ACCOUNT_URL, WELL_KNOWN)), "401 or 303")
 
 
 def test_no_method_tells_what_there_is(
@@ -193,6 +196,16 @@ def test_mcp_asks_for_a_token(check: Check, client: Client, stranger: Client) ->
         check.header(answer, "WWW-Authenticate", "Bearer")
         check.that(answer, answer.code == "missing_token", "missing_token")
     check.status(client.ask("POST", MCP_URL, headers, body), 200)
+
+
+def test_clients_learn_that_there_is_no_metadata_to_sign_in(
+    check: Check, client: Client, stranger: Client
+) -> None:
+    for path in METADATA:
+        for who in (client, stranger):
+            answer = who.get(path)
+            check.that(answer, (answer.status, answer.code) == (404, "not_found"), "not_found")
+            check_hidden(check, answer)
 
 
 @pytest.mark.needs("langfuse")

@@ -15,6 +15,15 @@ from tests.conformance.marks import area, each_path
 pytestmark = pytest.mark.level("queries")
 
 
+# What MCP clients ask for before they send a token (RFC 9728, RFC 8414).
+METADATA = (
+    "/.well-known/oauth-protected-resource",
+    "/.well-known/oauth-protected-resource/mcp",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/openid-configuration/",
+)
+
+
 # Lists by query
 
 
@@ -297,6 +306,16 @@ def test_upper_case_is_told_the_right_spelling(
         check.that(
             answer, owner.encode() in answer.body, f"the lower-case spelling {owner} in the message"
         )
+
+
+@area("errors")
+@each_path(*METADATA, "/{owner}/.well-known/x", "/mcp/.well-known/openid-configuration")
+def test_metadata_that_is_not_there(
+    check: Check, client: Client, catalogue: Catalogue, template: str
+) -> None:
+    path = catalogue.fill(template)
+    if path is not None:
+        check.error(client.get(path), 404, "not_found")
 
 
 @area("errors")

@@ -159,8 +159,16 @@ class Hub:
             assert reader.sources is None
         else:
             check_result(tool, outcome.text)
-            taken = {key: value for key, value in given.items() if value is not None}
-            Draft202012Validator(schema(TOOLS[tool].takes)).validate(taken)
+            takes = schema(TOOLS[tool].takes)
+            taken = {
+                # What is no text may be given as one.
+                key: value
+                if takes["properties"][key]["type"] == "string" or not isinstance(value, str)
+                else json.loads(value)
+                for key, value in given.items()
+                if value is not None
+            }
+            Draft202012Validator(takes).validate(taken)
         return outcome
 
     def get(self, tool: str, selection: Selection = WHOLE, **arguments: Any) -> dict[str, Any]:

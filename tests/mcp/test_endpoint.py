@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from builder.model.settings import Settings
@@ -420,9 +421,15 @@ def test_discovery(wire: Wire):
 
 @pytest.mark.parametrize("version", ["2027-01-01", "banana", "", "2025-11-25, 2025-06-18"])
 def test_revisions_that_are_not_known(wire: Wire, version: str):
-    reply = wire.ask(*call("list_tags")._replace(headers={"MCP-Protocol-Version": version}))
-    assert reply.status == 400
-    assert error_of(reply)["code"] != PARSE_ERROR
+    for valid in (call("list_tags", request_id="x"), message("tools/list", request_id="x")):
+        reply = wire.ask(*valid._replace(headers={"MCP-Protocol-Version": version}))
+        assert (reply.status, reply.json["id"]) == (400, "x")
+        error = error_of(reply)
+        assert error["code"] == types.UNSUPPORTED_PROTOCOL_VERSION
+        named = version if version.startswith("2027") else ""
+        assert error["data"]["requested"] == named and f"`{named}`" in error["message"]
+        for spoken in (HANDSHAKE, STATELESS):
+            assert spoken in error["message"] and spoken in error["data"]["supported"]
 
 
 def test_methods_that_are_not_known(wire: Wire):

@@ -12,7 +12,8 @@ from mcp.shared.exceptions import MCPError
 
 from builder import VERSION
 from builder.model.routes import PAGE_SIZE, max_age_seconds
-from mcp_app.server import INSTRUCTIONS
+from builder.model.settings import Settings
+from mcp_app.server import instructions
 from tests.mcp.conftest import MORE_PROMPTS
 from tests.support.servers import Server
 
@@ -82,13 +83,13 @@ def test_it_connects(ask: Ask, mode: str):
             client.instructions,
         )  # fmt: skip
 
-    version, server, capabilities, instructions = ask(look)
+    version, server, capabilities, told = ask(look)
     assert version == MODES[mode]
     if mode == "2026-07-28":
         return  # this client takes the server's word for all of it, and has not asked
     assert (server.version, server.title) == (VERSION, "Hub")
     assert server.name and server.website_url
-    assert instructions == INSTRUCTIONS
+    assert told == instructions(Settings())
     offered = {"tools", "resources", "prompts", "completions"}
     assert capabilities.model_dump(exclude_none=True).keys() == offered
     # Nothing is ever pushed, and nothing says that it would be.

@@ -110,11 +110,12 @@ def test_every_listed_resource_can_be_read(sample: Hub):
         assert read(sample, resource["uri"])["text"]
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/list"])
-def test_a_cursor_of_another_list_is_refused(hostile: Hub, method: str):
+@pytest.mark.parametrize("kind", ["resources", "prompts", "tools", "resources/templates"])
+def test_a_cursor_of_another_list_is_refused(hostile: Hub, kind: str):
+    method = f"{kind}/list"
     others = hostile.get("search_prompts")["next_cursor"]
-    scoped = hostile.ask(method, query="tags=bulk")["nextCursor"]
-    for cursor in (others, scoped, MARK):
+    scoped = hostile.ask("prompts/list", query="tags=bulk")["nextCursor"]
+    for cursor in (others, scoped, MARK, ""):
         with pytest.raises(Refused, match="without cursor") as refused:
             hostile.ask(method, {"cursor": cursor})
         assert refused.value.code == INVALID_PARAMS

@@ -18,7 +18,7 @@ from builder.model.routes import BY_NAME
 from builder.pipeline.build import build
 from builder.text.likeness import COMPARED_MAX
 from builder.text.messages import parse_messages
-from builder.text.prompts import fill
+from builder.text.prompts import fill, variable_names
 from builder.text.values import as_text
 from mcp_app.cursors import make_cursor
 from mcp_app.prompt_text import FILLED_CHARS_MAX, Prompt, fill_in
@@ -147,9 +147,9 @@ def test_null_is_left_out(hostile: Hub):
         ({"sort": "best"}, "top"),
         ({"limit": 0}, "1 to 50"),
         ({"limit": 51}, "1 to 50"),
-        ({"limit": "10"}, "1 to 50"),
+        ({"limit": "ten"}, "1 to 50"),
         ({"limit": True}, "1 to 50"),
-        ({"query": "x" * 101}, "100"),
+        ({"query": "x" * 501}, "500"),
         ({"query": 5}, "text"),
         ({"query": "!?"}, "letter or digit"),
         ({"cursor": "made up"}, "without cursor"),
@@ -202,7 +202,7 @@ def test_a_prompt_has_all_that_is_known_of_it(hostile: Hub):
     assert [
         {"type": "string", "required": "default" not in given} | given for given in TYPED
     ] == typed["variables"]  # what an author left out is left out
-    assert typed["missing"] == [variable["name"] for variable in TYPED]
+    assert typed["missing"] == ["text", "tone"]
 
 
 def test_an_older_version_has_its_own_metadata(hostile: Hub):
@@ -474,8 +474,9 @@ def test_filling_in_is_the_contracts(pieces: list[str], values: dict[str, str]):
     declared = [Variable(name) for name in values]
     filled = fill_in(prompt_of(text, *declared), values)
     assert filled.text == substituted(text, values)
-    left = [name for name in fill_in(prompt_of(text), None).missing if name not in values]
-    assert filled.missing == left
+    unfilled = fill_in(prompt_of(text), None)
+    assert (unfilled.text, unfilled.missing) == (text, variable_names(text))
+    assert filled.missing == [name for name in unfilled.missing if name not in values]
 
 
 def test_a_value_is_not_looked_at_again(hostile: Hub):
@@ -497,6 +498,30 @@ def test_values_that_are_no_texts_become_json(hostile: Hub):
     # As clients give them that have only texts.
     texts = {name: as_text(value) for name, value in arguments.items()}
     assert hostile.get("get_prompt", id="eve/typed", arguments=texts) == filled
+
+
+def test_json_in_a_text_is_taken_for_what_it_holds(hostile: Hub):
+    for tool, plain in (
+        ("search_prompts", {"tags": ["bulk", "third-1"], "limit": 2}),
+        ("search_prompts", {"limit": 50.0, "query": "say"}),
+        ("get_prompt", {"id": "eve/typed", "arguments": {"text": '{"a": [1]}', "count": 7}}),
+        ("get_prompt", {"id": "eve/typed", "offset": 0}),
+        ("list_tags", {"prefix": "t", "limit": 500}),
+    ):
+        as_texts = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in plain.items()
+        }
+        assert hostile.get(tool, **as_texts) == hostile.get(tool, **plain)
+    for tool, name, text in (
+        ("search_prompts", "tags", "bulk"), ("search_prompts", "tags", '["bulk"'),
+        ("search_prompts", "tags", '{"bulk": 1}'), ("search_prompts", "limit", "two"),
+        ("search_prompts", "limit", "51"), ("search_prompts", "limit", ""),
+        ("search_prompts", "limit", "null"), ("search_prompts", "limit", '"2"' * 2),
+        ("get_prompt", "arguments", "[" * 20_000), ("get_prompt", "arguments", '{"a": NaN}'),
+        ("get_prompt", "arguments", "text=x"), ("get_prompt", "offset", "-1"),
+    ):  # fmt: skip
+        assert hostile.error(tool, **{name: text}).startswith(f"`{name}` must be ")
 
 
 def test_defaults_and_what_may_be_left_out(hostile: Hub):

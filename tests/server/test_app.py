@@ -383,7 +383,7 @@ ERRORS = [
     ("/api/v1/repos?tag=..%2F..", 400, "invalid_parameter"),
     ("/api/v1/repos?q=", 400, "invalid_parameter"),
     ("/api/v1/repos?q=...", 400, "invalid_parameter"),
-    ("/api/v1/repos?q=" + "x" * 101, 400, "invalid_parameter"),
+    ("/api/v1/repos?q=" + "x" * 501, 400, "invalid_parameter"),
     ("/api/v1/repos?q=%ff", 400, "invalid_parameter"),
     ("/api/v1/repos?page=2", 404, "page_not_found"),
     ("/api/v1/repos?sort=new&page=999999999", 404, "page_not_found"),

@@ -165,7 +165,13 @@ def test_people_are_sent_to_sign_in():
         ("/cli/hub", True), ("/clients/hub.js", True), ("/assets/", False), ("/cli", False),
         ("/assets/../feed.xml", False), ("/assets/x.css", False), ("/cli/hub/", False),
         ("/robots.txt/x", False), ("/feed.xml", False), ("/", False), ("", False),
+        ("/.well-known/oauth-protected-resource", True), ("/.well-known", False),
+        ("/ada/.well-known/agent-skills/index.json", False),
     ],
 )  # fmt: skip
 def test_what_is_open(path: str, is_open: bool):
     assert Members().guard("/hub").is_open(f"/hub{path}") is is_open
+
+
+def test_metadata_is_asked_for_at_the_root_of_the_host():
+    assert Members().guard("/hub").is_open("/.well-known/oauth-protected-resource/hub/mcp")

@@ -47,7 +47,7 @@ base_urls = st.builds(
 hostile = st.text("\"'\\&<>`$!#;|{}[]()\n\t\0 –aZ9éßЖ字🚀", max_size=60)
 site_names = hostile | st.text(st.characters(exclude_categories=["Cs"]), max_size=250)
 settings = st.builds(Settings, base_url=base_urls, site_name=site_names, queries=st.booleans())
-with_mcp = settings.map(lambda drawn: drawn._replace(queries=True))
+with_mcp = settings.map(lambda drawn: drawn._replace(queries=True, private=False))
 
 
 def page(of: Settings) -> str:
@@ -86,6 +86,35 @@ def test_every_snippet_of_the_page_says_the_name_and_the_address(drawn):
     for command in (claude_code, vscode_command, codex_command, gemini_command):
         assert shlex.join(shlex.split(command)) == command
     assert (of_owner, of_tags) == (f"{url}?owner=ada", f"{url}?tags=sql,review")
+
+
+@searching(10)
+@given(with_mcp)
+def test_the_snippets_of_a_private_hub_have_the_header(drawn):
+    drawn = drawn._replace(private=True)
+    found = connect.snippets(drawn)
+    name, url = connect.client_name(drawn), drawn.base_url + MCP_URL
+    header = "Authorization: Bearer $HUB_TOKEN"
+    add = ["mcp", "add", "--transport", "http"]
+    assert shlex.split(found.claude_code) == ["claude", *add, name, url, "--header", header]
+    assert shlex.split(found.gemini_command) == ["gemini", *add, "--header", header, name, url]
+    for command in (found.claude_code, found.gemini_command):
+        assert f'"{header}"' in command  # for the shell to put the token in
+    assert shlex.split(found.codex_command)[-2:] == ["--bearer-token-env-var", "HUB_TOKEN"]
+    codex = {"url": url, "bearer_token_env_var": "HUB_TOKEN"}
+    assert tomllib.loads(found.codex) == {"mcp_servers": {name: codex}}
+    vscode = json.loads(found.vscode)
+    token = vscode["servers"][name]["headers"]["Authorization"].partition(" ")[2]
+    (asked,) = vscode["inputs"]
+    assert (token, asked["password"]) == (f"${{input:{asked['id']}}}", True)
+    assert json.loads(shlex.split(found.vscode_command)[-1]) == {
+        "name": name, **vscode["servers"][name], "inputs": vscode["inputs"],
+    }  # fmt: skip
+    for text, token in ((found.cursor, "${env:HUB_TOKEN}"), (found.gemini, "$HUB_TOKEN")):
+        server = json.loads(text)["mcpServers"][name]
+        assert server["headers"] == {"Authorization": f"Bearer {token}"}
+    assert found.claude_code in pasted(page(drawn))
+    assert "no key and no account" not in page(drawn)
 
 
 @given(settings)
