@@ -36,20 +36,23 @@ def content(subject: Subject) -> Iterator[Finding]:
     if faults:
         faults, warnings = _look(folder)  # a publication under way looks like a fault for a moment
     if faults:
-        shown = "; ".join(map(str, faults[:_SHOWN_MAX]))
         yield problem(
-            f"{counted(len(faults), 'fault')} in {folder}, among them: {shown}.",
+            f"{counted(len(faults), 'fault')} in {folder}, among them: {_shown(faults)}.",
             f"List all with `hubctl check --content {folder}`, and fix or remove these files.",
         )
         return
     if warnings:
         yield warning(
-            f"{counted(len(warnings), 'warning')} about {folder}.",
-            f"List them with `hubctl check --content {folder}`.",
+            f"{counted(len(warnings), 'warning')} about {folder}, among them: {_shown(warnings)}.",
+            f"List all with `hubctl check --content {folder}`.",
         )
     owners = list_owners(folder)
     repos = sum(len(list_repos(folder, owner)) for owner in owners)
     yield ok(f"{counted(repos, 'prompt')}, {counted(len(owners), 'owner')}, no faults")
+
+
+def _shown(faults: list[Fault]) -> str:
+    return "; ".join(map(str, faults[:_SHOWN_MAX]))
 
 
 def _look(folder: str) -> tuple[list[Fault], list[Fault]]:

@@ -7,7 +7,7 @@ HTTP.
 import re
 from typing import NamedTuple, Self
 
-from builder.model.errors import RequestError
+from builder.model.errors import Detail, RequestError
 
 OWNER_CHARS_MAX = 39
 REPO_CHARS_MAX = 64
@@ -45,6 +45,14 @@ RESERVED_OWNERS = frozenset(
     user users version versions well-known www
     """.split()
 )
+
+# Windows opens devices under these names, whatever follows a dot, so no checkout, export or lock
+# file there can have such a file.
+DEVICE_NAMES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
+)
+# A plain host answers an owner's folder, or a missing page, with the page of such a prompt.
+RESERVED_REPOS = frozenset(["index", "404"])
 
 _name = re.compile(NAME_PATTERN)
 _version = re.compile(VERSION_PATTERN)
@@ -182,14 +190,38 @@ def is_reserved_label(text: str) -> bool:
     return _reserved_label.fullmatch(text) is not None
 
 
-def check_new_owner(text: str) -> str:
-    """As ``check_owner``, and not reserved: raises RequestError ``name_reserved``."""
+def check_possible_owner(text: str) -> str:
+    """As ``check_owner``, and no address of the site: raises RequestError ``name_reserved``."""
     if check_owner(text) in RESERVED_OWNERS:
         raise RequestError(
             "name_reserved",
             f"The owner name {text!r} is reserved for the site. Choose another owner name.",
         )
     return text
+
+
+def check_new_owner(text: str) -> str:
+    """As ``check_possible_owner``, and not reserved for new owners."""
+    return check_new("owner", check_possible_owner(text), "handle")
+
+
+def check_new(kind: str, text: str, field: str) -> str:
+    """Return ``text`` if a new ``kind`` may have that name, which is in the grammar; ``field`` is
+    what a request has it in. Raises RequestError ``name_reserved``.
+    """
+    if why := why_reserved(kind, text):
+        told = f"The {kind} name {text!r} is reserved: {why}. Choose another name."
+        raise RequestError("name_reserved", told, [Detail(field, f"is reserved: {why}")])
+    return text
+
+
+def why_reserved(kind: str, text: str) -> str:
+    """Why no new ``kind`` (owner, prompt, tag or label) may have that name; empty if one may."""
+    if text.partition(".")[0] in DEVICE_NAMES:
+        return "Windows has no files of that name"
+    if kind == "prompt" and text in RESERVED_REPOS:
+        return "plain web servers have a page of their own there"
+    return ""
 
 
 def _check(text: str, what: str, chars_max: int) -> str:

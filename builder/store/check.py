@@ -39,6 +39,7 @@ def check(root: str) -> Iterator[Fault]:
         yield from error.faults
         owners = named_folders(root, names.OWNER_CHARS_MAX)
     for owner in owners:
+        yield from _reserved(owner, [("owner", owner)])
         yield from _faults_of(read_owner, root, owner)
         yield from _strays(f"{root}/{owner}", owner, {OWNER_FILE})
         try:
@@ -71,6 +72,7 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     if not versions and withdrawn == NOTHING_WITHDRAWN:
         yield Fault(where, "no versions")
     before = ""
+    tags: list[str] = []
     moves: list[Move] = []
     counted: list[Counted] = []
     for version in versions:
@@ -84,7 +86,7 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
             Counted(record.published_at, version, record.ordinal or None, f"{version}.json")
         )
         yield from _check_version(f"{where}/{version}", record, text, before)
-        before = record.published_at
+        before, tags = record.published_at, record.tags
     for number in events:
         try:
             moves.append(move_of(number, read_event(root, where, number)))
@@ -99,6 +101,9 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         moves += parts.moves
         gone |= {str(one.version) for one in parts.versions}
         counted += [count_withdrawn(one, withdrawn.versions) for one in parts.versions]
+    labels = {move.label for move in moves}
+    named = [("prompt", name), *(("tag", tag) for tag in tags)]
+    yield from _reserved(where, [*named, *(("label", label) for label in sorted(labels))])
     yield from find_faults_of_ordinals(counted, f"{where}/")
     yield from find_faults(moves, {*map(str, versions)}, f"{where}/", gone)
 
@@ -120,6 +125,14 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
     missing = [found for found in variable_names(text) if found not in declared]
     if missing:
         yield Fault(file, f"undeclared variables of the text: {', '.join(missing)}")
+
+
+def _reserved(where: str, named: Iterable[tuple[str, str]]) -> Iterator[Fault]:
+    """Warnings of names that only older releases took, each with its kind."""
+    for kind, text in named:
+        if why := names.why_reserved(kind, text):
+            told = f"the {kind} name {text!r} is reserved today: {why}; use another one"
+            yield Fault(where, told, is_warning=True)
 
 
 def _faults_of(read, *args: str) -> Iterable[Fault]:

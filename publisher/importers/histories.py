@@ -433,7 +433,9 @@ def clean_label(text: str) -> str:
     """A label from what a vendor calls one. Raises RequestError where that cannot be a label."""
     plain = re.sub("[^a-z0-9._-]+", "-", anyascii(text[:_LABEL_TEXT_CHARS_MAX]).lower())
     label = plain.strip("._-")[: names.LABEL_CHARS_MAX].strip("._-")
-    return label if label == names.LATEST else names.check_new_label(label)
+    if label == names.LATEST:
+        return label
+    return names.check_new("label", names.check_new_label(label), "label")
 
 
 def _tell_moved(label: str, move: LabelMove) -> str:

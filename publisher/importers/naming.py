@@ -31,20 +31,34 @@ class Names:
         return free
 
 
-def name_of(title: str) -> str:
-    """A repo's name from a title in any language."""
+def name_of(title: str, notes: list[str] | None = None) -> str:
+    """A repo's name from a title in any language. ``notes`` gets a sentence if another one is
+    reserved.
+    """
     slug = plain_words(title, names.REPO_CHARS_MAX, "-")
+    if why := names.why_reserved("prompt", slug):
+        return _instead(slug, f"{slug}-{NAMELESS}", why, notes)
     return slug if re.search("[a-z]", slug) else NAMELESS
 
 
-def handle_of(contributors: str, default: str) -> str:
-    """An owner's handle from the first of a list with commas; ``default`` where none is left."""
+def handle_of(contributors: str, default: str, notes: list[str] | None = None) -> str:
+    """An owner's handle from the first of a list with commas; ``default`` where none is left.
+    ``notes`` as in ``name_of``.
+    """
     first = contributors.split(",")[0].strip().removeprefix("@")
     # Of an address only what is before the @: no e-mail address is ever public.
     handle = plain_words(first.split("@")[0], names.OWNER_CHARS_MAX, "-") or default
-    if handle in names.RESERVED_OWNERS:
-        return _append(handle, "-user", names.OWNER_CHARS_MAX)
+    is_of_site = handle in names.RESERVED_OWNERS
+    why = "the site uses it itself" if is_of_site else names.why_reserved("owner", handle)
+    if why:
+        return _instead(handle, _append(handle, "-user", names.OWNER_CHARS_MAX), why, notes)
     return handle
+
+
+def _instead(name: str, free: str, why: str, notes: list[str] | None) -> str:
+    if notes is not None:
+        notes.append(f"{free} takes the place of the reserved name {name}: {why}.")
+    return free
 
 
 def _append(name: str, suffix: str, chars_max: int) -> str:

@@ -100,7 +100,7 @@ def import_found(
 
 def check_owners(options: Options) -> None:
     """Raises RequestError ``invalid_name``, ``name_reserved``."""
-    names.check_new_owner(options.owner)
+    names.check_possible_owner(options.owner)
     for owner in options.allowed_owners:
         names.check_owner(owner)
 
@@ -139,6 +139,7 @@ class _Task:
         self._progress = progress
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
+        self._told: set[str] = set()  # notes on names, which many items may share
 
     def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
         histories = self._name_histories([one for one in found if isinstance(one, History)])
@@ -168,7 +169,7 @@ class _Task:
         """
         named: dict[int, tuple[str, str]] = {}
         first: dict[tuple[str, str], str] = {}
-        asked = [(self._owner_of(one.owner), name_of(one.name), one) for one in histories]
+        asked = [(*self._named(one), one) for one in histories]
         asked.sort(key=lambda ask: (ask[2].name != ask[1], ask[2].name, ask[2].where))
         for owner, base, one in asked:
             name = self._names.give(owner, base)
@@ -181,12 +182,19 @@ class _Task:
                 )
         return named
 
-    def _owner_of(self, spelled: str) -> str:
+    def _named(self, one: Item | History) -> tuple[str, str]:
+        """The owner and the name that one asks for; a name instead of a reserved one is told."""
         nobody = self._options.columns.contributor == ""
-        return handle_of("" if nobody else spelled, self._options.owner)
+        notes: list[str] = []
+        owner = handle_of("" if nobody else one.owner, self._options.owner, notes)
+        name = name_of(one.name, notes)
+        new = [note for note in notes if note not in self._told]
+        self.outcome.warnings += [f"{one.where}: {note}" for note in new]
+        self._told.update(notes)
+        return owner, name
 
     def _take_item(self, one: Item) -> None:
-        owner, base = self._owner_of(one.owner), name_of(one.name)
+        owner, base = self._named(one)
         first = self._seen.setdefault((owner, base, one.text), one.where)
         if first != one.where:
             self.outcome.rejected.append(Rejection(one.where, f"the same as {first}"))

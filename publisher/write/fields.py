@@ -119,7 +119,9 @@ def _tidy_tags(value: Any, warnings: list[str]) -> Any:
         word = str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
         word = word.strip()
         tag = re.sub(r"[\s_]+", "-", word.lower())
-        if names.is_name(tag, names.TAG_CHARS_MAX):
+        if why := names.why_reserved("tag", tag):
+            warnings.append(f"Ignored tag {_shown(item)}: {why}.")
+        elif names.is_name(tag, names.TAG_CHARS_MAX):
             tags.append(tag)
         elif word or not isinstance(item, str):
             warnings.append(f"Ignored tag {_shown(item)}: {_GRAMMAR['tags']}.")

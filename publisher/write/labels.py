@@ -117,11 +117,13 @@ def plan_events(
 
 def check_room(labels: Labels, wanted: Collection[str], files: int, field: str) -> None:
     """Raises RequestError ``validation_failed``, about ``field``, where a repo cannot have the
-    ``wanted`` labels beside those that it has, or so many ``files`` of changes.
+    ``wanted`` labels beside those that it has, or so many ``files`` of changes; ``name_reserved``.
     """
-    is_new = not labels.current.keys() >= set(wanted)
-    count = len(labels.current.keys() | set(wanted))
-    if is_new and count > names.LABELS_PER_REPO_MAX:
+    added = [label for label in wanted if label not in labels.current]
+    for label in added:
+        names.check_new("label", label, field)
+    count = len(labels.current) + len(added)
+    if added and count > names.LABELS_PER_REPO_MAX:
         told = (
             f"would be one of {count} labels, but a prompt has at most "
             f"{names.LABELS_PER_REPO_MAX}. Remove a label first"

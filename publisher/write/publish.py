@@ -256,7 +256,7 @@ def _published(
 
 
 def _check_names(owner: str, name: str, publisher: str) -> None:
-    names.check_new_owner(owner)
+    names.check_possible_owner(owner)
     names.check_repo(name)
     names.check_owner(publisher)
 
@@ -265,7 +265,8 @@ class _Repo:
     """What a publication depends on of its repo, as it is now. ``withdrawn`` versions are not among
     ``versions``; ``previous`` is the latest version's record and text.
 
-    Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn; ContentError.
+    Raises RequestError ``version_withdrawn`` where the whole repo is withdrawn, ``name_reserved``
+    where it is new; ContentError.
     """
 
     def __init__(self, root: str, owner: str, name: str) -> None:
@@ -278,6 +279,10 @@ class _Repo:
             content.read_version(root, owner, name, self.versions[-1]) if self.versions else None
         )
         self.is_new = not self.versions and not self.withdrawn
+        if self.is_new:
+            names.check_new("prompt", name, "name")
+            if content.read_owner(root, owner) is None:
+                names.check_new_owner(owner)
 
     @property
     def latest(self) -> Version | None:
@@ -354,6 +359,9 @@ def _plan_version(
     """The next version, and its record; ``ordinal`` is its number if that is not too low."""
     sha256 = hashlib.sha256(draft.content.encode()).hexdigest()
     gone.check_text(repo.owner, repo.name, repo.withdrawn, sha256)
+    for tag in metadata.tags:
+        if not repo.previous or tag not in repo.previous[0].tags:
+            names.check_new("tag", tag, "tags")
     labels.check_room(there, draft.labels, 0, "labels")
     version = repo.next_version(draft.bump)
     before = [one.remains.published_at for one in repo.withdrawn]

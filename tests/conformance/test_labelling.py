@@ -252,6 +252,7 @@ def test_a_publication_that_moves_labels(check: Check, client: Client, labeller:
         check_reads(check, client, labeller, record.version)
     for labels, status, code in (
         (["latest"], 422, "name_reserved"), (["A"], 400, "invalid_label"),
+        (["lpt1"], 422, "name_reserved"),
         (["a", "a"], 422, "validation_failed"), ("a", 422, "validation_failed"),
     ):  # fmt: skip
         refused = labeller.publisher.post({"content": f"{text}, {labels}", "labels": labels})

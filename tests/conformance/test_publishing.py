@@ -250,6 +250,7 @@ BAD_BODIES = [
     ("unknown field", {"content": "x", "titel": "x"}, {}, 422, "validation_failed"),
     ("bad bump", {"content": "x", "bump": "huge"}, {}, 422, "validation_failed"),
     ("bad tags", {"content": "x", "tags": ["UP"]}, {}, 422, "validation_failed"),
+    ("reserved tag", {"content": "x", "tags": ["nul"]}, {}, 422, "name_reserved"),
     ("too large", {"content": "x" * (256 * 1024 + 1)}, {}, 413, "content_too_large"),
     ("larger than a request", {"content": "x" * (2 * 1024 * 1024)}, {}, 413, "content_too_large"),
     ("no media type", {"content": "x"}, {"Content_Type": "text/plain"}, 415,

@@ -57,6 +57,17 @@ def test_content_with_warnings(subject: Subject) -> None:
     assert "1 warning about" in only_warning(data.content, subject)
 
 
+def test_names_that_are_reserved_today_are_named(subject: Subject) -> None:
+    write_version(
+        subject.settings.content, "nul", "index", "1.0.0", "Text.", tags=["com1"], labels=["aux"],
+        label_number=1,
+    )  # fmt: skip
+    told = only_warning(data.content, subject)
+    assert "4 warnings about" in told and "nul: the owner name 'nul' is reserved today" in told
+    assert "nul/index: the prompt name 'index' is reserved" in told
+    assert "nul/index: the tag name 'com1' is reserved" in told
+
+
 def test_accounts_of_a_newer_release(subject: Subject) -> None:
     path = f"{subject.settings.state}/accounts.sqlite3"
     with closing(sqlite3.connect(path)) as db:

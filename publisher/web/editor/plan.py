@@ -107,7 +107,9 @@ def make_plan(root: str, owner: str, name: str, writing: Writing, base: Base | N
 def as_writing_error(error: RequestError, name: str) -> Exception:
     """An error of the publish path as one of the form's fields, if it is one of the author's."""
     if error.code in ("invalid_name", "name_reserved"):
-        return WritingError({"name": [str(error)]}, error.status)
+        fields = {detail.field for detail in error.details}
+        field = "new_labels" if "labels" in fields else "tags" if "tags" in fields else "name"
+        return WritingError({field: [str(error)]}, error.status)
     if error.code == "not_owner":
         told = f"You have a prompt {name} already. Choose another name, or edit that prompt."
         return WritingError({"name": [told]}, 409)

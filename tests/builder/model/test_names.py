@@ -78,6 +78,27 @@ def test_a_reserved_owner_is_a_name_but_not_for_a_new_one():
     assert names.check_new_owner("ann") == "ann"
 
 
+@pytest.mark.parametrize("name", ["con", "prn", "aux", "nul", "com0", "com9", "lpt0", "lpt9"])
+@pytest.mark.parametrize("kind", ["owner", "prompt", "tag", "label"])
+def test_no_new_name_is_that_of_a_device_of_windows(name, kind):
+    assert code_of(names.check_new, kind, name, kind) == "name_reserved"
+    assert names.check_possible_owner(name) == names.check_repo(name) == name
+    assert code_of(names.check_new_owner, name) == "name_reserved"
+    assert names.is_label(name)
+
+
+def test_a_label_with_an_extension_is_that_device_too():
+    assert code_of(names.check_new, "label", "nul.v1", "label") == "name_reserved"
+    for free in ("null", "com", "com10", "lpt", "con-1", "v1.nul", "a.con"):
+        assert names.check_new("label", free, "label") == free
+
+
+def test_index_and_404_are_reserved_for_prompts_alone():
+    for name in ("index", "404"):
+        assert code_of(names.check_new, "prompt", name, "name") == "name_reserved"
+        assert names.check_new("tag", name, "tags") == name
+
+
 def first_segments() -> set[str]:
     """What the table puts first below the base URL, for readers and on the disk."""
     segments = set()

@@ -349,7 +349,7 @@ SUM = sha256(TWO)
 PATHS = [
     "/etc/passwd", "../up.md", "a/../../up.md", "a/..", "..", ".", "./a.md", "a/./b.md", "a//b.md",
     "a/", "~/../../a", "..\\up.md", "a\\b", ".git/hooks/pre-commit", "a/.GIT/config",
-    "prompts.lock", "\u202egnp.md", "a\x1b[31m.md", "a\x07", "a\tb", "a\x00b", "\udcff.md",
+    "prompts.lock", "Prompts.LOCK", "\u202egnp.md", "a\x1b[31m.md", "a\x07", "a\tb", "a\x00b", "\udcff.md",
     "\x9b.md",
 ]  # fmt: skip
 LINES = {
@@ -366,6 +366,15 @@ LINES = {
     f"ann/review production a{'a' * 1000}": "longer than 1000 bytes",
     f"{PINNED}{TALE[:-2]}x\n{TALE[:-2]}x": "line 3: path of another line: prompts/ann/story.mx",
     f"{PINNED}{PINNED}": "line 2: path of another line: old.md",
+    f"{PINNED}{PINNED.replace(' old', ' OLD')}": "line 2: path that differs from another in case",
+    **{
+        f"ann/review production {path}": f"path that Windows cannot have: {path}. Use another PATH"
+        for path in (
+            "nul", "NUL.txt", "a/Con/b.md", "prompts/com0.md", "LPT9.a.md", "a./b.md", "a.md.",
+            "a /b.md", "a:b.md", 'a"b.md', "a?.md", "a*", "a<b", "a>b", "a|b.md", "c:/a.md",
+        )
+    },
+    "ann/aux production": "path that Windows cannot have: prompts/ann/aux.md",
 }  # fmt: skip
 
 
@@ -426,8 +435,8 @@ def test_lines_that_are_not_locked(to: Client, host: Fake) -> None:
 
 
 ODD = [
-    "*", "?.md", "[a].md", "$(id >x)", "`id`", "a'b\"c", "-rf", "~", "#a", "a b  c", "é/👩.md",
-    "%s", "1.0", "&;|<>", "..a", "a..", ".github/prompts/a.md", "a=b", "!x", "{a,b}",
+    "{a,b}", "[a].md", "$(id)", "`id`", "a'b;c", "-rf", "~", "#a", "a b  c", "é/👩.md", "%s", "1.0",
+    "&;", "..a", "con2", "a.nul", ".github/prompts/a.md", "a=b", "!x",
 ]  # fmt: skip
 
 
@@ -438,8 +447,8 @@ def test_any_other_path(each: Client, host: Fake) -> None:
     assert to.run("lock").status == 0
     assert to.run("sync").status == 0
     assert files(to) == dict.fromkeys(ODD, TWO)
-    assert to.run("lock", "ann/story", "new *\"'$(id)").status == 0
-    assert lock.read_text().endswith(" new *\"'$(id)\n")
+    assert to.run("lock", "ann/story", "new '$(id)").status == 0
+    assert lock.read_text().endswith(" new '$(id)\n")
     assert to.run("sync", "--check").status == 1
 
 

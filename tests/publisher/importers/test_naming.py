@@ -26,6 +26,11 @@ from publisher.importers.naming import Names, handle_of, name_of
         ("word " * 20, "-".join(["word"] * 13)),
         ("a" * 31 + " " + "b" * 32, "a" * 31 + "-" + "b" * 32),
         ("a" * 31 + " " + "b" * 33, "a" * 31),
+        ("NUL", "nul-prompt"),
+        ("Lpt 1", "lpt-1"),
+        ("COM7!", "com7-prompt"),
+        ("Index", "index-prompt"),
+        ("404", "404-prompt"),
     ],
 )
 def test_name_of(title: str, name: str):
@@ -43,11 +48,22 @@ def test_name_of(title: str, name: str):
         (" , ann", "imported"),
         ("???", "imported"),
         ("API", "api-user"),
+        ("aux@example.org", "aux-user"),
         ("x" * 50, "x" * 39),
     ],
 )
 def test_handle_of(contributors: str, handle: str):
     assert handle_of(contributors, "imported") == handle
+
+
+def test_a_name_instead_of_a_reserved_one_is_noted():
+    notes: list[str] = []
+    assert handle_of("Con", "ann", notes) == "con-user" and name_of("Prn", notes) == "prn-prompt"
+    assert handle_of("Ann", "bob", notes) == "ann" and name_of("Story", notes) == "story"
+    assert notes == [
+        "con-user takes the place of the reserved name con: Windows has no files of that name.",
+        "prn-prompt takes the place of the reserved name prn: Windows has no files of that name.",
+    ]
 
 
 def test_every_reserved_owner_has_a_way_out():

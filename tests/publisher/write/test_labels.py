@@ -127,6 +127,9 @@ def test_removing(root: str):
         ("1.0.0", "1.0.0", "name_reserved"),
         ("1.0.0", "v2", "name_reserved"),
         ("1.0.0", "7", "name_reserved"),
+        ("1.0.0", "nul", "name_reserved"),
+        ("1.0.0", "com1.x", "name_reserved"),
+        (None, "nul", "label_not_found"),
         (None, "latest", "name_reserved"),
         (None, "production", "label_not_found"),
     ],
@@ -416,6 +419,13 @@ def test_changes_count_as_bytes(root: str, monkeypatch: pytest.MonkeyPatch):
     write_label(Path(root), "/".join(REPO), 3, "canary", "1.0.0", note="x" * 700)
     assert code_of(lambda: move(root, "1.0.2", quotas=keeper)) == "validation_failed"
     assert events(root) == ["1.json", "2.json", "3.json"]
+
+
+def test_a_label_of_a_name_that_is_reserved_today_moves_and_goes(root: str):
+    write_label(Path(root), "/".join(REPO), 1, "nul", "1.0.0")
+    assert move(root, "1.0.1", "nul").previous == "1.0.0"
+    assert move(root, None, "nul").version is None
+    assert code_of(lambda: move(root, "1.0.1", "nul")) == "name_reserved"
 
 
 def put_within(keeper: QuotaKeeper, root: str, text: str, labels: list[str]) -> Published:

@@ -24,6 +24,7 @@ from builder.store.check import check
 from publisher.write.drafts import make_draft
 from publisher.write.publish import Published, preview, publish
 from publisher.write.store import Folder
+from tests.support.catalogues import write_owner, write_version
 
 NOW = datetime(2026, 1, 31, 9, 30, 15, 999_999, tzinfo=UTC)
 
@@ -99,6 +100,35 @@ def test_a_later_publication(tmp_path: Path):
     assert (done.version, done.previous_version, done.changelog) == ("1.1.0", "1.0.0", "Better.")
     # Going back to an older text is a new version.
     assert put(tmp_path, "One.").version == "1.1.1"
+
+
+@pytest.mark.parametrize(
+    ("repo", "fields"),
+    [("nul/story", {}), ("ann/lpt1", {}), ("ann/index", {}), ("ann/404", {}),
+     ("ann/story", {"tags": ["fun", "com3"]}), ("ann/story", {"labels": ["aux"]}),
+     ("ann/story", {"labels": ["prn.v1"]})],
+)  # fmt: skip
+def test_names_that_are_reserved_for_what_is_new(tmp_path: Path, repo: str, fields: dict[str, Any]):
+    error = refusal(tmp_path, "Text.", repo, **fields)
+    assert (error.code, error.status) == ("name_reserved", 422)
+    assert error.details[0].field in ("handle", "name", "tags", "labels")
+    assert not content.list_versions(str(tmp_path), *repo.split("/")).versions
+
+
+def test_what_has_a_reserved_name_is_published_on(tmp_path: Path):
+    write_owner(str(tmp_path), "con")
+    write_version(
+        str(tmp_path), "con", "nul", "1.0.0", "One.", tags=["prn"], labels=["aux"], label_number=1
+    )
+    done = put(tmp_path, "Two.", "con/nul", tags=["prn", "new"], labels=["aux"])
+    assert done.version == "1.0.1" and put(tmp_path, "One.", "con/story").version == "1.0.0"
+    assert refusal(tmp_path, "Three.", "con/nul", tags=["aux"]).code == "name_reserved"
+    assert refusal(tmp_path, "One.", "con/lpt3").code == "name_reserved"
+
+
+def test_a_reserved_tag_of_the_front_matter_is_left_out_with_a_warning(tmp_path: Path):
+    done = put(tmp_path, "---\ntags: [nul, fun]\n---\nText.")
+    assert "Ignored tag 'nul': Windows has no files of that name." in done.warnings[0]
 
 
 def test_auto_is_the_step_that_the_variables_ask_for(tmp_path: Path):
