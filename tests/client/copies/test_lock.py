@@ -349,8 +349,8 @@ SUM = sha256(TWO)
 PATHS = [
     "/etc/passwd", "../up.md", "a/../../up.md", "a/..", "..", ".", "./a.md", "a/./b.md", "a//b.md",
     "a/", "~/../../a", "..\\up.md", "a\\b", ".git/hooks/pre-commit", "a/.GIT/config",
-    "prompts.lock", "Prompts.LOCK", "\u202egnp.md", "a\x1b[31m.md", "a\x07", "a\tb", "a\x00b", "\udcff.md",
-    "\x9b.md",
+    "prompts.lock", "Prompts.LOCK", "\u202egnp.md", "a\x1b[31m.md", "a\x07", "a\tb", "a\x00b",
+    "\udcff.md", "\x9b.md",
 ]  # fmt: skip
 LINES = {
     "ann/review": "not OWNER/NAME REF PATH", "review production a.md": "not OWNER/NAME",
