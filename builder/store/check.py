@@ -1,6 +1,7 @@
 """Finds every fault of the content tree, also those that no build trips over."""
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 
 from builder.model import names
@@ -13,6 +14,7 @@ from builder.model.records import VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
 from builder.store.content import (
+    HOME_FILE,
     OWNER_FILE,
     list_owners,
     list_repos,
@@ -38,10 +40,11 @@ def check(root: str) -> Iterator[Fault]:
     except ContentError as error:
         yield from error.faults
         owners = named_folders(root, names.OWNER_CHARS_MAX)
+    yield from _stray_texts_in(root, "")
     for owner in owners:
         yield from _reserved(owner, [("owner", owner)])
         yield from _faults_of(read_owner, root, owner)
-        yield from _strays(f"{root}/{owner}", owner, {OWNER_FILE})
+        yield from _strays(root, owner, {OWNER_FILE})
         try:
             repos = list_repos(root, owner)
         except ContentError as error:
@@ -66,7 +69,7 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         if os.path.isdir(f"{root}/{where}/{folder}"):
             known.add(folder)
             yield from find_strays(root, where)
-    yield from _strays(f"{root}/{where}", where, known)
+    yield from _strays(root, where, known)
     for file in left:
         yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
     if not versions and withdrawn == NOTHING_WITHDRAWN:
@@ -143,8 +146,44 @@ def _faults_of(read, *args: str) -> Iterable[Fault]:
     return ()
 
 
-def _strays(path: str, where: str, known: set[str]) -> Iterator[Fault]:
-    with os.scandir(path) as entries:
+def stray_texts(root: str) -> Iterator[Fault]:
+    """A warning for each text that is no version, so no build shows it; cheaper than ``check``."""
+    yield from _stray_texts_in(root, "")
+    for owner in named_folders(root, names.OWNER_CHARS_MAX):
+        yield from _stray_texts_in(root, owner)
+        for name in named_folders(f"{root}/{owner}", names.REPO_CHARS_MAX):
+            yield from _stray_texts_in(root, f"{owner}/{name}")
+
+
+def _stray_texts_in(root: str, where: str) -> Iterator[Fault]:
+    with os.scandir(os.path.join(root, where)) as entries:
+        strays = [entry.name for entry in entries if _is_stray_text(entry, where)]
+    for name in sorted(strays):
+        yield _stray_text(root, where, name, is_warning=True)
+
+
+def _is_stray_text(entry: os.DirEntry[str], where: str) -> bool:
+    name = entry.name
+    if not name.lower().endswith(".md") or name.startswith(".") or version_file.fullmatch(name):
+        return False
+    is_known = not where and name.lower() in (HOME_FILE, "readme.md")
+    return not is_known and entry.is_file(follow_symlinks=False)
+
+
+def _stray_text(root: str, where: str, name: str, *, is_warning: bool = False) -> Fault:
+    stem = name[: -len(".md")]
+    new = stem if names.is_name(stem, names.REPO_CHARS_MAX) else "NAME"
+    prompt = where if "/" in where else f"{where or 'OWNER'}/{new}"
+    path = os.path.join(where, name)
+    told = (
+        "not a published prompt, so no site shows it; run `hubctl publish "
+        f"{prompt} {shlex.quote(os.path.join(root, path))}`, then remove the file"
+    )
+    return Fault(path, told, is_warning)
+
+
+def _strays(root: str, where: str, known: set[str]) -> Iterator[Fault]:
+    with os.scandir(f"{root}/{where}") as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.name.startswith(".") or entry.name in known:
                 continue
@@ -155,6 +194,8 @@ def _strays(path: str, where: str, known: set[str]) -> Iterator[Fault]:
                     f"text without record {found[1]}.json, so not a version; "
                     "publish it again, or remove it",
                 )
+            elif _is_stray_text(entry, where):
+                yield _stray_text(root, where, entry.name)
             elif not entry.is_dir(follow_symlinks=False):
                 yield Fault(f"{where}/{entry.name}", "unexpected file; move it away")
             elif where.count("/") == 1:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from builder.model.errors import ContentError, OperatorError
 from builder.model.names import Version
 from builder.store import content
-from builder.store.check import check
+from builder.store.check import check, stray_texts
 from builder.store.content import (
     HOME_BYTES_MAX,
     RepoListing,
@@ -386,3 +387,21 @@ def test_a_young_file_has_no_mark(root, monkeypatch):
     monkeypatch.setattr("builder.store.content.CLOCK_GRAIN_NS", 10**18)  # every file is young
     assert list_versions(str(root), "ann", "review").marks == ["", ""]
     assert content.owner_mark(str(root), "ann") == ""
+
+
+def test_texts_that_are_no_prompts_are_named_with_the_command_that_publishes_them(root):
+    strays = {
+        "Draft one.MD": "OWNER/NAME",
+        "poem.md": "OWNER/poem",
+        "ann/idea.md": "ann/idea",
+        "ann/review/next.md": "ann/review",
+    }
+    for file in (*strays, "README.md", ".hidden.md", "notes.txt", "home.md", "ann/review/.b.md"):
+        (root / file).write_text("x")
+    found = {fault.path: fault for fault in stray_texts(str(root))}
+    assert {*found} == {*strays} and all(fault.is_warning for fault in found.values())
+    for file, prompt in strays.items():
+        assert f"`hubctl publish {prompt} {shlex.quote(f'{root}/{file}')}`" in found[file].reason
+    # Beside the owners' folders a file does no harm; elsewhere it is a fault.
+    told = {fault.path: fault.is_warning for fault in check(str(root))}
+    assert {file: told[file] for file in strays} == {file: "/" not in file for file in strays}
