@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from builder.model.plural import counted
-from builder.model.settings import DEFAULT_BASE_URL, Settings
+from builder.model.settings import Settings
+from builder.store.check import stray_texts
+from builder.store.state.serving import FOLDERS, service_settings
 from cli.options import (
+    address_of_serve,
     base_url_option,
     folder_options,
     langfuse_option,
@@ -28,7 +32,7 @@ SHOWN_FILES = 20
 
 @click.command()
 @folder_options
-@base_url_option()
+@base_url_option("http://HOST:PORT of `hubctl serve`")
 @name_option
 @queries_option
 @search_option
@@ -42,14 +46,16 @@ SHOWN_FILES = 20
     "--check", "is_check", is_flag=True,
     help="Build nothing; exit 1 if the site differs from the content, and list the files.",
 )  # fmt: skip
+@click.pass_context
 def build(
-    content: str, out: str, state: str, base_url: str | None, site_name: str, queries: bool,
-    search: str, langfuse: bool, private: bool | None, index: bool, full: bool,
-    is_check: bool,
+    context: click.Context, content: str, out: str, state: str, base_url: str | None,
+    site_name: str, queries: bool, search: str, langfuse: bool, private: bool | None,
+    index: bool, full: bool, is_check: bool,
 ) -> None:  # fmt: skip
     """Build the site from the content.
 
-    Renders only what changed since the last build, and writes only files whose bytes differ.
+    Renders only what changed since the last build, and writes only files whose bytes differ. While
+    a service runs on the folders, builds with its settings.
 
     \b
       hubctl build --base-url https://prompts.example.org
@@ -58,8 +64,12 @@ def build(
     from builder.pipeline.build import build as build_site
     from builder.pipeline.build import compare
 
-    settings = Settings(
-        content, out, state, base_url or DEFAULT_BASE_URL, site_name, queries, search, langfuse,
+    service = service_settings(content, out, state)
+    if service:
+        _check_same(context, service)
+    default_url = f"http://{address_of_serve(context)}"
+    settings = service or Settings(
+        content, out, state, base_url or default_url, site_name, queries, search, langfuse,
         settle_private(out, private),
     )  # fmt: skip
     with Progress() as progress:
@@ -72,13 +82,37 @@ def build(
     if is_check:
         tell_difference(difference, settings)
         return
-    click.echo(describe(report, search))
-    if not base_url:
+    click.echo(describe(report, settings.search))
+    warn_of_strays(content)
+    if service:
+        click.echo("Built with the settings of the service that runs on these folders.", err=True)
+    elif not base_url:
         click.echo(
-            f"Links on the site point to {DEFAULT_BASE_URL}. Pass --base-url (or set "
+            f"Links on the site point to {default_url}. Pass --base-url (or set "
             "HUB_BASE_URL) before you put the site elsewhere.",
             err=True,
         )
+
+
+def warn_of_strays(content: str) -> None:
+    """Name the texts in the content folder that are no prompts."""
+    strays = [*stray_texts(content)]
+    for stray in strays[:SHOWN_FILES]:
+        click.echo(f"Warning: {stray}", err=True)
+    if len(strays) > SHOWN_FILES:
+        click.echo(f"… and {len(strays) - SHOWN_FILES:,} more: run `hubctl check`.", err=True)
+
+
+def _check_same(context: click.Context, service: Settings) -> None:
+    """Refuse flags that contradict the service. Raises click.UsageError."""
+    for field, value in service._asdict().items():
+        is_given = context.get_parameter_source(field) is ParameterSource.COMMANDLINE
+        if is_given and field not in FOLDERS and context.params[field] != value:
+            raise click.UsageError(
+                f"A service runs on these folders, with {value!r} and not "
+                f"{context.params[field]!r}. Restart the service with the other "
+                f"--{field.replace('_', '-')}, or leave out the option here."
+            )
 
 
 def say_waiting() -> None:

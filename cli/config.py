@@ -267,6 +267,11 @@ class _Reader:
         top = (setting.key,)
         if top in self._values and setting in self._schema.known[top]:
             return self._values[top]
+        # What makes the site is the same for all commands, like whether it is private.
+        of_serve = ("serve", setting.key)
+        is_of_site = ("build", setting.key) in self._schema.known
+        if is_of_site and of_serve in self._values and setting in self._schema.known[top]:
+            return self._values[of_serve]
         default = setting.option.default
         return default if is_path(setting.option) and isinstance(default, str) else None
 

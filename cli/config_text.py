@@ -18,12 +18,14 @@ HEAD = f"""\
 # or shows what can stand there.
 """
 # What a reader looks for first.
-USUAL = ("site-name", "base-url", "search", "rate-limit", "publish-limit", "open-signup")
+USUAL = "site-name default-owner base-url search rate-limit publish-limit open-signup".split()
 EXAMPLES = {
     "accounts": "postgresql://hub@db.example.org/hub",
     "base-url": "https://prompts.example.org",
+    "default-owner": "ada",
     "metrics": "127.0.0.1:9108",
     "redirect-from": "[::]:80",
+    "upstream": "127.0.0.1:8000",
 }
 
 

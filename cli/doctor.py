@@ -34,12 +34,15 @@ def doctor(
     """
     # Late, since other commands load this module to know its options.
     from builder.store.state import last_settings
+    from builder.store.state.serving import service_settings
     from doctor.examine import examine
     from doctor.findings import Subject
 
     noted = last_settings(content, out, state)
-    url = base_url or (noted.base_url if noted else DEFAULT_BASE_URL)
-    subject = Subject(Settings(content, out, state, url), noted, accounts)
+    service = service_settings(content, out, state)
+    known = service or noted
+    url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
+    subject = Subject(Settings(content, out, state, url), noted, accounts, service)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):

@@ -16,6 +16,7 @@ from builder.model.errors import OperatorError
 from builder.model.settings import parse_base_url
 from builder.store.site import read_hub
 from cli.options import (
+    address_of_serve,
     out_option,
     private_option,
     rate_limit_option,
@@ -61,7 +62,7 @@ def _parse_address(context: click.Context, option: click.Option, value: str | No
         or (is_upstream and found[1] == "*")
         or ((is_upstream or is_redirect) and not found[2])
     ):
-        example = "[::]:80" if is_redirect else option.default
+        example = "[::]:80" if is_redirect else "127.0.0.1:8080"
         raise click.BadParameter(f"{value!r} is not HOST:PORT. Give an address like {example}.")
     return value
 
@@ -90,10 +91,10 @@ def _parse_networks(
     "certificate for it.",
 )  # fmt: skip
 @click.option(
-    "--upstream", metavar="HOST:PORT", default="127.0.0.1:8000", show_default=True,
-    callback=_parse_address, envvar="HUB_UPSTREAM", show_envvar=True,
+    "--upstream", metavar="HOST:PORT", callback=_parse_address, envvar="HUB_UPSTREAM",
+    show_envvar=True,
     help="Address of `hubctl serve` as seen from the host. It answers searches, publishing and "
-    "MCP.",
+    "MCP. [default: the host and port of `hubctl serve` in hub.toml]",
 )  # fmt: skip
 @click.option(
     "--no-upstream", is_flag=True, envvar="HUB_NO_UPSTREAM", show_envvar=True,
@@ -132,11 +133,12 @@ def _parse_networks(
     help="Address of the site. [default: the one it was built with]",
 )  # fmt: skip
 @private_option
+@click.pass_context
 def hosts(
-    host: str, target: str, listen: str, upstream: str, no_upstream: bool, rate_limit: int,
-    trusted_proxies: tuple[str, ...], certificate: tuple[str, str] | None,
-    redirect_from: str | None, hsts: int, out: str, state: str, base_url: str | None,
-    private: bool | None,
+    context: click.Context, host: str, target: str, listen: str, upstream: str | None,
+    no_upstream: bool, rate_limit: int, trusted_proxies: tuple[str, ...],
+    certificate: tuple[str, str] | None, redirect_from: str | None, hsts: int, out: str,
+    state: str, base_url: str | None, private: bool | None,
 ) -> None:  # fmt: skip
     """Write the configuration that a host needs to serve the site.
 
@@ -151,6 +153,7 @@ def hosts(
     \b
       hubctl hosts nginx --target var/conf --base-url http://127.0.0.1:8080
     """
+    upstream = upstream or address_of_serve(context)
     is_private = settle_private(out, private)
     if is_private and host not in SERVERS:
         raise click.UsageError(

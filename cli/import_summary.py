@@ -7,7 +7,6 @@ import click
 
 from builder.model.plural import counted
 from builder.text.one_line import one_line
-from cli.publish import HINT
 from publisher.importers.run import Options, Outcome
 
 SHOWN_WARNINGS = 20
@@ -39,8 +38,6 @@ def tell(outcome: Outcome, options: Options) -> None:
         f"{len(outcome.rejected):,} rejected, {len(outcome.refused):,} refused"
     )
     _tell_of_histories(outcome, options)
-    if (outcome.created or outcome.updated) and not options.dry_run:
-        click.echo(HINT, err=True)
 
 
 def _tell_of_histories(outcome: Outcome, options: Options) -> None:

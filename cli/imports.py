@@ -13,8 +13,9 @@ from builder.model.errors import RequestError
 from builder.model.plural import counted
 from builder.text.placeholders import CONVENTIONS
 from cli.import_summary import tell
-from cli.options import content_option, init_option, prepare_content
+from cli.options import folder_options, init_option, owner_option, prepare_content
 from cli.progress import Progress
+from cli.site import update_site
 from cli.stores import open_store, store_option
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
@@ -27,6 +28,8 @@ from publisher.importers.run import Options, check_owners, import_found, import_
 from publisher.importers.vendors import MODULES
 from publisher.importers.vendors.documents import read_export
 from publisher.write.fields import parse_field
+
+DEFAULT_OWNER = "imported"
 
 
 def column_option(option: str, what: str, usual: tuple[str, ...], **settings: object):
@@ -54,7 +57,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 
 
 @click.command("import")
-@content_option
+@folder_options
 @store_option
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
@@ -71,11 +74,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     help="How the source marks what is filled in: ${name}, {name}, {name} with {{ for a brace, "
     "{{name}} of mustache or of Jinja, or none. auto: as its kind of file does.",
 )  # fmt: skip
-@click.option(
-    "--owner", metavar="HANDLE", default="imported", show_default=True,
-    envvar="HUB_IMPORT_OWNER", show_envvar=True,
-    help="Owner of prompts for which the source names no owner.",
-)  # fmt: skip
+@owner_option
 @column_option("--title-column", "the titles, which become names", TITLE_COLUMNS)
 @column_option("--prompt-column", "the texts", PROMPT_COLUMNS)
 @column_option("--tags-column", "tags. Can be repeated", TAGS_COLUMNS, multiple=True)
@@ -103,11 +102,11 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 )
 @init_option
 def imports(
-    content: str, store_url: str | None, source: str, vendor: str | None, save: str | None,
-    placeholders: str, owner: str, title_column: str | None, prompt_column: str | None,
-    tags_column: tuple[str, ...], contributor_column: str | None, license: str | None,
-    tags: tuple[str, ...], changelog: str | None, allowed_owners: tuple[str, ...], dry_run: bool,
-    init: bool,
+    content: str, out: str, state: str, store_url: str | None, source: str, vendor: str | None,
+    save: str | None, placeholders: str, owner: str | None, title_column: str | None,
+    prompt_column: str | None, tags_column: tuple[str, ...], contributor_column: str | None,
+    license: str | None, tags: tuple[str, ...], changelog: str | None,
+    allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder, or of another vendor's export or API.
 
@@ -119,7 +118,8 @@ def imports(
     .prompty             prompty
     .prompt.yml          the prompt format of GitHub Models
     SKILL.md             a skill
-    a folder             all such files below it, except tables
+    a folder             all such files below it, except tables, and except the hub's own folders,
+                         built sites, environments, node_modules and hidden folders
 
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
@@ -145,6 +145,7 @@ def imports(
             f"{told}. Add --from VENDOR to say whose API it is, like --from langfuse."
         )
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
+    owner = owner or DEFAULT_OWNER
     options = Options(
         owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders
     )
@@ -163,8 +164,13 @@ def imports(
             found = read_export(module, export)
             outcome = import_found(found, module.TITLE, store, options, progress)
         else:
-            outcome = import_source(source, store, options, progress)
+            own = {*map(os.path.realpath, (content, out, state))}
+            outcome = import_source(source, store, options, progress, own)
     tell(outcome, options)
+    changed = [*outcome.created, *outcome.updated]
+    if changed and not (dry_run or store_url):
+        named = [tuple(one.split()[0].split("/")) for one in changed]
+        update_site(content, out, state, named, "The prompts are imported")
     failed = len(outcome.rejected) + len(outcome.refused)
     if failed:
         what = ("prompt or version", "prompts or versions") if vendor else ("prompt",)

@@ -5,8 +5,10 @@ import getpass
 import importlib.metadata
 import json
 import os
+import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from builder.model.plural import counted
 from builder.store import content as tree
 from cli.config import FILE_NAME, schema_of
 from cli.config_text import config_text
+from cli.options import value_in
 from publisher.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
@@ -26,6 +29,7 @@ from publisher.write.store import Folder
 PARTS = Path(__file__).parent / "new_hub"
 PACKAGE = "prompt-hub"
 FIRST_PROMPT = "summarize"
+JOBS = {".github/workflows/hub.yml": "github.yml", ".gitlab-ci.yml": "gitlab.yml"}
 # In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
 KEEP_BYTES = "content/** -text\n"
 # The last: what `hubctl import --from VENDOR` downloads.
@@ -36,11 +40,15 @@ IGNORED = "/site_out/\n/public/\n/var/\n/*-export/\n"
 @click.argument("directory", metavar="DIR")
 @click.option("--sample", is_flag=True, help="Start with the sample catalogue: 33 prompts.")
 @click.option(
-    "--owner", metavar="HANDLE", help="Owner of the first prompt. [default: your user name]"
+    "--owner",
+    metavar="HANDLE",
+    help="Owner of the prompts, kept in hub.toml. [default: asks; your user name without a "
+    "terminal]",
 )
 @click.option(
     "--package", metavar="SPEC",
-    help="What the CI jobs install hubctl from, for pip. [default: as it was installed here]",
+    help="What the CI jobs install hubctl from, for pip. [default: the commit or URL that it was "
+    "installed from here; if that is unknown, no CI jobs are created]",
 )  # fmt: skip
 @click.pass_context
 def init(
@@ -56,28 +64,31 @@ def init(
       hubctl init my-hub
       hubctl init demo --sample
     """
-    owner = check_new_owner(owner) if owner else _own_handle()
-    spec = package or _installed_as()
+    owner = owner or value_in(context, "publish", "owner")
+    owner = check_new_owner(owner) if owner else _ask_owner()
+    spec = package or _installed_as() or ""
     if '"' in spec or not spec.isprintable():  # it stands in quotes in the jobs
         raise click.BadParameter(f"{spec!r} is nothing that pip installs.", param_hint="--package")
     name = os.fsencode(os.path.basename(os.path.abspath(directory))).decode("utf-8", "replace")
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
+    chosen = {"site-name": name, "default-owner": owner}
     texts = {
-        FILE_NAME: config_text(schema_of(context.parent.command), {"site-name": name}),
+        FILE_NAME: config_text(schema_of(context.parent.command), chosen),
         "README.md": _filled("README.md", words),
         ".gitignore": IGNORED,
         ".gitattributes": KEEP_BYTES,
-        ".github/workflows/hub.yml": _filled("github.yml", words),
-        ".gitlab-ci.yml": _filled("gitlab.yml", words),
     }
+    if spec:
+        texts |= {file: _filled(part, words) for file, part in JOBS.items()}
     with _creating(directory):
         os.makedirs(directory, exist_ok=True)
     _create_content(_inside(directory, "content"), owner, sample)
-    created = [file for file, text in texts.items() if _create(_inside(directory, file), text)]
-    if spec == _release() and any("git" in file and file.endswith(".yml") for file in created):
+    for file, text in texts.items():
+        _create(_inside(directory, file), text)
+    if not spec:
         click.echo(
-            f"The CI jobs install {spec} from a package index. If it is not there, change "
-            "HUB_PACKAGE in them.",
+            "Created no CI jobs: hubctl was not installed from a URL, which they need to install "
+            "it. To add them, name one, like --package git+https://git.example.org/hub@COMMIT.",
             err=True,
         )
     folder = "" if os.path.samefile(directory, os.curdir) else f"cd {shlex.quote(directory)}\n  "
@@ -138,15 +149,14 @@ def _copy_files(source: Path, folder: str) -> None:
             shutil.copyfile(path, target)
 
 
-def _create(file: str, text: str) -> bool:
-    """Create a file. Returns whether it was missing."""
+def _create(file: str, text: str) -> None:
+    """Create a file if it is missing."""
     if os.path.lexists(file):
         click.echo(f"Kept {file}, which is there already.", err=True)
-        return False
+        return
     with _creating_whole(file) as new, open(new, "x", encoding="utf-8") as opened:
         opened.write(text)
     click.echo(f"Created {file}.")
-    return True
 
 
 def _inside(directory: str, file: str) -> str:
@@ -154,31 +164,42 @@ def _inside(directory: str, file: str) -> str:
 
 
 def _filled(part: str, words: dict[str, str]) -> str:
+    """A part with these words; without a package, it has no lines from @PACKAGED@ to @END@."""
     text = (PARTS / part).read_text(encoding="utf-8")
+    shown = r"\1" if words["@PACKAGE@"] else ""
+    text = re.sub(r"@PACKAGED@\n(.*?)@END@\n", shown, text, flags=re.DOTALL)
     for mark, word in words.items():
         text = text.replace(mark, word)
     return text
 
 
-def _own_handle() -> str:
-    """A handle for whoever runs this."""
+def _ask_owner() -> str:
+    """The owner that the user names; without a terminal, the user."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as in a container
         user = ""
-    return handle_of(user, "author")
+    handle = handle_of(user, "author")
+    if not sys.stdin.isatty():
+        return handle
+    return click.prompt("Owner of the prompts", default=handle, value_proc=_check_owner, err=True)
 
 
-def _release() -> str:
-    return f"{PACKAGE}=={importlib.metadata.version(PACKAGE)}"
+def _check_owner(text: str) -> str:
+    try:
+        return check_new_owner(text)
+    except RequestError as error:
+        raise click.UsageError(str(error)) from None
 
 
-def _installed_as() -> str:
-    """What pip takes to install this release again: its commit, its URL, or its number."""
+def _installed_as() -> str | None:
+    """What pip takes to install this release again: its commit or its URL, as PEP 610 notes them.
+    None where neither is known: in a package index, another project may have this name.
+    """
     origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
     direct = json.loads(origin) if origin else {}
     url = direct.get("url", "")
     commit = direct.get("vcs_info")
     if commit and not url.startswith("file:"):
         return f"{PACKAGE} @ {commit['vcs']}+{url}@{commit['commit_id']}"
-    return f"{PACKAGE} @ {url}" if url.startswith("https:") else _release()
+    return f"{PACKAGE} @ {url}" if url.startswith("https:") else None

@@ -9,8 +9,14 @@ from builder.model.names import check_label, check_owner, check_repo
 from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
-from cli.options import accounts_option, content_option, split_repo, state_option
-from cli.publish import HINT
+from cli.options import (
+    accounts_option,
+    content_option,
+    folder_options,
+    split_repo,
+    state_option,
+)
+from cli.site import update_site
 from cli.stores import open_store, store_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts
@@ -37,7 +43,7 @@ def label() -> None:
 
 
 @label.command("set")
-@content_option
+@folder_options
 @store_option
 @_repo_argument
 @click.argument("label")
@@ -46,8 +52,8 @@ def label() -> None:
 @_expected_option
 @_by_option
 def set_label(
-    content: str, store_url: str | None, repo: str, label: str, version: str, by: str | None,
-    **fields: str | None,
+    content: str, out: str, state: str, store_url: str | None, repo: str, label: str, version: str,
+    by: str | None, **fields: str | None,
 ) -> None:  # fmt: skip
     """Let LABEL of OWNER/NAME name VERSION.
 
@@ -60,11 +66,13 @@ def set_label(
     draft = make_label_draft({"version": version} | _given(fields))
     with open_store(content, store_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done, has_store=bool(store_url))
+    _tell(done)
+    if not (done.unchanged or store_url):
+        update_site(content, out, state, [(owner, name)], "The label is changed")
 
 
 @label.command()
-@content_option
+@folder_options
 @store_option
 @_repo_argument
 @click.argument("label")
@@ -72,8 +80,8 @@ def set_label(
 @_expected_option
 @_by_option
 def remove(
-    content: str, store_url: str | None, repo: str, label: str, by: str | None,
-    **fields: str | None,
+    content: str, out: str, state: str, store_url: str | None, repo: str, label: str,
+    by: str | None, **fields: str | None,
 ) -> None:  # fmt: skip
     """Remove LABEL from OWNER/NAME. Its history stays.
 
@@ -84,7 +92,9 @@ def remove(
     draft = make_label_removal(_given(fields))
     with open_store(content, store_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
-    _tell(done, has_store=bool(store_url))
+    _tell(done)
+    if not (done.unchanged or store_url):
+        update_site(content, out, state, [(owner, name)], "The label is changed")
 
 
 @label.command("list")
@@ -207,11 +217,9 @@ def _read(content: str, repo: str) -> Labels:
     return read_labels(content, check_owner(owner), check_repo(name))
 
 
-def _tell(done: LabelChange, *, has_store: bool) -> None:
+def _tell(done: LabelChange) -> None:
     now = f"names {done.version}" if done.version else "is removed"
     click.echo(f"{done.owner}/{done.name} {done.label} {now}{' already' if done.unchanged else ''}")
-    if not (done.unchanged or has_store):
-        click.echo(HINT, err=True)
 
 
 def _line(note: str) -> str:

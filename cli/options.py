@@ -28,6 +28,8 @@ from publisher.web.environment import secret_from
 from publisher.write.quotas import OPEN_SIGNUP_QUOTAS, PUBLISH_LIMIT, default_quotas
 from server.access import parse_address, parse_origin
 
+# Where `hubctl serve` listens.
+DEFAULT_PORT = 8000
 _DEFAULT_ISSUERS = tuple(f"{issuer.kind}={issuer.url}" for issuer in DEFAULT_ISSUERS)
 
 content_option = click.option(
@@ -77,6 +79,15 @@ langfuse_option = click.option(
     "--langfuse/--no-langfuse", default=False, show_default=True, envvar="HUB_LANGFUSE",
     show_envvar=True, help="Also write files from which Langfuse's SDKs read prompts.",
 )  # fmt: skip
+owner_option = click.option(
+    "--owner",
+    "--default-owner",  # its key in hub.toml, where [owner.invite] is a table
+    "owner",
+    metavar="HANDLE",
+    envvar="HUB_DEFAULT_OWNER",
+    show_envvar=True,
+    help="Owner of prompts that are named without one. [default for imports: imported]",
+)
 private_option = click.option(
     "--private/--no-private", default=None, envvar="HUB_PRIVATE", show_envvar=True,
     help="Let only members read: people who are signed in, and programs with a token. See "
@@ -195,6 +206,23 @@ def following_options(command: Callable) -> Callable:
     return with_deployment
 
 
+def value_in(context: click.Context, words: str, name: str) -> Any:
+    """The value that an option of another command has without its flag: from the variable, hub.toml
+    or the default.
+    """
+    root = context.find_root()
+    command = root.command.get_command(root, words)
+    with command.make_context(words, [], root, resilient_parsing=True) as other:
+        return other.params[name]
+
+
+def address_of_serve(context: click.Context) -> str:
+    """HOST:PORT at which `hubctl serve` listens by its settings, as this machine reaches it."""
+    host, port = value_in(context, "serve", "host"), value_in(context, "serve", "port")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]:{port or DEFAULT_PORT}" if ":" in host else f"{host}:{port or DEFAULT_PORT}"
+
+
 def settle_private(out: str, private: bool | None) -> bool:
     """Whether only members may read, by the option and the site in ``out``: what is private is not
     opened because an option was forgotten. Raises OperatorError.
@@ -227,8 +255,12 @@ def prepare_content(content: str, may_create: bool, command: str) -> None:
         ) from error
 
 
-def split_repo(repo: str) -> tuple[str, str]:
-    """The owner and the name of an argument OWNER/NAME. Raises click.BadParameter."""
+def split_repo(repo: str, owner: str | None = None) -> tuple[str, str]:
+    """The owner and the name of an argument OWNER/NAME, or of NAME if it has an ``owner``. Raises
+    click.BadParameter.
+    """
+    if owner and "/" not in repo:
+        return owner, repo
     owner, slash, name = repo.partition("/")
     if not slash:
         raise click.BadParameter(

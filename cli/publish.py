@@ -7,18 +7,18 @@ import click
 
 from builder.model.errors import OperatorError
 from builder.model.names import AUTO, BUMPS
-from cli.options import content_option, init_option, prepare_content, split_repo
+from cli.options import folder_options, init_option, owner_option, prepare_content, split_repo
+from cli.site import update_site
 from cli.stores import open_store, store_option
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish as publish_draft
 
-HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` builds by itself."
-
 
 @click.command()
-@content_option
+@folder_options
 @store_option
-@click.argument("repo", metavar="OWNER/NAME")
+@owner_option
+@click.argument("repo", metavar="[OWNER/]NAME")
 @click.argument("file", type=click.File("rb"))
 @click.option("-m", "--changelog", metavar="TEXT", default="", help="What changed, and why.")
 @click.option(
@@ -54,19 +54,20 @@ HINT = "To show it on the site, run `hubctl build`. `hubctl serve --watch` build
 @click.option("--publisher", metavar="HANDLE", help="Name to record as publisher. [default: OWNER]")
 @init_option
 def publish(
-    content: str, store_url: str | None, repo: str, file: BinaryIO, publisher: str | None,
-    init: bool, **fields: Any,
+    content: str, out: str, state: str, store_url: str | None, owner: str | None, repo: str,
+    file: BinaryIO, publisher: str | None, init: bool, **fields: Any,
 ) -> None:  # fmt: skip
     """Publish FILE (- is standard input) as the next version of OWNER/NAME.
 
-    The first publication creates the prompt, and the owner. Title, description, tags, license,
-    variables and parameters can also come from the file's front matter; options override it. If
-    text and metadata equal the latest version, no version is created.
+    The first publication creates the prompt, and the owner. Without OWNER, the prompt is one of
+    --owner, which `hubctl init` sets in hub.toml. Title, description, tags, license, variables and
+    parameters can also come from the file's front matter; options override it. If text and metadata
+    equal the latest version, no version is created.
 
     \b
       hubctl publish ann/story story.md -m "First version"
     """
-    owner, name = split_repo(repo)
+    owner, name = split_repo(repo, owner)
     try:
         text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
@@ -86,4 +87,4 @@ def publish(
         click.echo(f"Warning: {warning}", err=True)
     click.echo(f"{owner}/{name} {done.version}{' unchanged' if done.unchanged else ''}")
     if not (done.unchanged or store_url):
-        click.echo(HINT, err=True)
+        update_site(content, out, state, [(owner, name)], "It is published")

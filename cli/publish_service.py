@@ -75,6 +75,7 @@ def publish_service(
     from werkzeug.middleware.proxy_fix import ProxyFix
 
     from builder.pipeline.rebuild import Rebuilder
+    from builder.store.state.serving import serving
     from cli.limits import counting
     from publisher.accounts.accounts import Accounts
     from publisher.accounts.database import Database
@@ -95,6 +96,7 @@ def publish_service(
             "may read. Run `hubctl serve --private` instead."
         )
     configure_logging()
+    running.enter_context(serving(settings))
     database = running.enter_context(Database(accounts or settings.state))
     opened, rebuilder, parts = make_store(
         settings, store_url, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)

@@ -6,6 +6,7 @@ import click
 
 from builder.model.settings import Settings
 from cli.options import (
+    DEFAULT_PORT,
     accounts_option,
     base_url_option,
     folder_options,
@@ -37,7 +38,7 @@ from cli.stores import store_option
 @search_option
 @langfuse_option
 @private_option
-@listening_options(8000)
+@listening_options(DEFAULT_PORT)
 @publish_limit_option
 @limits_option
 @signup_options

@@ -17,6 +17,7 @@ from builder.pipeline.watch import Watch
 from builder.search.query_thread import QueryThread
 from builder.store.content import check_folder
 from builder.store.site import is_built
+from builder.store.state.serving import serving
 from cli.build import describe, say_waiting
 from cli.limits import counting
 from cli.progress import Progress
@@ -80,6 +81,7 @@ def serve_hub(
         followers.parts |= parts
         rebuilder.request(None)
         with (
+            serving(settings),
             Database(accounts or settings.state) as database,
             opened as store,
             # These end after the last build, which they still follow.

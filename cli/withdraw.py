@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from builder.model.errors import HubError, OperatorError
 from builder.model.names import Version
 from builder.model.plural import counted
 from builder.model.records import WithdrawalDraft
 from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
-from builder.store.site import is_built
-from builder.store.state import last_settings
 from builder.text.one_line import one_line
 from cli.build import say_waiting
 from cli.options import folder_options, split_repo
-from cli.progress import Progress
+from cli.site import update_site
 from cli.stores import open_store, store_option
 from publisher.write.drafts import make_withdrawal_draft
 
@@ -82,7 +79,8 @@ def withdraw(
         click.echo(f"Each node takes it off its site within seconds. {_THEN}", err=True)
         return
     click.echo(f"Removed {counted(removed, 'file')} from {out}.", err=True)
-    _build(content, out, state, owner, name)
+    update_site(content, out, state, [(owner, name)], f"{repo} is withdrawn")
+    click.echo(_THEN, err=True)
 
 
 def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
@@ -109,29 +107,6 @@ def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
 
 def _is_terminal() -> bool:
     return sys.stdin.isatty()
-
-
-def _build(content: str, out: str, state: str, owner: str, name: str) -> None:
-    """Have lists, search and feeds show it no more, on a site that is made as it was."""
-    from builder.pipeline.build import build
-
-    settings = last_settings(content, out, state)
-    if settings is None or not is_built(out):
-        click.echo(
-            "Lists, search and feeds may still show its title and description. Run `hubctl build` "
-            f"with the options of your site. {_THEN}",
-            err=True,
-        )
-        return
-    try:
-        with Progress() as progress:
-            build(settings, changed=[(owner, name)], progress=progress, on_wait=say_waiting)
-    except HubError as error:
-        raise OperatorError(
-            f"It is withdrawn, but lists, search and feeds may still show its title and "
-            f"description: {error}\nThen run `hubctl build`."
-        ) from error
-    click.echo(f"Lists, search and feeds of {out} are up to date. {_THEN}", err=True)
 
 
 def _take_off(content: str, out: str, state: str, done: Withdrawn) -> int:

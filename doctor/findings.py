@@ -20,12 +20,14 @@ class Finding(NamedTuple):
 class Subject(NamedTuple):
     """The hub to look at. ``settings`` has the base URL to ask; ``noted`` are the settings that the
     site was built with, None where there is no site that a build has noted. ``accounts``: the URL
-    of their database, which has a password in it; None: they are in the state folder.
+    of their database, which has a password in it; None: they are in the state folder. ``service``:
+    the settings of the service that runs on the folders, None where none runs.
     """
 
     settings: Settings
     noted: Settings | None
     accounts: str | None = None
+    service: Settings | None = None
 
     @property
     def folders(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from importlib import metadata
 from packaging.requirements import Requirement
 
 from builder.pipeline.build import stamp
+from builder.store.site import read_hub
 from builder.store.state import State
 from doctor.findings import Finding, Subject, ok, problem, warning
 
@@ -82,8 +83,33 @@ def site(subject: Subject) -> Iterator[Finding]:
             f"{settings.base_url}, so its links lead elsewhere.",
             "Give the same --base-url (HUB_BASE_URL) to all commands, and build again.",
         )
+    elif apart := _differences(subject):
+        yield warning(
+            f"The site in {settings.out} and the service that runs on it differ: {apart}.",
+            "Run `hubctl build`, which takes the settings of the service.",
+        )
     elif is_of_this_release:
         yield ok(f"built by this release for {noted.base_url}")
+
+
+def _differences(subject: Subject) -> str:
+    """The settings of the site that are not the service's; empty where none runs."""
+    if not subject.service or not subject.noted:
+        return ""
+    shown = subject.noted._asdict()
+    if hub := read_hub(subject.settings.out):  # which another state folder may have built
+        shown |= {
+            "site_name": hub.name,
+            "base_url": hub.base_url,
+            "queries": hub.queries,
+            "search": hub.search,
+            "private": hub.private,
+        }
+    return ", ".join(
+        f"{field.replace('_', '-')} {shown[field]!r} and {value!r}"
+        for field, value in subject.service._asdict().items()
+        if shown[field] != value
+    )
 
 
 def _dotted(version: tuple[int, ...]) -> str:

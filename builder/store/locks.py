@@ -32,19 +32,19 @@ def build_lock(
     else waits for the right now. Raises OperatorError.
     """
     with contextlib.ExitStack() as stack:
-        file = stack.enter_context(_lock_file(folder, BUILD_LOCK))
+        file = stack.enter_context(lock_file(folder, BUILD_LOCK))
         # Who waits for the lock holds a share of this one.
-        queue = stack.enter_context(_lock_file(folder, "build.queue"))
+        queue = stack.enter_context(lock_file(folder, "build.queue"))
         _build_locks.add(file)
         stack.callback(_build_locks.discard, file)
-        if not _try_lock(file):
+        if not try_lock(file):
             on_wait()
             fcntl.flock(queue, fcntl.LOCK_SH)
             fcntl.flock(file, fcntl.LOCK_EX)
             fcntl.flock(queue, fcntl.LOCK_UN)
 
         def is_wanted() -> bool:
-            if not _try_lock(queue):
+            if not try_lock(queue):
                 return True
             fcntl.flock(queue, fcntl.LOCK_UN)
             return False
@@ -78,8 +78,8 @@ def last_build(folder: str) -> int:
 
 def is_building(folder: str) -> bool:
     """Whether somebody holds ``build_lock`` now. Raises OperatorError."""
-    with _lock_file(folder, BUILD_LOCK) as file:
-        return not _try_lock(file)
+    with lock_file(folder, BUILD_LOCK) as file:
+        return not try_lock(file)
 
 
 @contextlib.contextmanager
@@ -95,9 +95,9 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
     file's process ids may belong to other processes by now. Raises OperatorError after
     ``WORKERS_SECONDS_MAX``.
     """
-    with _lock_file(folder, WORKERS_LOCK) as file:
+    with lock_file(folder, WORKERS_LOCK) as file:
         deadline = time.monotonic() + WORKERS_SECONDS_MAX
-        while not _try_lock(file):
+        while not try_lock(file):
             if time.monotonic() > deadline:
                 raise OperatorError(
                     f"Worker processes of a killed build still lock {file.name}. "
@@ -112,7 +112,7 @@ def workers_lock(folder: str) -> Iterator[TextIO]:
         yield file
 
 
-def _lock_file(folder: str, name: str) -> TextIO:
+def lock_file(folder: str, name: str) -> TextIO:
     try:
         os.makedirs(folder, exist_ok=True)
         return open(f"{folder}/{name}", "a+")
@@ -123,7 +123,7 @@ def _lock_file(folder: str, name: str) -> TextIO:
         ) from None
 
 
-def _try_lock(file: TextIO) -> bool:
+def try_lock(file: TextIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -76,6 +76,6 @@ def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":
     except ImportError as error:
         raise OperatorError(
             f"Accounts in PostgreSQL need psycopg, which cannot be loaded ({error}). Run: pip "
-            "install 'prompt-hub[nodes]'"
+            "install 'psycopg[binary]'"
         ) from error
     return PostgresEngine(url, may_change=may_change)

@@ -8,19 +8,20 @@ their front matter is the export's, and their placeholders are ours.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from builder.export.listing import LIST_FILE, Exported, read_list
 from builder.model.errors import OperatorError
 from builder.model.records import CONTENT_BYTES_MAX, Message
+from builder.store.site import is_built
 from builder.text.messages import write_messages
 from builder.text.prompts import load_yaml, parse_document
 from builder.text.summary import clean_title
 from publisher.importers import chats
 from publisher.importers.foreign import check_connection, translate
-from publisher.importers.items import Item, Rejection
+from publisher.importers.items import Item, PassedOver, Rejection
 from publisher.write.fields import parse_loosely
 
 SKILL_FILE = "skill.md"
@@ -41,16 +42,24 @@ SKIPPED_STEMS = {
 }  # fmt: skip
 
 
-def read_files(source: str) -> Iterator[Item | Rejection]:
+def read_files(source: str, own: Collection[str] = ()) -> Iterator[Item | Rejection | PassedOver]:
     """The items of a file, or of the files of a folder in the order of their paths.
 
     A folder with a SKILL.md is one prompt: what lies beside and below it belongs to the skill.
+    Folders that hold no source are passed over; ``own``: real paths of such folders. Raises
+    OperatorError for a folder inside one of these.
     """
     if not os.path.isdir(source):
         yield _read(Path(source), os.path.basename(source), None)
         return
     root = Path(source).resolve()
-    exported = None
+    for path in own:
+        if root.is_relative_to(path):
+            raise OperatorError(
+                f"{source} is inside {path}, a folder of this hub, and so no source of an import. "
+                "To publish a file from there, run `hubctl publish OWNER/NAME FILE`."
+            )
+    exported, passed = None, []
     try:
         exported = read_list(str(root))
     except OperatorError as error:
@@ -65,7 +74,10 @@ def read_files(source: str) -> Iterator[Item | Rejection]:
                 if not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
             elif path.is_dir():
-                entries = sorted(one for one in path.iterdir() if not one.name.startswith("."))
+                if path != root and _is_no_source(path, own):
+                    passed.append(where)
+                    continue
+                entries = sorted(one for one in path.iterdir() if _is_looked_at(one))
                 skills = [one for one in entries if one.name.lower() == SKILL_FILE]
                 waiting += reversed(skills or entries)
             elif path.is_file() and _is_prompt(path.name, exported and where in exported.files):
@@ -73,6 +85,24 @@ def read_files(source: str) -> Iterator[Item | Rejection]:
         except (OSError, RuntimeError) as error:  # the latter: links in a circle
             told = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {told}")
+    if passed:
+        reason = "passed over, as folders of a hub, of a tool or hidden ones hold no source"
+        yield PassedOver(", ".join(passed), reason)
+
+
+def _is_looked_at(path: Path) -> bool:
+    """Whether a path is not hidden, or is a folder, which is named."""
+    return not path.name.startswith(".") or (path.is_dir() and not path.is_symlink())
+
+
+def _is_no_source(folder: Path, own: Collection[str]) -> bool:
+    return (
+        folder.name.startswith(".")
+        or folder.name == "node_modules"
+        or str(folder) in own
+        or (folder / "pyvenv.cfg").exists()
+        or is_built(str(folder))
+    )
 
 
 def _is_prompt(name: str, is_listed: bool | None) -> bool:

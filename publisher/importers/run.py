@@ -6,7 +6,7 @@ cut in the middle, ``hubctl check`` names what to remove before the import is re
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -66,16 +66,21 @@ class Outcome:
 
 
 def import_source(
-    path: str, store: Store, options: Options, progress: Callable[[str, int, int], None]
+    path: str,
+    store: Store,
+    options: Options,
+    progress: Callable[[str, int, int], None],
+    own: Collection[str] = (),
 ) -> Outcome:
     """Publish every prompt of a table, of JSON lines, of a prompt file or of a folder of them.
+    ``own``: folders of the hub, as ``read_files`` has them.
 
     ``progress`` is called with what is done, how many, and of how many. Raises OperatorError
     where nothing of the source can be read, RequestError ``storage_unavailable``.
     """
     # The name of a file is bytes, and need not be text.
     source = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
-    return import_found(_read(path, options.columns), source, store, options, progress)
+    return import_found(_read(path, options.columns, own), source, store, options, progress)
 
 
 def import_found(
@@ -105,11 +110,13 @@ def check_owners(options: Options) -> None:
         names.check_owner(owner)
 
 
-def _read(path: str, columns: Columns) -> Iterator[Item | Rejection]:
+def _read(
+    path: str, columns: Columns, own: Collection[str]
+) -> Iterator[Item | Rejection | PassedOver]:
     suffix = os.path.splitext(path)[1].lower()
     try:
         if os.path.isdir(path) or path.lower().endswith(files.SUFFIXES):
-            yield from files.read_files(path)
+            yield from files.read_files(path, own)
         elif suffix in tables.SUFFIXES:
             yield from tables.read_table(path, columns)
         elif suffix in lines.SUFFIXES:

@@ -31,8 +31,7 @@ try:
     from redis.retry import Retry
 except ImportError as error:
     raise OperatorError(
-        f"--limits needs the redis library ({error}). Install it with "
-        "`pip install 'prompt-hub[nodes]'`."
+        f"--limits needs the redis library ({error}). Install it with `pip install redis`."
     ) from None
 
 ANSWER_SECONDS = 0.25

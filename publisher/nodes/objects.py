@@ -24,8 +24,7 @@ try:
     from obstore.store import LocalStore, from_url
 except ImportError as error:
     raise OperatorError(
-        f"--store needs the obstore library ({error}). Install it with "
-        "`pip install 'prompt-hub[nodes]'`."
+        f"--store needs the obstore library ({error}). Install it with `pip install obstore`."
     ) from None
 
 CONNECT_SECONDS, REQUEST_SECONDS = 5, 20

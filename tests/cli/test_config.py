@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.config import BYTES_MAX, SHOWN_FAULTS, Schema, find_file, is_path, schema_of, variable_of
+from cli.config import (
+    BYTES_MAX,
+    SHOWN_FAULTS,
+    Schema,
+    find_file,
+    is_path,
+    read_config,
+    schema_of,
+    variable_of,
+)
 from cli.hubctl import main
 from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import write_small_catalogue
@@ -224,3 +233,22 @@ def test_paths_in_the_file_start_at_its_folder(hub: Path) -> None:
     assert f"{hub}/pem" in configuration and f"{hub}/key" in configuration
     assert f"{hub}/site" in configuration and "127.0.0.1:8443" in configuration
     assert "198.51.100.0/24" in configuration
+
+
+def test_what_serve_sets_for_the_site_is_so_for_all_commands(tmp_path: Path) -> None:
+    (tmp_path / "content").mkdir()
+    (tmp_path / "hub.toml").write_text(
+        "[serve]\nhost = '0.0.0.0'\nport = 7119\nprivate = true\nsite-name = 'Ours'\n"
+    )
+    built = hubctl("build", cwd=tmp_path)
+    assert built.exit_code == 0 and "point to http://127.0.0.1:7119." in built.stderr
+    hub = read_hub(tmp_path / "site_out")
+    assert (hub["name"], hub["private"]) == ("Ours", True)
+    hosts = ("hosts", "nginx", "--target", "conf")
+    assert "`hubctl serve` at 127.0.0.1:7119" in hubctl(*hosts, cwd=tmp_path).stderr
+    said = hubctl(*hosts, cwd=tmp_path, HUB_PORT="7123", HUB_HOST="::").stderr
+    assert "`hubctl serve` at [::1]:7123" in said
+    said = hubctl(*hosts, "--upstream", "hub:80", cwd=tmp_path).stderr
+    assert "`hubctl serve` at hub:80" in said
+    # Where another command listens is its own.
+    assert "port" not in read_config(f"{tmp_path}/hub.toml", main).get("mcp", {})

@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+import pty
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,12 +20,14 @@ from cli.hubctl import main
 from cli.init import FIRST_PROMPT
 from tests.cli.test_hubctl import hubctl
 from tests.support.catalogues import read_tree
-from tests.support.servers import HUBCTL, SAMPLE, clean_environment
+from tests.support.servers import DEADLINE_SECONDS, HUBCTL, SAMPLE, clean_environment
 
 FILES = {
     "hub.toml", "README.md", ".gitignore", ".gitattributes", ".github/workflows/hub.yml",
     ".gitlab-ci.yml",
 }  # fmt: skip
+
+NAMED = ("--owner", "ann", "--package", "a-package")
 
 
 def init(*arguments: str, cwd: Path) -> Result:
@@ -34,7 +38,7 @@ def init(*arguments: str, cwd: Path) -> Result:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A hub as the command creates it."""
     folder = tmp_path_factory.mktemp("made")
-    done = init("my hub", "--owner", "ann", cwd=folder)
+    done = init("my hub", *NAMED, cwd=folder)
     assert done.exit_code == 0, done.output
     assert done.stderr.endswith("Next:\n  cd 'my hub'\n  hubctl serve\n")
     return folder / "my hub"
@@ -53,7 +57,7 @@ def test_a_hub(made: Path) -> None:
 
 def test_the_settings_are_explained_with_values_that_are_right(made: Path) -> None:
     text = (made / "hub.toml").read_text()
-    assert 'site-name = "my hub"\n' in text
+    assert 'site-name = "my hub"\n' in text and 'default-owner = "ann"\n' in text
     assert read_config(f"{made}/hub.toml", main)["serve"]["site_name"] == "my hub"
     shown = re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.MULTILINE)
     assert len(re.findall(r"^[a-z-]+ = ", shown, flags=re.MULTILINE)) > 30
@@ -67,12 +71,12 @@ def test_nothing_is_overwritten_and_what_is_missing_is_added(made: Path, tmp_pat
     (tmp_path / "README.md").write_text("mine")
     (tmp_path / "content/bob").mkdir(parents=True)
     (tmp_path / ".gitignore").symlink_to("nowhere")
-    done = init(".", cwd=tmp_path)
+    done = init(".", *NAMED, cwd=tmp_path)
     assert done.exit_code == 0 and done.stderr.endswith("Next:\n  hubctl serve\n")
     assert "Kept README.md" in done.stderr and "Kept content" in done.stderr
     there = read_tree(tmp_path)
     assert {*there} == FILES - {".gitignore"} and there["README.md"] == b"mine"
-    again = init(str(tmp_path), cwd=tmp_path)
+    again = init(str(tmp_path), *NAMED, cwd=tmp_path)
     assert again.exit_code == 0 and again.stdout == "" and read_tree(tmp_path) == there
 
 
@@ -92,14 +96,14 @@ def test_a_run_after_a_failure_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("os.rename", failing)
     for count in range(1, len(parts)):
         created.clear()
-        failed = init("hub", "--owner", "ann", cwd=tmp_path)
+        failed = init("hub", *NAMED, cwd=tmp_path)
         assert failed.exit_code == 1 and "No space left on device" in failed.stderr
         assert "run the command again: it adds what is missing" in failed.stderr
         names = {path.relative_to(tmp_path / "hub").parts[0] for path in tmp_path.rglob("*/*")}
         assert len(names & {name.split("/")[0] for name in parts}) >= count
         assert not [name for name in names if name.endswith(str(os.getpid()))]
     created.clear()
-    assert init("hub", "--owner", "ann", cwd=tmp_path).exit_code == 0
+    assert init("hub", *NAMED, cwd=tmp_path).exit_code == 0
     assert {*read_tree(tmp_path / "hub")} >= FILES
 
 
@@ -154,9 +158,10 @@ GIT = "https://git.example.org/hub.git"
 @pytest.mark.parametrize(
     ("origin", "spec"),
     [
-        (None, "prompt-hub==1.2.3"),
-        ({"url": "file:///home/ann/hub", "dir_info": {}}, "prompt-hub==1.2.3"),
-        ({"url": "file:///hub", "vcs_info": {"vcs": "git", "commit_id": "a"}}, "prompt-hub==1.2.3"),
+        (None, None),
+        ({"url": "file:///home/ann/hub", "dir_info": {}}, None),
+        ({"url": "file:///hub", "vcs_info": {"vcs": "git", "commit_id": "a"}}, None),
+        ({"url": "http://example.org/a.whl", "archive_info": {}}, None),
         ({"url": "https://example.org/a.whl", "archive_info": {}},
          "prompt-hub @ https://example.org/a.whl"),
         ({"url": GIT, "vcs_info": {"vcs": "git", "commit_id": "a1b2"}},
@@ -164,21 +169,27 @@ GIT = "https://git.example.org/hub.git"
     ],
 )  # fmt: skip
 def test_the_jobs_install_what_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None, spec: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    origin: dict[str, object] | None,
+    spec: str | None,
 ) -> None:
     class Installed:
-        version = "1.2.3"
-
         def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"
             return origin and json.dumps(origin)
 
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Installed())
     done = init("hub", cwd=tmp_path)
-    assert ("change HUB_PACKAGE" in done.stderr) == spec.endswith("==1.2.3")
+    assert ("Created no CI jobs" in done.stderr) == (spec is None)
+    readme = (tmp_path / "hub/README.md").read_text()
+    assert ("pip install" in readme) == (spec is not None)
+    assert "@" not in readme.replace(spec or "@", "")
     for file in (".gitlab-ci.yml", ".github/workflows/hub.yml"):
-        job = yaml.safe_load((tmp_path / "hub" / file).read_text())
-        assert (job.get("env") or job["variables"]) == {"HUB_PACKAGE": spec}
+        assert (tmp_path / "hub" / file).exists() == (spec is not None)
+        if spec:
+            job = yaml.safe_load((tmp_path / "hub" / file).read_text())
+            assert (job.get("env") or job["variables"]) == {"HUB_PACKAGE": spec}
 
 
 def test_the_jobs_build_a_site(made: Path, tmp_path: Path) -> None:
@@ -213,3 +224,38 @@ def test_the_jobs_build_a_site(made: Path, tmp_path: Path) -> None:
         assert "https://ann.example.org/hub/ann/summarize" in sitemap
         assert (work / out / ".nojekyll").exists() == (platform == "github")
     assert "a-package" in (tmp_path / "installed").read_text()
+
+
+def test_later_commands_take_the_owner_of_the_hub(made: Path, tmp_path: Path) -> None:
+    hub = shutil.copytree(made, tmp_path / "hub")
+    (hub / "hello.md").write_text("Hello.")
+    assert hubctl("publish", "hello", "hello.md", cwd=hub).stdout == "ann/hello 1.0.0\n"
+    assert hubctl("publish", "bob/hello", "hello.md", cwd=hub).stdout == "bob/hello 1.0.0\n"
+    assert "1 unchanged" in hubctl("import", "hello.md", cwd=hub).stdout  # ann/hello
+    # Nothing of the hub itself is imported, however often.
+    for _ in range(2):
+        done = hubctl("import", ".", cwd=hub)
+        assert "0 prompts created, 0 updated, 1 unchanged, 0 rejected" in done.stdout
+        assert ".github, content: passed over" in done.stderr
+    refused = hubctl("import", "content/ann", cwd=hub)
+    assert refused.exit_code == 1 and "a folder of this hub" in refused.stderr
+    elsewhere = hubctl("publish", "hello", f"{hub}/hello.md", cwd=tmp_path)
+    assert elsewhere.exit_code == 2 and "has no slash" in elsewhere.stderr
+
+
+def test_a_terminal_is_asked_for_the_owner(tmp_path: Path) -> None:
+    terminal, other = pty.openpty()
+    with open(other) as asked:
+        os.write(terminal, b"No One\nada\n")
+        done = subprocess.run(
+            [HUBCTL, "init", "hub"],
+            cwd=tmp_path,
+            stdin=asked,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+            env=clean_environment(),
+        )
+    os.close(terminal)
+    assert "Invalid owner" in done.stderr and done.returncode == 0
+    assert os.listdir(tmp_path / "hub/content") == ["ada"]

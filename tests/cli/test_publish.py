@@ -29,7 +29,7 @@ def test_publish(folder: Path):
         "--tag", "short", "--license", "MIT", "--description", "", "--publisher", "bob",
     )  # fmt: skip
     assert (done.exit_code, done.stdout) == (0, "ann/story 1.0.0\n")
-    assert "colour" in done.stderr and "hubctl build" in done.stderr
+    assert "colour" in done.stderr and "hubctl build" not in done.stderr
     record, _ = read_version("content", "ann", "story", Version(1, 0, 0))
     assert (record.title, record.tags, record.license) == ("A story", ["fun", "short"], "MIT")
     assert (record.changelog, record.description, record.publisher) == ("New.", "", "bob")
@@ -59,7 +59,6 @@ def test_publish_from_standard_input(folder: Path):
     assert done.stdout == "ann/story 1.1.0\n"
     again = run("publish", "ann/story", "-", stdin="Two.")
     assert (again.exit_code, again.stdout) == (0, "ann/story 1.1.0 unchanged\n")
-    assert "hubctl build" not in again.stderr
     assert read_version("content", "ann", "story", Version(1, 0, 0))[1] == "One.\r\n"
 
 
@@ -103,7 +102,7 @@ def test_import(folder: Path):
     )
     done = run(*args)
     assert done.stdout == "2 prompts created, 0 updated, 0 unchanged, 0 rejected, 0 refused\n"
-    assert done.exit_code == 0 and "hubctl build" in done.stderr
+    assert done.exit_code == 0
     again = run(*args)
     assert again.stdout == "0 prompts created, 0 updated, 2 unchanged, 0 rejected, 0 refused\n"
     assert run("check").exit_code == 0

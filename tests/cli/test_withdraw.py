@@ -75,7 +75,7 @@ def test_a_build_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("builder.pipeline.build.build", fail)
     done = run("withdraw", "ann/story@1.0.1", "--reason", "error", "--yes")
-    assert done.exit_code == 1 and "It is withdrawn, but" in done.stderr
+    assert done.exit_code == 1 and "is withdrawn, but the site" in done.stderr
     assert "The disk is full." in done.stderr and not shown("Leak-2", "content")
 
 

@@ -140,7 +140,7 @@ def test_what_the_library_does_not_understand_is_not_shown():
 def test_no_library(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, "publisher.accounts.postgres")
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(OperatorError, match=r"pip install 'prompt-hub\[nodes\]'"):
+    with pytest.raises(OperatorError, match=r"pip install 'psycopg\[binary\]'"):
         Database("postgresql://db/hub")
 
 

@@ -307,6 +307,8 @@ def test_a_folder(root: str):
         "skills/pdf/SKILL.md": SKILL, "skills/pdf/reference.md": "x", "skills/pdf/more/a.md": "x",
         "skills/nameless/SKILL.md": "Do it.",
         "bad.md": b"\xff", "empty.md": "", "huge.md": "x" * 300_000, "none.prompt.yml": "a: 1",
+        "node_modules/a/prompt.md": "x", "env/pyvenv.cfg": "", "env/lib/prompt.md": "x",
+        "site/api/v1/hub.json": "{}", "site/a/SKILL.md": SKILL,
         "again/chef.md": "Cook otherwise.", "again/more/chef.md": "Cook otherwise.",
     }  # fmt: skip
     for name, text in files.items():
@@ -330,6 +332,8 @@ def test_a_folder(root: str):
         "basic.prompty: The front matter is published, with model.configuration.azure_endpoint.",
         "chef.md: Ignored unknown front-matter keys: 'color'.",
         "topic.prompt: Ignored unknown front-matter keys: 'output'.",
+        ".hidden, env, node_modules, site: passed over, as folders of a hub, of a tool or hidden "
+        "ones hold no source.",
     ]
     again = bring(root, folder)
     assert not again.created and not again.updated and len(again.unchanged) == 8

@@ -222,7 +222,7 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "publisher.nodes.limits")
     with counting(None, BASE_URL) as nothing:
         assert nothing is None
-    with pytest.raises(OperatorError, match=r"pip install 'prompt-hub\[nodes\]'"):
+    with pytest.raises(OperatorError, match=r"pip install redis"):
         counting("redis://h", BASE_URL)
 
 

@@ -1,0 +1,40 @@
+"""Brings the built site up to date after a command has changed the content."""
+
+from collections.abc import Iterable
+
+import click
+
+from builder.model.errors import HubError, OperatorError
+from builder.store.site import is_built
+from builder.store.state.serving import site_settings
+from cli.build import say_waiting
+from cli.progress import Progress
+
+
+def update_site(
+    content: str, out: str, state: str, changed: Iterable[tuple[str, str]], done: str
+) -> None:
+    """Build these repos with the settings of the site, if there is one. ``done``: the change, for
+    messages. Says so where the settings are unknown. Raises OperatorError.
+    """
+    # Late, since few commands build.
+    from builder.pipeline.build import build
+
+    if not is_built(out):
+        return
+    try:
+        settings = site_settings(content, out, state)
+        if settings is None:
+            click.echo(
+                f"{done}, but no build with the state folder {state} has ended, so the settings of "
+                f"the site in {out} are unknown. Run `hubctl build` with the options of the site.",
+                err=True,
+            )
+            return
+        with Progress() as progress:
+            build(settings, changed=changed, progress=progress, on_wait=say_waiting)
+    except HubError as error:
+        raise OperatorError(
+            f"{done}, but the site in {out} is not up to date: {error}\nThen run `hubctl build`."
+        ) from error
+    click.echo(f"The site in {out} is up to date.", err=True)
