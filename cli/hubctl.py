@@ -10,6 +10,7 @@ import click
 
 from builder.model.errors import HubError
 from cli.config import find_file, read_config
+from cli.standard_error import lose_what_cannot_be_written
 
 # Name of each command, and the module whose function of the same name it is. Modules are
 # loaded when they are needed: the server's libraries take longer than a small build.
@@ -45,6 +46,7 @@ class _Group(click.Group):
         # comes while the libraries are loaded would be lost, and end in a kill.
         if os.getpid() == 1:
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        lose_what_cannot_be_written()
         return super().main(*args, **options)
 
     def list_commands(self, context: click.Context) -> list[str]:

@@ -31,7 +31,7 @@ from mcp_app.server import SELECTION_KEY
 from server.access import Access
 from server.answers import Answer
 from server.app import Receive, Scope, Send
-from server.throttle import Throttle, network
+from server.throttle import Throttle, client_of
 
 BODY_BYTES_MAX = 256 * 1024
 BODY_SECONDS_MAX = 30
@@ -173,8 +173,7 @@ class Endpoint:
     ) -> Answer | None:
         """The answer to a message; None where the client has gone. Raises Refusal."""
         if self._throttle:
-            client = scope["client"]
-            wait_seconds = self._throttle.hit(network(client[0]) if client else "")
+            wait_seconds = self._throttle.hit(client_of(scope))
             if wait_seconds:
                 raise _too_many(self._throttle, wait_seconds)
         try:
@@ -362,7 +361,7 @@ def _too_large() -> Refusal:
 def _too_many(throttle: Throttle, wait_seconds: int) -> Refusal:
     return Refusal(
         429,
-        f"Too many requests from your address. Try again in {wait_seconds} s.",
+        f"Too many requests in a minute. Try again in {wait_seconds} s.",
         headers=[
             (b"retry-after", b"%d" % wait_seconds),
             (b"ratelimit", exhausted(wait_seconds).encode()),

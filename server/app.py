@@ -41,7 +41,7 @@ from builder.search.query_thread import QueryThread
 from builder.store.site import is_built
 from server.answers import Answer, Body, FileBodies, FilePart, error_answer
 from server.min_serial import RETRY_SECONDS, MinSerial, TooOld
-from server.throttle import Throttle, network
+from server.throttle import Throttle, client_of
 
 RESOLVED_MAX = 50_000
 RESOLVED_QUERY_BYTES_MAX = 200
@@ -115,8 +115,7 @@ class ReadApp:
             if scope["method"] == "OPTIONS":
                 return _preflight()
             if self._throttle and is_api:
-                client = scope["client"]
-                wait_seconds = self._throttle.hit(network(client[0]) if client else "")
+                wait_seconds = self._throttle.hit(client_of(scope))
                 if wait_seconds:
                     return self._rate_limited(wait_seconds)
             if scope["method"] not in ("GET", "HEAD"):
@@ -240,8 +239,8 @@ class ReadApp:
     def _rate_limited(self, wait_seconds: int) -> Answer:
         error = RequestError(
             "rate_limited",
-            f"Too many reads from your address. Try again in {counted(wait_seconds, 'second')}, "
-            "and cache answers as long as Cache-Control says.",
+            f"Too many reads in a minute. Try again in {counted(wait_seconds, 'second')}, and "
+            "cache answers as long as Cache-Control says.",
         )
         answer = error_answer(error, wait_seconds)
         answer.headers.append((b"ratelimit", self._throttle.exhausted(wait_seconds).encode()))

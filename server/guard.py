@@ -28,6 +28,7 @@ from builder.model.routes import (
     private_cache,
 )
 from server.answers import Answer, error_answer, send_answer
+from server.throttle import READER
 
 # How long what was found out about a reader counts, and of how many it is remembered.
 KNOWN_SECONDS = 5
@@ -39,16 +40,19 @@ PAGE_CHARS_MAX = 1500
 
 log = logging.getLogger("hub.serve")
 
-# What a reader sends: the headers Cookie and Authorization, empty where there is none.
-Check = Callable[[str, str], None]
+# The reader by the headers Cookie and Authorization, which are empty where there is none.
+Check = Callable[[str, str], str]
 
 _NOT_STORED = (b"cache-control", b"no-store")
-_MEMBER = Answer(204, [_NOT_STORED, (b"hub-access", b"read")], b"")
+
+
+# A reader, or why a request may not read.
+_Found = str | RequestError
 
 
 class Guard:
-    """Lets members through. ``check`` raises RequestError for who may not read; it runs in a thread
-    and may take its time. ``root`` is the path of the base URL.
+    """Lets members through. ``check`` names the reader and raises RequestError for who may not
+    read; it runs in a thread and may take its time. ``root`` is the path of the base URL.
     """
 
     def __init__(
@@ -58,10 +62,9 @@ class Guard:
         self._root = root
         self._clock = clock
         self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, "members")
-        # Until when what was found counts, and that: None for a member. By a hash, so that no
-        # secret stays in memory.
-        self._known: OrderedDict[bytes, tuple[float, RequestError | None]] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Future[RequestError | None]] = {}
+        # Until when what was found counts, and that. By a hash, so that no secret stays in memory.
+        self._known: OrderedDict[bytes, tuple[float, _Found]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Future[_Found]] = {}
 
     def close(self) -> None:
         self._threads.shutdown()
@@ -74,11 +77,16 @@ class Guard:
         return is_open_file or below.startswith(WELL_KNOWN)
 
     async def answer(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Tell a server in front of us whether who sends a request may read."""
-        refusal = await self._refusal(scope)
-        answer = self._refused(refusal) if refusal else _MEMBER
-        if refusal:
-            answer.headers.append((b"hub-access", refusal.code.encode()))
+        """Tell a server in front of us whether who sends a request may read, and by what name the
+        reader's requests are counted.
+        """
+        found = await self._look_up(scope)
+        if isinstance(found, RequestError):
+            answer = self._refused(found)
+            answer.headers.append((b"hub-access", found.code.encode()))
+        else:
+            told = [(b"hub-access", b"read"), (b"hub-reader", found.encode())]
+            answer = Answer(204, [_NOT_STORED, *told], b"")
         await send_answer(answer, scope, send)
 
     async def pass_on(
@@ -86,10 +94,11 @@ class Guard:
     ) -> None:
         """Let an application answer a member; send others to sign in, or answer them with 401."""
         if scope["method"] != "OPTIONS":  # which says nothing about the hub, and has no secrets
-            refusal = await self._refusal(scope)
-            if refusal:
-                await send_answer(self._refused(refusal, scope), scope, send)
+            found = await self._look_up(scope)
+            if isinstance(found, RequestError):
+                await send_answer(self._refused(found, scope), scope, send)
                 return
+            scope = {**scope, READER: found}
         await self.pass_back(app, scope, receive, send)
 
     async def pass_back(
@@ -106,16 +115,16 @@ class Guard:
 
         await app(scope, receive, send_private)
 
-    async def _refusal(self, scope: dict[str, Any]) -> RequestError | None:
-        """Why a request may not read; None if it may."""
+    async def _look_up(self, scope: dict[str, Any]) -> _Found:
+        """The reader who sends a request, or why it may not read."""
         cookies = [value for name, value in scope["headers"] if name == b"cookie"]
         tokens = [value for name, value in scope["headers"] if name == b"authorization"]
         cookie = b"; ".join(cookies).decode("latin-1")
         authorization = tokens[0].decode("latin-1") if tokens else ""
         key = hashlib.sha256(f"{cookie}\n{authorization}".encode()).digest()
-        until, found = self._known.get(key, (0.0, None))
+        until, known = self._known.get(key, (0.0, ""))
         if self._clock() < until:
-            return found
+            return known
         # However many ask at once, the accounts are asked once.
         asking = self._asking.get(key)
         if asking is None:
@@ -124,20 +133,20 @@ class Guard:
             asking.add_done_callback(lambda _: self._asking.pop(key))
         return await asyncio.shield(asking)
 
-    async def _ask(self, key: bytes, cookie: str, authorization: str) -> RequestError | None:
+    async def _ask(self, key: bytes, cookie: str, authorization: str) -> _Found:
         # From before the question: what ends meanwhile may not be seen by it.
         until = self._clock() + KNOWN_SECONDS
         loop = asyncio.get_running_loop()
-        found: RequestError | None = None
+        found: _Found
         try:
-            await loop.run_in_executor(self._threads, self._check, cookie, authorization)
+            found = await loop.run_in_executor(self._threads, self._check, cookie, authorization)
         except RequestError as error:
             found = RequestError(error.code, str(error))  # without the way here, and what was sent
         except Exception:
             # The edge of the process: the log gets the cause, and nobody gets in.
             log.error("Cannot look up who reads\n%s", traceback.format_exc())
             found = RequestError("internal_error", MESSAGES["internal_error"])
-        if found is None or found.status == 401:
+        if isinstance(found, str) or found.status == 401:
             self._known.pop(key, None)
             self._known[key] = until, found
             if len(self._known) > KNOWN_MAX:

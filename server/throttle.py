@@ -10,9 +10,9 @@ import ipaddress
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from limits import RateLimitItemPerMinute
 from limits.storage import Storage
@@ -95,6 +95,18 @@ def network(address: str) -> str:
     if parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
     return str(ipaddress.IPv6Network((int(parsed), IPV6_CLIENT_BITS), strict=False))
+
+
+# Where a guard leaves the name of a private hub's reader in a request's scope.
+READER = "hub.reader"
+
+
+def client_of(scope: Mapping[str, Any]) -> str:
+    """The key under which a request counts: the token or session that reads a private hub, else the
+    network of its address.
+    """
+    reader, client = scope.get(READER), scope["client"]
+    return reader or (network(client[0]) if client else "")
 
 
 class Throttle:

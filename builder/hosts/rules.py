@@ -60,7 +60,7 @@ MESSAGES = {
     "method_not_allowed": "This address is read-only. Use GET or HEAD.",
     "content_too_large": "The request is too large. Send less.",
     "range_not_satisfiable": "The range begins after the end of the text. Request an earlier one.",
-    "rate_limited": "Too many reads from your address. Wait as many seconds as Retry-After says, "
+    "rate_limited": "Too many reads in a minute. Wait as many seconds as Retry-After says, "
     "and cache answers as Cache-Control says.",
     "missing_token": "This hub is for members. Send a token as `Authorization: Bearer hub_…`; you "
     f"can create one at {ACCOUNT_URL}.",

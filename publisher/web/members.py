@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Callable
 
 from werkzeug.http import parse_cookie
@@ -15,18 +16,21 @@ from publisher.accounts.people.sessions import Sessions
 from publisher.web.incoming import bearer_token
 from publisher.web.pages.cookie import CookieSessions
 
+# Enough that no two readers share one.
+READER_CHARS = 32
 
-def reader_check(settings: Settings, database: Database) -> Callable[[str, str], None]:
-    """A function of the headers Cookie and Authorization that raises RequestError for who may not
-    read: ``missing_token``, ``invalid_token``, ``token_expired``; ``storage_unavailable`` where
-    nobody can tell.
+
+def reader_check(settings: Settings, database: Database) -> Callable[[str, str], str]:
+    """A function of the headers Cookie and Authorization that returns the reader, a name for the
+    session or the token. It raises RequestError for who may not read: ``missing_token``,
+    ``invalid_token``, ``token_expired``; ``storage_unavailable`` where nobody can tell.
     """
     cookies, sessions, accounts = CookieSessions(settings), Sessions(database), Accounts(database)
 
-    def check(cookie: str, authorization: str) -> None:
+    def check(cookie: str, authorization: str) -> str:
         secret = cookies.secret_of(parse_cookie(cookie))
         if secret and sessions.find(secret):
-            return
+            return _reader(secret)
         text = bearer_token(authorization) or _basic_password(authorization)
         if not text:
             raise RequestError(
@@ -36,8 +40,13 @@ def reader_check(settings: Settings, database: Database) -> Callable[[str, str],
             )
         # Where from is not noted: programs that read may be anywhere.
         accounts.note_use(accounts.authenticate(text))
+        return _reader(text)
 
     return check
+
+
+def _reader(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()[:READER_CHARS]
 
 
 def _basic_password(authorization: str) -> str | None:

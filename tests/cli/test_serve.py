@@ -4,6 +4,7 @@ build, which the test holds.
 
 import contextlib
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from builder.store.locks import build_lock
 from tests.support.catalogues import write_version
 from tests.support.servers import (
     DEADLINE_SECONDS,
+    HUBCTL,
     Process,
     Server,
     add_publisher,
@@ -139,3 +141,32 @@ def test_a_private_hub_goes_only_where_strangers_are_kept_out(small: Settings, t
     process = Process(*serve_command(small, "--private", "--deploy", str(target)))
     assert process.wait() == 1
     assert "--deploy-guarded" in process.text and not target.exists()
+
+
+def test_a_full_disk_below_its_messages_stops_nothing(small: Settings) -> None:
+    lossy = ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"]
+    for command, status in (
+        (["build", "--content", small.content, "--out", small.out, "--state", small.state], 0),
+        (["build", "--content", f"{small.content}/none"], 1),
+        (["build", "--no-such-option"], 2),
+    ):
+        assert subprocess.run([*lossy, HUBCTL, *command], timeout=DEADLINE_SECONDS).returncode == (
+            status
+        )
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen([*lossy, *serve_command(small, "--watch"), "--port", str(port)])
+    try:
+        wait_until(lambda: is_answered(f"{url}/api/v1/repos/bob/sql"), "the server answers")
+        # Its build is logged from a thread of its own.
+        write_version(small.content, "bob", "later", "1.0.0", "Later.\n")
+        wait_until(lambda: is_answered(f"{url}/api/v1/repos/bob/later"), "the build ended")
+    finally:
+        server.terminate()
+    assert server.wait(DEADLINE_SECONDS) == 0
+
+
+def is_answered(url: str) -> bool:
+    with contextlib.suppress(requests.ConnectionError):
+        return ask("GET", url).status_code == 200
+    return False

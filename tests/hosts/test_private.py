@@ -8,6 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
@@ -66,10 +67,10 @@ def ask(request: pytest.FixtureRequest, place: Place, service: Service) -> Itera
 
 
 @contextlib.contextmanager
-def started(name: str, place: Place, upstream: str) -> Iterator[Asker]:
+def started(name: str, place: Place, upstream: str, **options: Any) -> Iterator[Asker]:
     folder = place.folder / f"private-{name}-{free_port()}"
     folder.mkdir()
-    with place.started(name, folder, upstream=upstream, private=True) as ask:
+    with place.started(name, folder, upstream=upstream, private=True, **options) as ask:
         yield ask
 
 
@@ -124,6 +125,15 @@ def test_the_service_is_asked_before_each_read_and_told_only_who_asks(ask: Asker
     service.asked.clear()
     assert ask("/assets/style.css").status == 200
     assert not service.asked, "what is open needs no word"
+
+
+def test_nginx_counts_reads_by_token_or_session(place: Place, service: Service):
+    upstream = f"127.0.0.1:{service.server_port}"
+    with started("nginx", place, upstream, reads_per_minute=2) as ask:
+        service.status = 204
+        for reader in ("a", "b"):
+            service.told = {"Hub-Access": "read", "Hub-Reader": reader}
+            assert [ask("/api/v1/repos").status for _ in range(3)] == [200, 200, 429]
 
 
 def test_refusals_say_why(ask: Asker, service: Service):

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from builder.model.errors import RequestError
 from server import guard as module
 from server.guard import KNOWN_SECONDS, LOOKUPS_AT_ONCE, PAGE_CHARS_MAX, Guard
+from server.throttle import client_of
 
 GOOD, BAD = "Bearer good", "Bearer bad"
 
@@ -22,12 +24,13 @@ class Members:
         self.trouble: Exception | None = None
         self.now = 1000.0
 
-    def check(self, cookie: str, authorization: str) -> None:
+    def check(self, cookie: str, authorization: str) -> str:
         self.asked.append((cookie, authorization))
         if self.trouble:
             raise self.trouble
         if authorization not in self.good:
             raise RequestError("invalid_token", "No.")
+        return authorization.lower()
 
     def guard(self, root: str = "") -> Guard:
         return Guard(self.check, root, clock=lambda: self.now)
@@ -45,17 +48,18 @@ async def page(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 async def ask(
     guard: Guard, authorization: str = "", path: str = "/feed.xml", method: str = "GET",
-    query: bytes = b"", cookie: str = "",
+    query: bytes = b"", cookie: str = "", app: Any = None,
 ) -> tuple[int, dict[str, str], bytes]:  # fmt: skip
     sent = {b"authorization": authorization, b"cookie": cookie}
     headers = [(name, value.encode()) for name, value in sent.items() if value]
     scope = {"method": method, "path": path, "query_string": query, "headers": headers}
+    scope["client"] = ("192.0.2.1", 1)
     events: list[dict[str, Any]] = []
 
     async def send(event: dict[str, Any]) -> None:
         events.append(event)
 
-    await guard.pass_on(page, scope, None, send)
+    await guard.pass_on(app or page, scope, None, send)
     told = {name.decode(): value.decode() for name, value in events[0]["headers"]}
     return events[0]["status"], told, b"".join(event.get("body", b"") for event in events[1:])
 
@@ -70,6 +74,30 @@ def test_a_member_gets_the_answer_for_no_other_cache_and_origin():
     assert headers["cache-control"] == "private, max-age=60"
     assert headers["vary"] == "Authorization, Cookie"
     assert not [name for name in headers if name.startswith("access-control-")]
+
+
+def test_members_are_counted_by_what_they_read_with():
+    counted: list[str] = []
+
+    async def counting(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        counted.append(client_of(scope))
+        await page(scope, receive, send)
+
+    async def read() -> list[dict[str, str]]:
+        members = Members()
+        members.good.add("Bearer other")
+        guard, told = members.guard(), []
+        for authorization in (GOOD, "Bearer other", GOOD):
+            await ask(guard, authorization, cookie=f"x={len(counted)}", app=counting)
+            scope = {"method": "GET", "headers": [(b"authorization", authorization.encode())]}
+            await guard.answer(scope, None, partial(note, told))
+        return told
+
+    async def note(told: list[dict[str, str]], event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            told.append(dict(event["headers"])[b"hub-reader"].decode())
+
+    assert asyncio.run(read()) == counted == [GOOD.lower(), "bearer other", GOOD.lower()]
 
 
 def test_an_end_of_membership_counts_within_seconds():
@@ -107,9 +135,9 @@ def test_many_who_ask_at_once_ask_once():
     members, let_go = Members(), threading.Event()
     check = members.check
 
-    def slow(cookie: str, authorization: str) -> None:
+    def slow(cookie: str, authorization: str) -> str:
         assert let_go.wait(300)
-        check(cookie, authorization)
+        return check(cookie, authorization)
 
     async def crowd() -> list[tuple[int, dict[str, str], bytes]]:
         guard = Guard(slow, "")
