@@ -131,15 +131,21 @@ def describe(report: Report, search: str) -> str:
 
 def tell_difference(difference: Difference, settings: Settings) -> None:
     """List the files that differ. Raises ClickException if there are any."""
-    for what, files in difference._asdict().items():
+    *kinds, (_, leaving) = difference._asdict().items()
+    for what, files in kinds:
         for file in files[:SHOWN_FILES]:
             click.echo(f"{what}: {file}")
         if len(files) > SHOWN_FILES:
             click.echo(f"{what}: … and {len(files) - SHOWN_FILES:,} more")
-    wrong = sum(map(len, difference))
+    wrong = sum(len(files) for _, files in kinds)
     if wrong:
         raise click.ClickException(
             f"{settings.out} differs from {settings.content} in {counted(wrong, 'file')}. Run "
             "`hubctl build` with the same options. If that changes nothing, add --full."
         )
     click.echo(f"{settings.out} is up to date with {settings.content}.")
+    if leaving:
+        click.echo(
+            f"Files whose prompt or list is gone: {len(leaving):,}. They stay for readers with an "
+            "old page until the next `hubctl build`."
+        )

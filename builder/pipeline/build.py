@@ -63,11 +63,14 @@ class Report(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How a site is not what the content says; files relative to the site, sorted."""
+    """How a site is not what the content says; files relative to the site, sorted. ``leaving``: no
+    difference, but what the last build left for one build more.
+    """
 
     missing: list[str]
     differing: list[str]
     orphaned: list[str]
+    leaving: list[str]
 
 
 def build(
@@ -219,7 +222,6 @@ def _begin(context: Context, current: str) -> Changes:
 def compare(settings: Settings, progress: Progress = lambda what, done, total: None) -> Difference:
     """How the site differs from what a build would make of the content; writes nothing.
 
-    Files that the last build left for one build more are no difference.
     Raises ContentError, OperatorError.
     """
     check_folders(settings)
@@ -231,12 +233,13 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
         orphaned = {
             file for file in state.orphans.files() if os.path.lexists(f"{settings.out}/{file}")
         }
+    leaving: set[str] = set()
     path = State.path_in(settings.state)
     if orphaned and os.path.exists(path):
         try:
             with State(settings.state, read_only=True) as state:
                 if state.has_tables():
-                    orphaned -= state.orphans.files().keys()
+                    leaving = orphaned & state.orphans.files().keys()
         except sqlite3.Error as error:
             log.warning(
                 "Cannot read from %s which files the next build removes: %s. They count as "
@@ -245,7 +248,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
                 error,
             )
     tally = site.tally
-    return Difference(sorted(tally.missing), sorted(tally.differing), sorted(orphaned))
+    return Difference(*map(sorted, (tally.missing, tally.differing, orphaned - leaving, leaving)))
 
 
 def stamp(settings: Settings) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -180,6 +181,12 @@ def test_build_check(small: Settings) -> None:
     assert read_tree(small.out) == before
     assert hubctl("build", *folders(small), "--full").exit_code == 0
     assert hubctl("build", *folders(small), "--check").exit_code == 0
+    shutil.rmtree(f"{small.content}/bob")
+    hubctl("build", *folders(small))
+    left = hubctl("build", *folders(small), "--check")
+    assert left.exit_code == 0 and "until the next `hubctl build`" in left.stdout
+    hubctl("build", *folders(small))
+    assert "until the next" not in hubctl("build", *folders(small), "--check").stdout
     # The other options count: another base URL is another site.
     other = hubctl("build", *folders(small), "--check", "--base-url", "https://hub.example")
     assert other.exit_code == 1

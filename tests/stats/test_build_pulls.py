@@ -630,7 +630,7 @@ def test_a_check_of_the_site_knows_them(small: Settings) -> None:
     build(small)
     assert compare(small) == ([], [], [])
     count(small, {"ann/story": 1})
-    missing, differing, orphaned = compare(small)
+    missing, differing, orphaned, _ = compare(small)
     assert missing == orphaned == []
     assert "api/v1/repos/ann/story.json" in differing
 

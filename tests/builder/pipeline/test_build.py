@@ -121,7 +121,7 @@ def test_a_version_that_is_withdrawn_after_it_was_listed(small, monkeypatch, ver
     monkeypatch.setattr("builder.write.repo.read_parts", withdraw_first)
     assert build_files(small) == freshly_built(small)
     build(small, index=False)
-    assert compare(small) == ([], [], [])
+    assert compare(small) == ([], [], [], [])
 
 
 def test_a_fault_is_told_though_something_was_withdrawn(small, monkeypatch):
@@ -449,17 +449,30 @@ def test_full_builds_alone_remove_orphans_too(small):
 def test_compare_finds_what_is_missing_differing_and_orphaned(small):
     assert compare(small).missing
     build_files(small)
-    assert compare(small) == ([], [], [])
+    assert compare(small) == ([], [], [], [])
     Path(small.out, "ann.html").unlink()
     Path(small.out, "top.html").write_text("edited")
     Path(small.out, "stray.txt").write_text("x")
     Path(small.out, "ann/story/9.9.9.html").write_text("x")
     before = stat_tree(small.out)
-    assert compare(small) == (["ann.html"], ["top.html"], ["ann/story/9.9.9.html", "stray.txt"])
+    assert compare(small) == (
+        ["ann.html"], ["top.html"], ["ann/story/9.9.9.html", "stray.txt"], []
+    )  # fmt: skip
     assert stat_tree(small.out) == before
     build_files(small, full=True)
     assert build_files(small) == freshly_built(small)
-    assert compare(small) == ([], [], [])
+    assert compare(small) == ([], [], [], [])
+
+
+def test_compare_names_what_a_deletion_leaves_for_one_build(small):
+    build_files(small)
+    shutil.rmtree(f"{small.content}/bob/sql")
+    build_files(small)
+    found = compare(small)
+    assert found[:3] == ([], [], [])
+    assert {"bob/sql.html", "api/v1/repos/bob/sql/raw.txt"} <= {*found.leaving}
+    assert not {*found.leaving} & build_files(small).keys()
+    assert compare(small) == ([], [], [], [])
 
 
 @pytest.mark.parametrize(
