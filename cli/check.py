@@ -14,8 +14,8 @@ def check(content: str) -> None:
     """Check the content folder, and list each fault with its file.
 
     Checks names, records, hashes, the order of versions, variables, changes of labels, and files
-    that do not belong there. Warns about front matter over the limits, and about changes of labels
-    that are out of order. Changes nothing. Exits 1 if there is a fault.
+    that do not belong there. Warns about front matter that cannot be read, and about changes of
+    labels that are out of order. Changes nothing. Exits 1 if there is a fault.
 
     \b
       hubctl check --content my-prompts

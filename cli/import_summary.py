@@ -29,8 +29,8 @@ def tell(outcome: Outcome, options: Options) -> None:
             for repo in repos:
                 click.echo(f"would {what} {repo}")
     _tell_of_others(outcome, options)
-    if told := outcome.placeholders.tell(options.dry_run):
-        click.echo(told, err=True)
+    for line in outcome.placeholders.tell(options.dry_run):
+        click.echo(line, err=True)
     click.echo(
         f"{counted(len(outcome.created), 'prompt')} "
         f"{'to create' if options.dry_run else 'created'}, {len(outcome.updated):,} "

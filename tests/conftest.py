@@ -128,27 +128,23 @@ def compared_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @dataclass
 class YamlWork:
-    """What was done with YAML: the texts that were loaded, and how many tokens were read."""
+    """What was done with YAML: the texts that were parsed, and how many events were read."""
 
     loaded: list[str] = field(default_factory=list)
-    tokens: int = 0
+    events: int = 0
 
 
 @pytest.fixture
 def yaml_work(monkeypatch: pytest.MonkeyPatch) -> YamlWork:
     """Counts what is done with YAML from here on, in this process."""
     work = YamlWork()
-    load, scan = yaml.load, yaml.scan
+    parse = yaml.parse
 
-    def counted_load(text: str, loader: Any) -> Any:
+    def counted_parse(text: str, loader: Any) -> Iterator[yaml.Event]:
         work.loaded.append(text)
-        return load(text, loader)
+        for event in parse(text, loader):
+            work.events += 1
+            yield event
 
-    def counted_scan(text: str, loader: Any) -> Iterator[yaml.Token]:
-        for token in scan(text, loader):
-            work.tokens += 1
-            yield token
-
-    monkeypatch.setattr(yaml, "load", counted_load)
-    monkeypatch.setattr(yaml, "scan", counted_scan)
+    monkeypatch.setattr(yaml, "parse", counted_parse)
     return work

@@ -120,9 +120,9 @@ def _check_version(stem: str, record: VersionFile, text: str, before: str) -> It
         yield Fault(f"{stem}.md", "no text")
     if "\0" in text:
         yield Fault(f"{stem}.md", "contains a NUL character")
-    over_limit = parse_document(text).over_limit
-    if over_limit:
-        told = f"the front matter is too large, so the site shows it as text: {over_limit}"
+    fault = parse_document(text).fault
+    if fault and not record.front_matter_bytes:
+        told = f"the front matter cannot be read, so the site shows it as text: {fault}"
         yield Fault(f"{stem}.md", told, is_warning=True)
     declared = {variable.name for variable in record.variables}
     missing = [found for found in variable_names(text) if found not in declared]

@@ -1,19 +1,17 @@
 """What a prompt's text says of itself: front matter and variables.
 
 Pure functions of text. The front matter block follows the field's convention (dotprompt,
-prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the very start. YAML is
-bounded before it is loaded, so no text takes long.
+prompty, SKILL.md): a YAML mapping between two lines of three hyphens, at the very start.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import yaml
 from msgspec import UNSET, UnsetType
 
 from builder.model.records import FRONT_MATTER_BYTES_MAX
+from builder.text.core_yaml import VALUES_MAX, load_yaml
 
 VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
@@ -21,81 +19,77 @@ VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 _variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 # The line before front matter, and the line after it.
 _fence = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+# The same with line ends that YAML has, and front matter has not.
+_any_fence = re.compile(r"[\r\n]---[ \t]*+(?:[\r\n]|\Z)")
+BOM = "\ufeff"
+# A text between two rules is a prompt; one whose first line begins with a key is meant as metadata.
+_begins_with_key = re.compile(
+    BOM + r"""?---[ \t]*+(?:\r\n?|\n)[ \t]*+(?:\{\s*+)?"""
+    r"""(?:[\w.$-]++[ \t]*+:(?=\s|\Z)|"[^"\r\n]++"[ \t]*+:|'[^'\r\n]++'[ \t]*+:)"""
+)
 
 
 class Document(NamedTuple):
-    """A prompt's text, taken apart. ``front`` is None where there is no front matter block.
+    """A prompt's text, taken apart. ``front`` is None where there is no front matter block; its
+    scalars are as ``load_yaml`` gives them.
 
-    ``over_limit``: the reason why a block is too large to be read as front matter, else empty.
+    ``fault``: why a block that begins with a key cannot be read as front matter, else empty.
     """
 
     front: dict[str, Any] | None
     body: str
     warnings: list[str]
-    over_limit: str = ""
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Safe YAML in which a date stays the text that it is, as in JSON, and so does 1:30."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [entry for entry in entries if entry[0] != "tag:yaml.org,2002:timestamp"]
-    for first, entries in _Loader.yaml_implicit_resolvers.items()
-}
-
-
-def _decimal(construct: Callable[[Any, Any], int | float]) -> Callable[[Any, Any], Any]:
-    """``construct`` without the numbers to base 60, whose digits take quadratic time."""
-
-    def construct_decimal(loader: Any, node: yaml.ScalarNode) -> int | float | str:
-        text = loader.construct_scalar(node)
-        return text if ":" in text else construct(loader, node)
-
-    return construct_decimal
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _decimal(_Loader.construct_yaml_int))
-_Loader.add_constructor("tag:yaml.org,2002:float", _decimal(_Loader.construct_yaml_float))
-
-YAML_TOKENS_MAX = 2_000
-# libyaml recurses on the C stack: a text of brackets alone would end the process.
-YAML_DEPTH_MAX = 50
-NUMBER_BITS_MAX = 1023
-_OPENING = (
-    yaml.BlockMappingStartToken, yaml.BlockSequenceStartToken,
-    yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken,
-)  # fmt: skip
-_CLOSING = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
+    fault: str = ""
 
 
 def parse_document(
-    text: str, *, bytes_max: int = FRONT_MATTER_BYTES_MAX, tokens_max: int = YAML_TOKENS_MAX
+    text: str, *, bytes_max: int = FRONT_MATTER_BYTES_MAX, values_max: int = VALUES_MAX
 ) -> Document:
     """Split ``text`` into front matter, of at most ``bytes_max`` with its lines of hyphens and
-    ``tokens_max`` of YAML, and body.
-
-    A block that is not a YAML mapping, or is too large, is prompt text; a warning says so. Never
-    raises.
+    ``values_max`` of YAML, and body. A warning names what is wrong. Never raises.
     """
     opening = _fence.match(text)
     closing = opening and _fence.search(text, opening.end())
     if not closing:
-        return Document(None, text, [])
+        return _without_front(text)
     try:
         size = len(text[: closing.end()].encode(errors="surrogatepass"))
         if size > bytes_max:
-            raise _OverLimit(f"it has {size:,} bytes; the limit is {bytes_max:,}")
+            raise ValueError(f"it has {size:,} bytes; the limit is {bytes_max:,}")
         # An empty line in the fence's place, so that errors name the lines of the text.
-        front = load_yaml("\n" + text[opening.end() : closing.start()], tokens_max)
+        front, notes = load_yaml("\n" + text[opening.end() : closing.start()], values_max)
     except ValueError as error:
-        reason = str(error) if isinstance(error, _OverLimit) else ""
-        told = f"The front matter is invalid and was kept as text: {error}."
-        return Document(None, text, [told], reason)
+        return _kept(text, str(error))
     if not isinstance(front, dict):
         told = "The block between the --- lines is not a mapping and was kept as text."
         return Document(None, text, [told])
-    return Document(front, text[closing.end() :], [])
+    return Document(front, text[closing.end() :], [f"Front matter: {note}" for note in notes])
+
+
+def _without_front(text: str) -> Document:
+    """A text in which no lines of hyphens enclose front matter."""
+    if without_block(text) is not text:
+        is_marked = text.startswith(BOM)
+        return _kept(
+            text,
+            "a byte order mark comes before it; save the text as UTF-8 without one"
+            if is_marked
+            else "its lines end in CR alone; save the text with line ends of LF or CR LF",
+        )
+    told = "The text begins like front matter, but no second line of --- ends it: it is all text."
+    return Document(None, text, [told] if _begins_with_key.match(text) else [])
+
+
+def _kept(text: str, reason: str) -> Document:
+    told = f"The front matter is invalid and was kept as text: {reason}."
+    return Document(None, text, [told], reason if _begins_with_key.match(text) else "")
+
+
+def without_block(text: str) -> str:
+    """``text`` without a block that begins as front matter does, whether it can be read or not."""
+    begin = _begins_with_key.match(text)
+    end = begin and _any_fence.search(text, begin.end())
+    return text[end.end() :] if end else text
 
 
 def body_of(text: str, front_matter_bytes: int | UnsetType) -> str:
@@ -105,62 +99,6 @@ def body_of(text: str, front_matter_bytes: int | UnsetType) -> str:
     if front_matter_bytes is UNSET:
         return parse_document(text).body
     return text.encode()[front_matter_bytes:].decode() if front_matter_bytes else text
-
-
-class _OverLimit(ValueError):
-    pass
-
-
-def load_yaml(text: str, tokens_max: int = YAML_TOKENS_MAX) -> Any:
-    """YAML to what JSON can hold. Raises ValueError with one line that says what is wrong.
-
-    No more than ``tokens_max`` tokens are read, nor YAML_DEPTH_MAX levels.
-    """
-    try:
-        _check_tokens(text, tokens_max)
-        return _as_json(_load(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark else ""
-        raise ValueError(
-            f"invalid YAML{where}: {getattr(error, 'problem', None) or 'malformed'}"
-        ) from None
-
-
-def _load(text: str) -> Any:
-    try:
-        return yaml.load(text, _Loader)
-    except (AttributeError, IndexError, KeyError):  # what PyYAML makes of "!!bool maybe"
-        raise ValueError("invalid YAML: a value does not match its tag (!!type)") from None
-    except ValueError:  # Python's words for "!!int x", and for a number of 5,000 digits
-        raise ValueError("invalid YAML: a number cannot be read") from None
-
-
-def _check_tokens(text: str, tokens_max: int) -> None:
-    depth = 0
-    for count, token in enumerate(yaml.scan(text, _Loader), start=1):
-        if count > tokens_max:
-            raise _OverLimit(f"it has more than {tokens_max:,} YAML tokens")
-        # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
-        if isinstance(token, yaml.AliasToken):
-            raise ValueError("YAML aliases (*name) are not supported; repeat the value")
-        depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
-        if depth > YAML_DEPTH_MAX:
-            raise ValueError(f"its YAML is nested deeper than {YAML_DEPTH_MAX} levels")
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(item) for item in value]
-    if (isinstance(value, float) and not math.isfinite(value)) or (
-        isinstance(value, int) and value.bit_length() > NUMBER_BITS_MAX
-    ):
-        raise ValueError("JSON has no such number; use a smaller, finite one")
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise ValueError(f"JSON has no value of type {type(value).__name__}")
 
 
 def variable_names(text: str) -> list[str]:

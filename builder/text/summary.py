@@ -15,6 +15,7 @@ from msgspec import DecodeError, json
 
 from builder.model.records import Title
 from builder.text.messages import without_markers
+from builder.text.prompts import without_block
 
 TITLE_CHARS_MAX = Title.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 200
@@ -58,7 +59,6 @@ _bold_line = re.compile(r"(\*\*|__)[^*_]+\1:?\Z")
 _comment = re.compile(
     r"<!--.*?(?:-->|\Z)|\{\{!--.*?(?:--\}\}|\Z)|\{\{![^}]*\}\}|\{#[^#]*#\}", re.DOTALL
 )
-_broken_front_matter = re.compile(r"---[ \t]*\r?\n[\w-]+[ \t]*:.*?^---[ \t]*\r?$", re.DOTALL | re.M)
 _unseen_element = re.compile(r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _tag = re.compile(r"</?([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>|<!doctype[^>]*>", re.IGNORECASE)
 _html = re.compile(r"<(?:!doctype html|html|head|body|div|p|h[1-6]|section|table)\b", re.IGNORECASE)
@@ -135,8 +135,8 @@ def _open(body: str) -> tuple[str, str]:
 
 def _visible(text: str) -> str:
     """The beginning of a text, without comments, and without front matter that does not parse."""
-    text = _comment.sub("", text[: 4 * READ_CHARS_MAX]).lstrip("\ufeff \t\r\n")
-    return _broken_front_matter.sub("", text, count=1).lstrip() if text[:3] == "---" else text
+    text = without_block(text.lstrip("\ufeff \t\r\n"))
+    return _comment.sub("", text[: 4 * READ_CHARS_MAX]).lstrip("\ufeff \t\r\n")
 
 
 def _load_json(body: str) -> object:

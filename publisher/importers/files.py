@@ -16,8 +16,9 @@ from builder.export.listing import LIST_FILE, Exported, read_list
 from builder.model.errors import OperatorError
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.store.site import is_built
+from builder.text.core_yaml import load_yaml, spellings
 from builder.text.messages import write_messages
-from builder.text.prompts import load_yaml, parse_document
+from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
 from publisher.importers import chats
 from publisher.importers.foreign import check_connection, translate
@@ -27,14 +28,14 @@ from publisher.write.fields import parse_loosely
 SKILL_FILE = "skill.md"
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 # Such a file has data to try the prompt with, too, and an export's may have schemas of tools.
-_LARGE_YAML_TOKENS_MAX = 50_000
+_LARGE_YAML_VALUES_MAX = 50_000
 SUFFIXES = (".md", ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 # Data to try a prompt with is none of its metadata.
 TRIALS = ("testData", "evaluators")
 # An export's file is larger than its prompt: braces that are text take five times their bytes, and
 # all metadata is in it.
 EXPORTED_BYTES_MAX = 4 * 1024 * 1024
-_EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "tokens_max": _LARGE_YAML_TOKENS_MAX}
+_EXPORTED_LIMITS = {"bytes_max": EXPORTED_BYTES_MAX, "values_max": _LARGE_YAML_VALUES_MAX}
 # What is about a collection is none of its prompts.
 SKIPPED_STEMS = {
     "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
@@ -187,7 +188,7 @@ def read_front(front: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
 
 def read_message_file(text: str) -> tuple[list[Message], dict[str, Any], list[str]]:
     """The messages of a ``.prompt.yml``, its other keys, and warnings. Raises ValueError."""
-    document = load_yaml(text, _LARGE_YAML_TOKENS_MAX)
+    document, notes = load_yaml(text, _LARGE_YAML_VALUES_MAX)
     found = document.pop("messages", None) if isinstance(document, dict) else None
-    messages, warnings = chats.read_list(found)
-    return messages, document, warnings
+    messages, warnings = chats.read_list(spellings(found))
+    return messages, document, notes + warnings

@@ -63,7 +63,7 @@ def check_connection(front: dict[str, Any]) -> list[str]:
         f"model.{part}.{key}"
         for part in ("configuration", "connection")
         for key, value in _dict(model.get(part)).items()
-        if key not in _HARMLESS and isinstance(value, str) and not value.startswith("${")
+        if key not in _HARMLESS and type(value) is str and not value.startswith("${")
     ]
     told = cut(", ".join(found), 200)
     if any(_secret.search(name) for name in found):

@@ -399,10 +399,11 @@ def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
 
 def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Message], list[str]]:
     """A prompt of a vendor that has no front matter: none of it may be read as such."""
-    if isinstance(prompt, str) and parse_document(prompt).front is not None:
+    document = parse_document(prompt) if isinstance(prompt, str) else None
+    if document and document.front is not None:
         told = "The text begins like front matter; an empty line before it keeps it as text."
         return f"\n{prompt}", [told]
-    return prompt, []
+    return prompt, document.warnings if document else []
 
 
 def _cut_changelog(text: str) -> tuple[str, list[str]]:

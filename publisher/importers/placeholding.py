@@ -25,19 +25,21 @@ _SHOWN = {
 @dataclass
 class Counts:
     """How many prompts have had their placeholders turned, by convention, and how many have kept
-    what looks like a placeholder, or logic, as text.
+    what looks like a placeholder, or logic, as text, or front matter that cannot be read.
     """
 
     turned: Counter[str] = field(default_factory=Counter)
     kept: int = 0
+    unread: int = 0
 
     def add(self, versions: Sequence[tuple[str, "Placed"]]) -> None:
         """Count one prompt more, whose versions these are, each with its convention."""
         self.turned.update({convention for convention, placed in versions if placed.is_turned})
         self.kept += any(placed.is_kept for _, placed in versions)
+        self.unread += any(placed.is_unread for _, placed in versions)
 
-    def tell(self, dry_run: bool = False) -> str:
-        """A line for the summary; empty where there is nothing to tell."""
+    def tell(self, dry_run: bool = False) -> list[str]:
+        """The lines for the summary."""
         became, kept = ("would become", "would keep") if dry_run else ("became", "kept")
         told = [
             f"{_SHOWN[one]} {became} {{{{name}}}} in {counted(count, 'prompt')} ({one})"
@@ -45,17 +47,25 @@ class Counts:
         ]
         if self.kept:
             told.append(f"{counted(self.kept, 'prompt')} {kept} placeholders or logic as text")
-        return f"Placeholders: {'; '.join(told)}" if told else ""
+        lines = [f"Placeholders: {'; '.join(told)}"] if told else []
+        if self.unread:
+            lines.append(
+                f"Front matter: {counted(self.unread, 'prompt')} {kept} as text what cannot be read"
+            )
+        return lines
 
 
 class Placed(NamedTuple):
-    """A prompt with our variables; ``fields`` with what is known of them."""
+    """A prompt with our variables; ``fields`` with what is known of them. ``is_unread``: it has
+    front matter that cannot be read.
+    """
 
     text: str
     fields: dict[str, Any]
     warnings: list[str]
     is_turned: bool
     is_kept: bool
+    is_unread: bool
 
 
 class Placing:
@@ -86,12 +96,13 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
     What ``fields`` declare of a variable wins. Publishing warns of what is foreign in the text that
     is made, so there is a warning only of the rest.
     """
+    front, is_unread = "", False
     if isinstance(prompt, str):
-        body = parse_document(prompt).body
-        front = prompt[: len(prompt) - len(body)]
-        turned = turn(body, convention)
+        document = parse_document(prompt)
+        is_unread = bool(document.fault)
+        front = prompt[: len(prompt) - len(document.body)]
+        turned = turn(document.body, convention)
     else:
-        front = ""
         turned = turn_messages(prompt, convention)
     foreign = find_foreign(turned.text)
     warnings = list(turned.notes)
@@ -102,7 +113,7 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
     variables = _merge(fields.get("variables", []), turned.variables)
     fields = fields | ({"variables": variables} if variables else {})
     is_kept = bool(turned.kept or foreign)
-    return Placed(front + turned.text, fields, warnings, turned.is_turned, is_kept)
+    return Placed(front + turned.text, fields, warnings, turned.is_turned, is_kept, is_unread)
 
 
 def _merge(declared: list[Variable], found: list[Variable]) -> list[Variable]:

@@ -12,6 +12,7 @@ import msgspec
 from builder.model import names
 from builder.model.errors import MESSAGES_MAX, Detail, RequestError, cut, validation_failed
 from builder.model.records import VersionFile
+from builder.text.core_yaml import core_values, spellings
 from builder.text.likeness import alike
 from builder.text.prompts import VARIABLE_NAME
 from builder.text.values import check_size
@@ -67,13 +68,11 @@ def parse_loosely(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             unknown.append(key)
             continue
         try:
-            tidy = _TIDY[key](value, warnings) if key in _TIDY else value
+            tidy = _TIDY[key](value, warnings)
             if tidy != [] or value == []:  # a list of which nothing is right says nothing
                 fields[key] = parse_field(key, tidy)
-        except RequestError as error:
-            place, message = error.details[0]
-            inside = "" if place == key else f"{place}: "
-            warnings.append(f"Ignored front-matter key {key!r}: {inside}{message}.")
+        except (RequestError, ValueError) as error:
+            warnings.append(f"Ignored front-matter key {key!r}: {_reason(error, key)}.")
     if unknown:
         told = ", ".join(
             f"{_shown(key)}{suggest(key, METADATA_FIELDS)}" for key in unknown[:MESSAGES_MAX]
@@ -95,27 +94,34 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {near!r}?)" if near else ""
 
 
+def _reason(error: RequestError | ValueError, key: str) -> str:
+    if not isinstance(error, RequestError):
+        return str(error)
+    place, message = error.details[0]
+    return message if place == key else f"{place}: {message}"
+
+
 def _shown(value: Any) -> str:
     """A value as a message quotes it."""
     return cut(repr(value), _SHOWN_CHARS_MAX)
 
 
 def _tidy_line(value: Any, _: list[str]) -> Any:
-    return " ".join(value.split()) if isinstance(value, str) else value
+    return " ".join(value.split()) if isinstance(value, str) else spellings(value)
 
 
 def _tidy_text(value: Any, _: list[str]) -> Any:
-    return value.strip() if isinstance(value, str) else value
+    return value.strip() if isinstance(value, str) else spellings(value)
 
 
 def _tidy_tags(value: Any, warnings: list[str]) -> Any:
+    value = spellings(value)
     if isinstance(value, str):
         value = split_tags(value)
     if not isinstance(value, list):
         return value
     tags = []
     for item in value:
-        # A number is a tag that YAML took for one.
         word = str(item) if isinstance(item, str | int) and not isinstance(item, bool) else ""
         word = word.strip()
         tag = re.sub(r"[\s_]+", "-", word.lower())
@@ -142,17 +148,28 @@ def _tidy_variables(value: Any, warnings: list[str]) -> Any:
     elif isinstance(value, list):
         entries = [{"name": item} if isinstance(item, str) else item for item in value]
     else:
-        return value
+        return spellings(value)
     variables = []
     for entry in entries:
         try:
-            if isinstance(entry, dict) and entry.get("default") is not None:
-                entry = {"type": _TYPES.get(type(entry["default"]), "string"), **entry}
-            variables += parse_field("variables", [entry])
-        except RequestError as error:
-            name = entry.get("name") if isinstance(entry, dict) else entry
-            warnings.append(f"Ignored variable {_shown(name)}: {error.details[0].message}.")
+            variables += parse_field("variables", [_tidy_variable(entry)])
+        except (RequestError, ValueError) as error:
+            name = entry.get("name") if isinstance(entry, dict) else spellings(entry)
+            message = error.details[0].message if isinstance(error, RequestError) else error
+            warnings.append(f"Ignored variable {_shown(name)}: {message}.")
     return variables
+
+
+def _tidy_variable(entry: Any) -> Any:
+    """Texts as they are spelled, and of variables of other types the values."""
+    if not isinstance(entry, dict):
+        return spellings(entry)
+    if entry.get("default") is not None:
+        entry = {"type": _TYPES.get(type(entry["default"]), "string"), **entry}
+    texts = {"name", "description", "type"}
+    if entry.get("type", "string") == "string":
+        texts |= {"default", "example", "enum"}
+    return {key: (spellings if key in texts else core_values)(item) for key, item in entry.items()}
 
 
 _TIDY = {
@@ -161,4 +178,5 @@ _TIDY = {
     "tags": _tidy_tags,
     "license": _tidy_line,
     "variables": _tidy_variables,
+    "parameters": lambda value, _: core_values(value),
 }

@@ -39,15 +39,15 @@ def resolve(
     ``previous`` is the latest version's record and text. Without ``front_matter`` the block
     in the text is left alone: the caller has read it. Raises RequestError
     ``validation_failed`` where the text has more variables than a record can hold, or front
-    matter over the limits that the caller has not read.
+    matter that cannot be read and that the caller has not read.
     """
     document = parse_document(draft.content)
-    if document.over_limit and front_matter:
+    if document.fault and front_matter:
         raise validation_failed(
             Detail(
                 "content",
-                f"The front matter is too large: {document.over_limit}. Shorten it, or start "
-                "the content with an empty line to publish it as text",
+                f"The front matter cannot be read: {document.fault}. Correct it, or start the "
+                "content with an empty line to publish it as text",
             )
         )
     declared, warnings = _read_front(document) if front_matter else ({}, [])

@@ -40,17 +40,29 @@ def test_front_matter_over_a_limit(folder: Path):
     (folder / "story.md").write_text(large)
     refused = run("publish", "ann/story", "story.md")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "16,384. Shorten it, or start the content with an empty line" in refused.stderr
+    assert "16,384. Correct it, or start the content with an empty line" in refused.stderr
     # An importer keeps it, as text.
     done = run("import", "story.md", "--owner", "ann")
     assert done.exit_code == 0
     assert "Warning: story.md: The front matter is invalid" in done.stderr
+    assert "Front matter: 1 prompt kept as text what cannot be read\n" in done.stderr
     record, text = read_version("content", "ann", "story", Version(1, 0, 0))
     assert (text, record.title, record.front_matter_bytes) == (large, "story", 0)
     checked = run("check")
     assert checked.exit_code == 0
-    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter is too large")
+    assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter cannot be read")
     assert "No faults" in checked.stderr
+
+
+def test_front_matter_that_does_not_parse(folder: Path):
+    (folder / "story.md").write_bytes(b"---\r\ntitle: A story: part two\r\n---\r\nTell it.")
+    refused = run("publish", "ann/story", "story.md")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "line 2, column 15: a second colon" in refused.stderr
+    assert not Path("content/ann").exists()
+    rules = "---\nTo be said: first: this.\n---\nThen that."
+    done = run("publish", "ann/story", "-", stdin=rules)
+    assert done.stdout == "ann/story 1.0.0\n"
 
 
 def test_publish_from_standard_input(folder: Path):

@@ -118,7 +118,7 @@ def test_yaml_is_never_read(hostile: Hub, yaml_work: YamlWork):
         for name in ("front", "crlf", "no-front"):
             fill(hostile, f"eve/{name}", what=str(number))
             hostile.get("get_prompt", id=f"eve/{name}", arguments={"what": str(number)})
-    assert (yaml_work.loaded, yaml_work.tokens) == ([], 0)
+    assert (yaml_work.loaded, yaml_work.events) == ([], 0)
 
 
 def test_a_long_prompt_is_whole(hostile: Hub):

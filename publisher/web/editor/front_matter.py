@@ -52,7 +52,8 @@ def into_text(writing: Writing, name: str, base: Base | None) -> Writing:
         at = head.rstrip("\n").rfind("\n") + 1
         content = head[:at] + lines + head[at:] + document.body
     moved = structs.replace(writing, content=content)
-    if parse_document(content).front != {**there, **added}:
+    wanted = front_fields(document) | {field: getattr(metadata, field) for field in added}
+    if front_fields(parse_document(content)) != wanted:
         raise _refused(
             "The details do not fit into the front matter of this text. Write them there by hand, "
             "or take the front matter into the form."
@@ -68,6 +69,7 @@ def out_of_text(writing: Writing) -> Writing:
     if document.front is None:
         raise _refused("The text has no front matter that can be read.")
     _, notes = parse_loosely(document.front)
+    notes = document.warnings + notes
     if notes:
         raise _refused(
             "The front matter has parts without a field in the form, so it stays. "

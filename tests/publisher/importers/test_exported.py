@@ -41,17 +41,26 @@ JSON = st.recursive(
 )  # fmt: skip
 VALUES = JSON.filter(lambda value: value is not None)
 TITLES = STRINGS.map(clean_title).filter(bool)
-VARIABLES = st.lists(
-    st.fixed_dictionaries(
+TYPES = st.sampled_from(["integer", "number", "boolean", "array", "object"])
+
+
+def variables(types: st.SearchStrategy, values: st.SearchStrategy) -> st.SearchStrategy:
+    maybe = st.none() | values
+    return st.fixed_dictionaries(
         {
             "name": st.sampled_from(["x", "y", "role", "other"]), "description": STRINGS,
-            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object"]),
-            "required": st.booleans(), "default": JSON, "example": JSON,
-            "enum": st.none() | st.lists(JSON, max_size=2),
+            "type": types, "required": st.booleans(), "default": maybe, "example": maybe,
+            "enum": st.none() | st.lists(values, max_size=2),
         }
-    ),
-    max_size=3, unique_by=lambda one: one["name"],
-)  # fmt: skip
+    )  # fmt: skip
+
+
+# A text is read as it is spelled: a number as the default of one comes back as a text.
+VARIABLES = st.lists(
+    variables(TYPES, JSON) | variables(st.just("string"), STRINGS),
+    max_size=3,
+    unique_by=lambda one: one["name"],
+)
 SETTINGS = st.fixed_dictionaries(
     {
         "model": STRINGS.filter(bool), "max_tokens": st.integers(1, 9), "top_p": st.just(0.5),

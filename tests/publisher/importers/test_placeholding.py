@@ -33,10 +33,10 @@ TABLE = {
 def test_a_table_whose_habit_is_dollar(root: str):
     outcome = bring_table(root, TABLE)
     assert outcome.placeholders == Counts({"dollar": 4}, 2)
-    assert outcome.placeholders.tell() == (
+    assert outcome.placeholders.tell() == [
         "Placeholders: ${name} became {{name}} in 4 prompts (dollar); "
         "2 prompts kept placeholders or logic as text"
-    )
+    ]
     assert outcome.warnings == [
         "row 4: {{genre}} has several defaults in the source. It gets 'crime', not 'romance'.",
         "row 5: These look like placeholders or logic, and stay text: ${error.message}, ${port}.",

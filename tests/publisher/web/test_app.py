@@ -436,7 +436,7 @@ def test_front_matter_over_a_limit_is_answered_with_what_to_do(hub: Hub):
     answer = hub.post({"content": f"---\ntitle: {'x' * 16_384}\n---\nBody."})
     (detail,) = answer.json["error"]["details"]
     assert detail["field"] == "content"
-    assert "16,400 bytes; the limit is 16,384. Shorten it" in detail["message"]
+    assert "16,400 bytes; the limit is 16,384. Correct it" in detail["message"]
     assert content.list_versions(hub.settings.content, "ann", "story").versions == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import RequestError
 from builder.model.records import FRONT_MATTER_BYTES_MAX, Variable, VersionFile
-from builder.text.prompts import YAML_TOKENS_MAX
+from builder.text.core_yaml import VALUES_MAX
 from publisher.write.drafts import make_draft
 from publisher.write.resolve import Metadata, resolve
 from tests.builder.text.test_summary import CASES
@@ -57,7 +57,8 @@ def test_order_of_precedence():
 @pytest.mark.parametrize(("body", "title", "description"), CASES)
 def test_a_title_and_a_description_are_made_of_the_text(body: str, title: str, description: str):
     if body.strip() and "\0" not in body:
-        metadata, _ = resolved(body)
+        draft = make_draft({"content": body})
+        metadata, _ = resolve(draft, "the-name", None, front_matter=False)
         assert (metadata.title, metadata.description) == (title or "the-name", description)
 
 
@@ -121,7 +122,7 @@ def test_variables_as_list():
         "{{x}} {{count}} {{tone}} {{more}}",
     )
     assert metadata.variables == [
-        Variable("tone"), Variable("count", type="integer", default=3),
+        Variable("tone"), Variable("count", default="3"),
         Variable("x", enum=["a", "b"]), Variable("more"),
     ]  # fmt: skip
     assert warnings == []
@@ -129,11 +130,11 @@ def test_variables_as_list():
 
 def test_variables_as_mapping():
     metadata, warnings = front(
-        "variables:\n  a: {type: boolean, description: Is it?}\n  b: 1.5\n  c:\n  d: [1]",
+        "variables:\n  a: {type: boolean, description: Is it?}\n  b: 1.50\n  c:\n  d: [1]",
         "{{a}}{{b}}{{c}}{{d}}",
     )
     assert metadata.variables == [
-        Variable("a", "Is it?", "boolean"), Variable("b", type="number", default=1.5),
+        Variable("a", "Is it?", "boolean"), Variable("b", default="1.50"),
         Variable("c"), Variable("d", type="array", default=[1]),
     ]  # fmt: skip
     assert [variable.required for variable in metadata.variables] == [True, False, True, False]
@@ -170,11 +171,15 @@ def test_inherited_and_not_in_the_text_is_dropped():
         (f"description: {'x' * 2001}", "'description'"),
         ("tags: {a: b}", "'tags'"),
         ("tags: [C++]", "'C++'"),
-        ("license: 5", "'license'"),
+        ("license: [5]", "'license'"),
+        ("parameters: {a: .inf}", "'parameters': JSON has no number .inf"),
+        ("variables: {a: {type: number, default: .nan}}", "'a': JSON has no number .nan"),
+        ("variables: {a: {required: yes}}", "'a'"),
+        ("title: A\ntitle: the-name", "Repeated keys, of which the last counts: 'title' in line 3"),
         ("variables: 5", "'variables'"),
         ("variables: [{name: a}, {name: a}]", "'variables'"),
         ("variables: {a b: 1}", "'a b'"),
-        ("variables: [5]", "variable 5"),
+        ("variables: [5]", "variable '5'"),
         ("parameters: [a]", "'parameters'"),
     ],
 )
@@ -190,18 +195,14 @@ def test_an_empty_key_is_not_said():
     assert (metadata.title, metadata.tags, warnings) == ("the-name", [], [])
 
 
-def test_broken_front_matter_is_text():
-    metadata, warnings = front("a: [")
-    assert len(warnings) == 1 and metadata.title == "the-name"
-
-
 @pytest.mark.parametrize(
     ("value", "tags"),
     [
         ("[Code Review, SQL, sql]", ["code-review", "sql"]),
         ("Code Review, snake_case", ["code-review", "snake-case"]),
         ("one two", ["one", "two"]),
-        ("[2024]", ["2024"]),
+        ("[2024, no, true, null, 1e3]", ["2024", "no", "true", "null", "1e3"]),
+        ("010", ["010"]),
         ("'a,,b,'", ["a", "b"]),
         ("[]", []),
     ],
@@ -238,14 +239,46 @@ def test_front_matter_that_the_caller_has_read():
     assert metadata == Metadata("n", "Body.", [], None, [], {}, size) and warnings == []
 
 
-OVER_LIMITS = {
+def test_texts_of_front_matter_are_as_they_are_spelled():
+    metadata, warnings = front(
+        "title: 1.10\ndescription: 0x1F\nlicense: no\nparameters: {n: 010, b: no}"
+    )
+    assert metadata[:4] == ("1.10", "0x1F", [], "no")
+    assert (metadata.parameters, warnings) == ({"n": 10, "b": "no"}, [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        ("no", Variable("v", default="no")),
+        ("{default: 01234, example: 1.0, enum: [no, 1e3, null]}",
+         Variable("v", default="01234", example="1.0", enum=["no", "1e3", "null"])),
+        ("{type: string, default: true}", Variable("v", default="true")),
+        ("{type: integer, default: 010, example: 0x1F, enum: [10, 1e1]}",
+         Variable("v", type="integer", default=10, example=31, enum=[10, 10.0])),
+        ("{type: boolean, default: false, required: true}",
+         Variable("v", type="boolean", default=False, required=True)),
+        ("{type: object, default: {a: 1, b: [null]}}",
+         Variable("v", type="object", default={"a": 1, "b": [None]})),
+        ("{description: 5, default: null}", Variable("v", "5")),
+    ],
+)  # fmt: skip
+def test_values_of_variables_are_texts_unless_they_have_another_type(spec: str, variable: Variable):
+    metadata, warnings = front(f"variables: {{v: {spec}}}", "{{v}}")
+    assert (metadata.variables, warnings) == ([variable], [])
+
+
+UNREADABLE = {
     "bytes": "---\ntitle: " + "x" * FRONT_MATTER_BYTES_MAX + "\n---\nBody.",
-    "tokens": "---\ntags: [" + "a," * YAML_TOKENS_MAX + "]\n---\nBody.",
+    "values": "---\ntags: [" + "a," * VALUES_MAX + "]\n---\nBody.",
+    "broken": "---\ntags: [a\n---\nBody.",
+    "line ends": "---\rtitle: x\r---\rBody.",
+    "byte order mark": "\ufeff---\ntitle: x\n---\nBody.",
 }
 
 
-@pytest.mark.parametrize("text", OVER_LIMITS.values(), ids=OVER_LIMITS)
-def test_front_matter_over_the_limits(yaml_work: YamlWork, text: str):
+@pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
+def test_front_matter_that_cannot_be_read(yaml_work: YamlWork, text: str):
     with pytest.raises(RequestError) as caught:
         resolved(text)
     (detail,) = caught.value.details
@@ -254,10 +287,10 @@ def test_front_matter_over_the_limits(yaml_work: YamlWork, text: str):
     # As the message says: after an empty line, it is text.
     metadata, warnings = resolved(f"\n{text}")
     assert (metadata.front_matter_bytes, warnings) == (0, [])
-    # Importers keep it.
+    # Importers keep it, and do not describe the prompt by it.
     metadata, _ = resolve(make_draft({"content": text}), "n", None, front_matter=False)
-    assert (metadata.front_matter_bytes, metadata.title) == (0, "n")
-    assert yaml_work.loaded == []
+    assert (metadata.front_matter_bytes, metadata.title, metadata.description) == (0, "n", "Body.")
+    assert yaml_work.events <= 4 * VALUES_MAX
 
 
 def test_a_publication_parses_its_text_once_and_that_before_not_at_all(yaml_work: YamlWork):

@@ -155,7 +155,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "type": ("messages: text\n", "has no list of messages"),
     "message": ("messages: [text]\n", "has a message 1 without a role"),
     "no content": ("messages: [{role: user}]\n", "has a message 1 without content"),
-    "content": ("messages: [{role: user, content: 5}]\n", "has a content that is neither"),
+    "content": ("messages: [{role: user, content: {a: 5}}]\n", "has a content that is neither"),
     "part": ("messages: [{role: user, content: [{type: text}]}]\n", "whose text is not text"),
     "role": ("messages: [{role: wizard, content: x}]\n", "the unknown role 'wizard'"),
     "deep": (f"messages: {'[' * 60}{']' * 60}\n", "nested deeper"),

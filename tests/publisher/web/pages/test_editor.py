@@ -185,6 +185,16 @@ def test_front_matter_stays_the_author_s(people: People, owner: Visitor) -> None
     assert dict(fields_of(owner))["content"] == "---\nmine: 1\n---\nText"
 
 
+def test_front_matter_that_cannot_be_read_is_told_in_the_preview(owner: Visitor) -> None:
+    for action in ("preview", "to_text", "publish"):
+        page = send(owner, action, name="story", content="---\ntags: [a, b\nx: y\n---\nSay it.")
+        assert page.status == 422
+        assert "invalid YAML in line 3, column 2" in page.words
+    assert (
+        send(owner, "preview", name="story", content="---\nSo we say: a: b\n---\nIt.").status == 200
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "status", "told"),
     [

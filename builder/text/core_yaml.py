@@ -1,0 +1,199 @@
+"""YAML to what JSON can hold, by the core schema of YAML 1.2.2 (§10.3.2). Pure.
+
+PyYAML parses; which value a plain scalar has is decided here, because PyYAML's own rules are those
+of YAML 1.1: `no` is false, `010` is 8. Texts come from strangers: they are bounded as they are
+parsed, in one pass.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import yaml
+from yaml.reader import Reader
+
+from builder.model.errors import MESSAGES_MAX
+
+VALUES_MAX = 2_000
+DEPTH_MAX = 50
+# More digits are beyond all doubles, and Python refuses 4,301.
+_NUMBER_CHARS_MAX = 400
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BOOLEANS = {word: word.lower() == "true" for word in "true True TRUE false False FALSE".split()}
+_NULLS = ("", "~", "null", "Null", "NULL")
+_integer = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+# What is no text, by the name of its tag.
+_core = re.compile(
+    rf"(?P<null>{'|'.join(_NULLS)})|(?P<bool>{'|'.join(_BOOLEANS)})|(?P<int>{_integer.pattern})"
+    r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
+)
+_TAG = "tag:yaml.org,2002:"
+# Half of a pair, as `json.dumps` escapes what is beyond U+FFFF. libyaml refuses it.
+_half_of_pair = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class YamlError(ValueError):
+    """Text that cannot be read. The message is one line, with line and column."""
+
+
+class Plain(str):
+    """A scalar that the core schema reads as a number, a boolean or null, as it is spelled: where a
+    text is meant, the spelling counts. ``core_values`` and ``spellings`` replace it.
+    """
+
+    __slots__ = ()
+
+
+def load_yaml(text: str, values_max: int = VALUES_MAX) -> tuple[Any, list[str]]:
+    """The lists, dicts and texts in a document, and at most one warning. Keys are as they are
+    spelled; of repeated ones the last counts. A null is None, but in a list it is Plain.
+
+    Raises YamlError, also where there are more than ``values_max`` values or DEPTH_MAX levels.
+    """
+    if found := Reader.NON_PRINTABLE.search(text):
+        before = text[: found.start()].split("\n")
+        told = f"the character U+{ord(found[0]):04X} is not allowed"
+        raise _error(told, len(before) - 1, len(before[-1]))
+    # PyYAML in Python reads halves of pairs, in ten times the time.
+    loader = yaml.SafeLoader if _half_of_pair.search(text) else _Loader
+    reader = _Document(yaml.parse(text, loader), values_max)
+    try:
+        value = reader.read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        told = error.problem or "malformed"
+        if told.startswith("mapping values are not allowed"):
+            told = "a second colon; put a text that has one in quotes"
+        raise _error(told, mark.line, mark.column) from None
+    return value, _tell_repeated(reader.repeated)
+
+
+def _tell_repeated(keys: list[str]) -> list[str]:
+    if not keys:
+        return []
+    more = f" and {len(keys) - MESSAGES_MAX:,} more" if len(keys) > MESSAGES_MAX else ""
+    return [f"Repeated keys, of which the last counts: {', '.join(keys[:MESSAGES_MAX])}{more}."]
+
+
+def core_values(value: Any) -> Any:
+    """``value`` with the values of the core schema. Raises ValueError for one that JSON lacks."""
+    return _read_plain(value, _value_of)
+
+
+def spellings(value: Any) -> Any:
+    """``value`` with each scalar as the text that it is spelled."""
+    return _read_plain(value, str)
+
+
+def _read_plain(value: Any, read: Callable[[Plain], Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _read_plain(item, read) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_read_plain(item, read) for item in value]
+    return read(value) if isinstance(value, Plain) else value
+
+
+def _value_of(plain: Plain) -> bool | int | float | None:
+    if plain in _NULLS:
+        return None
+    if plain in _BOOLEANS:
+        return _BOOLEANS[plain]
+    if len(plain) <= _NUMBER_CHARS_MAX and _integer.fullmatch(plain):
+        return int(plain, 0 if plain[1:2] in ("o", "x") else 10)
+    with suppress(ValueError):  # of .inf and .nan
+        if math.isfinite(number := float(plain)):
+            return number
+    raise ValueError(f"JSON has no number {plain[:40]}: use a smaller, finite one")
+
+
+class _Document:
+    """Reads the events of a document, which come as the text is parsed."""
+
+    def __init__(self, events: Iterator[yaml.Event], values_max: int) -> None:
+        self._events = events
+        self._left = self._max = values_max
+        self.repeated: list[str] = []
+
+    def read(self) -> Any:
+        next(self._events)
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        value = self._value(next(self._events), 0)
+        next(self._events)
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise _error_at(after, "a second document begins")
+        return value
+
+    def _value(self, event: yaml.Event, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise _error_at(event, f"it has more than {self._max:,} values")
+        if depth > DEPTH_MAX:
+            raise _error_at(event, f"it is nested deeper than {DEPTH_MAX} levels")
+        if isinstance(event, yaml.ScalarEvent):
+            return _scalar(event)
+        # An alias may stand for itself or multiply: a few bytes can become gigabytes of JSON.
+        if isinstance(event, yaml.AliasEvent):
+            raise _error_at(event, "aliases (*name) are not supported; repeat the value")
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        if event.tag not in (None, "!", _TAG + ("seq" if is_list else "map")):
+            raise _error_at(event, _unsupported(event.tag))
+        return self._list(depth + 1) if is_list else self._mapping(depth + 1)
+
+    def _list(self, depth: int) -> list[Any]:
+        items = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._value(event, depth))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        items: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._value(event, depth)
+            if not isinstance(key, str):
+                raise _error_at(event, "a key is a list or a mapping; use a text")
+            if key in items:
+                self.repeated.append(f"{str(key)[:40]!r} in line {event.start_mark.line + 1}")
+            value = self._value(next(self._events), depth)
+            items[str(key)] = None if isinstance(value, Plain) and value in _NULLS else value
+        return items
+
+
+def _scalar(event: yaml.ScalarEvent) -> str:
+    text = event.value if event.value.isascii() else _joined(event)
+    if (event.tag is None and not event.implicit[0]) or event.tag in ("!", f"{_TAG}str"):
+        return text
+    found = _core.fullmatch(text)
+    if event.tag is None:
+        return Plain(text) if found else text
+    tag = event.tag.removeprefix(_TAG)
+    if tag not in _core.groupindex:
+        raise _error_at(event, _unsupported(event.tag))
+    # Each integer is a float, too.
+    if not found or found.lastgroup not in (tag, "int" if tag == "float" else tag):
+        raise _error_at(event, f"{text[:40]!r} does not match its tag !!{tag}")
+    return Plain(text)
+
+
+def _joined(event: yaml.ScalarEvent) -> str:
+    try:
+        return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise _error_at(event, "it has half of a surrogate pair") from None
+
+
+def _unsupported(tag: str) -> str:
+    return f"the tag {tag.replace(_TAG, '!!')[:40]} is not supported; remove it"
+
+
+def _error_at(event: yaml.Event, told: str) -> YamlError:
+    return _error(told, event.start_mark.line, event.start_mark.column)
+
+
+def _error(told: str, line: int, column: int) -> YamlError:
+    return YamlError(f"invalid YAML in line {line + 1}, column {column + 1}: {told}")
