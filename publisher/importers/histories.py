@@ -29,6 +29,7 @@ from builder.text.summary import clean_title
 from publisher.importers.items import History, Rejection, Revision, reason_of
 from publisher.importers.placeholding import Placed, turn_prompt
 from publisher.write import gone
+from publisher.write.characters import without_controls
 from publisher.write.drafts import CHANGELOG_BYTES_MAX
 from publisher.write.labels import change_label
 from publisher.write.publish import Past, publish_past
@@ -382,7 +383,7 @@ def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
     if isinstance(prompt, str) and escape_markers(text) != text:
         text = escape_markers(text)
         notes.append("A line that reads as the beginning of a message is marked as text.")
-    changelog, note = _cut_changelog(revision.changelog)
+    changelog, note = _tidy_changelog(revision.changelog)
     draft, more = target.make_draft(
         {"title": title} | placed.fields | {"content": text, "changelog": changelog}
     )
@@ -406,12 +407,14 @@ def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Messa
     return prompt, document.warnings if document else []
 
 
-def _cut_changelog(text: str) -> tuple[str, list[str]]:
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= CHANGELOG_BYTES_MAX:
-        return text, []
-    shortened = raw[: CHANGELOG_BYTES_MAX - 4].decode("utf-8", "ignore") + "…"
-    return shortened, [f"Shortened the changelog to {CHANGELOG_BYTES_MAX:,} bytes."]
+def _tidy_changelog(text: str) -> tuple[str, list[str]]:
+    tidy = without_controls(text)
+    notes = [] if tidy == text else ["Replaced control characters in the changelog by spaces."]
+    raw = tidy.encode("utf-8", "replace")
+    if len(raw) > CHANGELOG_BYTES_MAX:
+        tidy = raw[: CHANGELOG_BYTES_MAX - 4].decode("utf-8", "ignore") + "…"
+        notes.append(f"Shortened the changelog to {CHANGELOG_BYTES_MAX:,} bytes.")
+    return tidy, notes
 
 
 def _hash_parameters(parameters: dict[str, Any]) -> bytes:

@@ -17,6 +17,7 @@ from builder.model.errors import HubError, OperatorError, RequestError, bounded,
 from builder.model.plural import counted
 from builder.model.records import Draft
 from builder.store import content
+from builder.text.one_line import one_line
 from publisher.importers import files, lines, tables
 from publisher.importers.histories import Target, import_history
 from publisher.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
@@ -26,6 +27,9 @@ from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
 from publisher.write.publish import preview, publish
 from publisher.write.store import Store
+
+# The longest name that file systems have.
+SOURCE_CHARS_MAX = 255
 
 
 class Options(NamedTuple):
@@ -79,7 +83,8 @@ def import_source(
     where nothing of the source can be read, RequestError ``storage_unavailable``.
     """
     # The name of a file is bytes, and need not be text.
-    source = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
+    name = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
+    source = one_line(name, SOURCE_CHARS_MAX)
     return import_found(_read(path, options.columns, own), source, store, options, progress)
 
 

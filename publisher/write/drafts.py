@@ -23,6 +23,7 @@ from builder.model.records import (
 )
 from builder.model.withdrawn import BECAUSE
 from publisher.accounts.tokens import find_token
+from publisher.write.characters import check_characters
 from publisher.write.fields import METADATA_FIELDS, parse_field, suggest
 
 CHANGELOG_BYTES_MAX = records.Changelog.__metadata__[0].max_length
@@ -172,16 +173,17 @@ def _parse_content(value: Any) -> str:
 
 
 def _parse_changelog(value: Any) -> str:
-    return _parse_text(value, CHANGELOG_BYTES_MAX)
+    return _parse_text("changelog", value, CHANGELOG_BYTES_MAX)
 
 
 def _parse_note(value: Any) -> str:
-    return _parse_text(value, NOTE_BYTES_MAX)
+    return _parse_text("note", value, NOTE_BYTES_MAX)
 
 
-def _parse_text(value: Any, bytes_max: int) -> str:
+def _parse_text(field: str, value: Any, bytes_max: int) -> str:
     if _utf8_size(value) > bytes_max:
         raise ValueError(f"is longer than {bytes_max:,} bytes: shorten it")
+    check_characters(field, value)
     return value
 
 

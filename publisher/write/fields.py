@@ -16,6 +16,7 @@ from builder.text.core_yaml import core_values, spellings
 from builder.text.likeness import alike
 from builder.text.prompts import VARIABLE_NAME
 from builder.text.values import check_size
+from publisher.write.characters import check_characters
 
 METADATA_FIELDS = ("title", "description", "tags", "license", "variables", "parameters")
 
@@ -42,7 +43,9 @@ def parse_field(field: str, value: Any) -> Any:
     """
     try:
         check_size(value)
-        return getattr(_decode(msgspec.json.encode({**_SAMPLE, field: value})), field)
+        parsed = getattr(_decode(msgspec.json.encode({**_SAMPLE, field: value})), field)
+        check_characters(field, msgspec.to_builtins(parsed))
+        return parsed
     except UnicodeEncodeError:
         raise validation_failed(Detail(field, "has half of a surrogate pair")) from None
     except (ValueError, RecursionError) as error:

@@ -3,8 +3,8 @@
 All of it is public. Knows nothing of HTTP or of who may change it; does not build the site.
 """
 
-import unicodedata
 from collections.abc import Iterator
+from unicodedata import bidirectional
 from urllib.parse import urlsplit
 
 import msgspec
@@ -13,6 +13,7 @@ from builder.model.errors import ContentError, Detail, RequestError, validation_
 from builder.model.records import OwnerFile
 from builder.store.content import read_owner
 from publisher.accounts.tokens import find_token
+from publisher.write.characters import check_characters
 from publisher.write.rendering import render
 from publisher.write.store import Store
 
@@ -87,13 +88,13 @@ def write_profile(store: Store, owner: str, profile: OwnerFile) -> None:
 
 def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
     for field, text in (("name", name), ("bio", bio)):
-        hidden = sorted({f"U+{ord(char):04X}" for char in text if _is_hostile(char)})
-        if hidden:
-            told = (
-                "has invisible characters or ones that turn the text direction: "
-                f"{', '.join(hidden)}"
-            )
-            yield Detail(field, told)
+        try:
+            check_characters(field, text)
+        except RequestError as error:
+            yield from error.details
+        turns = sorted({f"U+{ord(char):04X}" for char in text if bidirectional(char) in _TURNS})
+        if turns:
+            yield Detail(field, f"has characters that turn the text direction: {', '.join(turns)}")
     if not (name and len(name) <= chars_max("name")):
         yield Detail("name", f"must be one line of 1 to {chars_max('name')} characters")
     if len(bio) > chars_max("bio"):
@@ -101,14 +102,6 @@ def _faults(name: str, bio: str, url: str) -> Iterator[Detail]:
     if url and not (len(url) <= chars_max("url") and _is_web_address(url)):
         told = f"must start with https:// or http:// and have at most {chars_max('url')} characters"
         yield Detail("url", told)
-
-
-def _is_hostile(char: str) -> bool:
-    """Whether a character is for terminals, or makes a text look like another. Joiners are not:
-    Persian is written with them, and families of emoji.
-    """
-    is_control = unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"
-    return is_control or unicodedata.bidirectional(char) in _TURNS
 
 
 def _is_web_address(url: str) -> bool:

@@ -215,6 +215,13 @@ def test_a_changelog_that_is_too_long_is_shortened(root: str):
     assert "Shortened the changelog" in outcome.warnings[0]
 
 
+def test_control_characters_of_a_changelog_become_spaces(root: str):
+    outcome = bring(root, history(revision("a", changelog="Red \x1b[31m\r\n\ttext\ufffe")))
+    ((record, _),) = versions(root)
+    assert record.changelog == "Red  [31m\r\n\ttext "
+    assert "control characters in the changelog" in outcome.warnings[0]
+
+
 # Again
 
 

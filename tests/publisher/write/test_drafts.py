@@ -12,7 +12,14 @@ from builder.model import names
 from builder.model.errors import RequestError
 from builder.model.records import CONTENT_BYTES_MAX, Draft, Variable
 from publisher.accounts.tokens import find_token, is_token, make_token
-from publisher.write.drafts import CHANGELOG_BYTES_MAX, make_draft, parse_draft
+from publisher.write.drafts import (
+    CHANGELOG_BYTES_MAX,
+    make_draft,
+    make_label_draft,
+    make_label_removal,
+    make_withdrawal_draft,
+    parse_draft,
+)
 
 
 def refusal(fields: object) -> RequestError:
@@ -87,6 +94,8 @@ def test_every_wrong_field_is_named():
         ({"parameters": {"a": "\ud800"}}, "parameters"),
         ({"changelog": "é" * 4097}, "changelog"),
         ({"changelog": "\udfff"}, "changelog"),
+        ({"changelog": "a\x1b[2J"}, "changelog"),
+        ({"changelog": "a\rb"}, "changelog"),
         ({"content": " \n\t"}, "content"),
         ({"content": "a\0b"}, "content"),
         ({"content": "\ud83d"}, "content"),
@@ -123,6 +132,28 @@ def test_what_is_right_is_kept(text: str, bump: str):
     text = text.replace("\0", "0")
     draft = parse_draft(json.dumps({"content": text, "bump": bump}).encode())
     assert (draft.content, draft.bump) == (text, bump)
+
+
+def test_the_same_characters_are_refused_in_every_text():
+    spoilt = [*map(chr, (0, 7, 8, 11, 27, 127, 0x9B, 0xFDD0, 0xFFFE, 0x1FFFF))]
+    for make in (
+        lambda text: make_draft({"content": "x", "changelog": text}),
+        lambda text: make_draft({"content": "x", "description": text}),
+        lambda text: make_draft({"content": "x", "license": text}),
+        lambda text: make_draft({"content": "x", "parameters": {"a": [{"b": text}]}}),
+        lambda text: make_draft({"content": "x", "variables": [{"name": "a", "enum": [text]}]}),
+        lambda text: make_label_draft({"version": "1.0.0", "note": text}),
+        lambda text: make_label_removal({"note": text}),
+        lambda text: make_withdrawal_draft({"reason": "error", "note": text}),
+    ):
+        make("Zo\u200dë 😀")
+        for char in spoilt:
+            with pytest.raises(RequestError) as caught:
+                make(f"a{char}b")
+            assert f"U+{ord(char):04X}" in caught.value.details[0].message
+    lines = "One.\r\n\tTwo.\n"
+    draft = make_draft({"content": "x", "changelog": lines, "parameters": {"stop": [lines]}})
+    assert (draft.changelog, draft.parameters) == (lines, {"stop": [lines]})
 
 
 def test_a_token_is_a_secret():

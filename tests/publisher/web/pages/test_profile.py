@@ -83,7 +83,7 @@ def test_what_is_there_is_kept(people: People, owner: Visitor) -> None:
         ({"name": "x" * (chars_max("name") + 1)}, "200 characters"),
         ({"name": "Ann\u202ekcaH"}, "U+202E"),
         ({"name": "a\0b"}, "U+0000"),
-        ({"bio": "a\x1b[31m\u2066"}, "U+001B, U+2066"),
+        ({"bio": "a\x1b[31m\u2066"}, "U+001B"),
         ({"bio": "x" * (chars_max("bio") + 1)}, "2000 characters"),
         ({"bio": f"Use {make_token()} for it."}, "Has a token of this hub"),
         ({"name": make_token()}, "Has a token of this hub"),
