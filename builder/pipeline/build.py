@@ -77,6 +77,7 @@ def build(
     settings: Settings,
     *,
     changed: Iterable[Named] | None = None,
+    edited: bool = True,
     full: bool = False,
     index: bool = True,
     progress: Progress = lambda what, done, total: None,
@@ -90,6 +91,8 @@ def build(
 
     ``changed``: the (owner, name) of the only repos that can differ from the last build, with None
     for the name where it is the owner's profile; by default all of the content is looked at.
+    ``edited``: whether files of versions that the last build saw may be others now; publications
+    and withdrawals do not edit any.
     ``full``: compare every file. ``index``: bring the search index up to date.
     ``progress(what, done, total)`` is called often. ``on_wait``: once, when another build has to
     end first. ``on_visible``: once, when the changed repos' own files and the first pages of lists
@@ -109,8 +112,9 @@ def build(
     with build_lock(settings.state, on_wait) as is_lock_wanted:
         number = count_build(settings.state)
         request = Request(
-            settings, None if changed is None else [*changed], full, index, progress, on_visible,
-            (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None, serial, covers_serial,
+            settings, None if changed is None else [*changed], edited, full, index, progress,
+            on_visible, (lambda: is_wanted() or is_lock_wanted()) if is_wanted else None, serial,
+            covers_serial,
         )  # fmt: skip
         try:
             report = _build_despite_damage(request)
@@ -227,7 +231,7 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
     check_folders(settings)
     with State(None) as state, Pulls(settings.state) as pulls:
         site = Site(settings.out, dry=True)
-        request = Request(settings, changed=None, full=True, index=False, progress=progress)
+        request = Request(settings, None, edited=True, full=True, index=False, progress=progress)
         _run(Context(request, state, pulls, site))
         # A build also notes files that something without an object may have had.
         orphaned = {

@@ -66,7 +66,7 @@ def find_changes(context: Context) -> Changes:
             continue
         for name in repos:
             repo_id = f"{owner}/{name}"
-            mark = content.repo_mark(root, owner, name)
+            mark = content.repo_mark(root, owner, name) if context.edited else ""
             if mark and mark == remembered.get(repo_id) and repo_id not in begun:
                 seen.add(repo_id)
                 continue
@@ -124,6 +124,6 @@ def _task(context: Context, owner: str, name: str, mark: str, is_begun: bool) ->
     # Of what was begun, nobody knows which files are on the site.
     old = None if is_begun else context.state.repos.get(repo_id)
     return Task(
-        owner, name, mark, listing.versions, listing.marks, listing.events, listing.withdrawn, old,
+        owner, name, mark, listing.versions, listing.events, listing.withdrawn, old, context.edited,
         context.pulls.of(repo_id),
     )  # fmt: skip

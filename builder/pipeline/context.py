@@ -33,6 +33,7 @@ class Request(NamedTuple):
 
     settings: Settings
     changed: list[Named] | None
+    edited: bool
     full: bool
     index: bool
     progress: Progress
@@ -77,6 +78,11 @@ class Context:
     def changed(self) -> list[Named] | None:
         """All that can differ from what is remembered; None where that is not known."""
         return None if self.is_fresh else self.request.changed
+
+    @property
+    def edited(self) -> bool:
+        """Whether files that the last build saw may be others now."""
+        return self.changed is None or self.request.edited
 
     @property
     def serial(self) -> int:

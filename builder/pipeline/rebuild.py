@@ -64,6 +64,8 @@ class _Batch:
     repos: dict[Named, list[Future[int]]] = field(default_factory=dict)
     # When the first of them was asked for, by monotonic time.
     since: float | None = None
+    # As ``build`` gets it.
+    edited: bool = False
     # As ``build`` gets them.
     serial: int | None = None
     covers_serial: bool = True
@@ -133,6 +135,7 @@ class Rebuilder(Background):
             if changed is None:
                 self._look_at = time.monotonic()
             else:
+                self._next.edited = True
                 for repo in changed:
                     self._next.repos.setdefault(repo, [])
             self._note_request()
@@ -313,6 +316,7 @@ class Rebuilder(Background):
             report = build(
                 self._settings,
                 changed=None if batch.is_everything else batch.repos,
+                edited=batch.edited,
                 progress=progress,
                 on_wait=self._on_wait,
                 on_visible=on_visible,

@@ -17,7 +17,7 @@ from builder.write.home import write_home
 from builder.write.lists import StalePage, find_stale_first, write_page
 from builder.write.orphans import files_left, lost_files, new_files
 from builder.write.owner import write_owner
-from builder.write.repo import Task, remembered_versions, remembered_withdrawn
+from builder.write.repo import Task
 from builder.write.withdrawn import WithdrawnFiles, files_of, remove
 
 
@@ -134,7 +134,7 @@ def _forget_repo(state: State, repo_id: str) -> None:
 
 def _place(row: RepoRow) -> tuple[object, ...]:
     """What a repo shows in lists and where, and which files it has."""
-    return row.digest, row.line, row.trend, remembered_versions(row), remembered_withdrawn(row)
+    return row.digest, row.line, row.trend, row.names, row.withdrawn
 
 
 def _note_change(state: State, old: RepoRow | None, new: RepoRow | None) -> None:

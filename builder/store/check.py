@@ -16,6 +16,7 @@ from builder.store import label_files, withdrawn_files
 from builder.store.content import (
     HOME_FILE,
     OWNER_FILE,
+    RepoListing,
     list_owners,
     list_repos,
     list_versions,
@@ -27,6 +28,7 @@ from builder.store.content import (
 )
 from builder.store.label_files import read_event
 from builder.store.restored import read_restored
+from builder.store.sqlite import folder_lock
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, read_parts
 from builder.text.prompts import parse_document, variable_names
 
@@ -58,18 +60,21 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     """As ``check``, of one repo's folder."""
     where = f"{owner}/{name}"
     try:
-        versions, _, events, withdrawn, left = list_versions(root, owner, name)
+        (versions, events, withdrawn, left), strays = _look(root, where)
+        if strays or left or not versions:
+            # A publication or a withdrawal that is under way has the lock.
+            with folder_lock(f"{root}/{where}"):
+                (versions, events, withdrawn, left), strays = _look(root, where)
     except ContentError as error:
         yield from error.faults
         return
-    known = {f"{version}.{suffix}" for version in versions for suffix in ("md", "json")}
-    known.update(left)
+    except FileNotFoundError:
+        return  # a first publication that failed has removed the folder
     for folder, find_strays in ((LABELS, label_files.find_strays),
                                 (WITHDRAWN, withdrawn_files.find_strays)):  # fmt: skip
         if os.path.isdir(f"{root}/{where}/{folder}"):
-            known.add(folder)
             yield from find_strays(root, where)
-    yield from _strays(root, where, known)
+    yield from strays
     for file in left:
         yield Fault(f"{where}/{file}", "was withdrawn; remove it, or run `hubctl build`")
     if not versions and withdrawn == NOTHING_WITHDRAWN:
@@ -82,7 +87,8 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
         try:
             record, text = read_version(root, owner, name, version)
         except ContentError as error:
-            yield from error.faults
+            if version in list_versions(root, owner, name).versions:  # else withdrawn meanwhile
+                yield from error.faults
             continue
         moves += moves_with(str(version), record)
         counted.append(
@@ -109,6 +115,16 @@ def check_repo(root: str, owner: str, name: str) -> Iterator[Fault]:
     yield from _reserved(where, [*named, *(("label", label) for label in sorted(labels))])
     yield from find_faults_of_ordinals(counted, f"{where}/")
     yield from find_faults(moves, {*map(str, versions)}, f"{where}/", gone)
+
+
+def _look(root: str, where: str) -> tuple[RepoListing, list[Fault]]:
+    """What is in a repo's folder, and what else. Raises ContentError, FileNotFoundError."""
+    # Before the versions: what is committed meanwhile is one of them.
+    strays = [*_strays(root, where, {LABELS, WITHDRAWN})]
+    listing = list_versions(root, *where.split("/"))
+    known = {f"{where}/{version}.{kind}" for version in listing.versions for kind in ("md", "json")}
+    known.update(f"{where}/{file}" for file in listing.left)
+    return listing, [one for one in strays if one.path not in known]
 
 
 def _check_version(stem: str, record: VersionFile, text: str, before: str) -> Iterator[Fault]:

@@ -29,7 +29,7 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
-from builder.store.plain_files import mark_of_files, read_file, read_record_file
+from builder.store.plain_files import entries_of, mark_of_files, read_file, read_record_file
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
@@ -56,15 +56,12 @@ class RepoListing(NamedTuple):
     """What one look at a repo's folder tells: its committed versions, in version order, without
     those that are withdrawn.
 
-    ``marks`` has one string for each version, which differs whenever one of its two files
-    was touched. It is empty where a file is so young that it may change again within the
-    grain of the file system's clock and look the same. ``events`` has such a mark for each
-    change of a label, by its number, in order. ``left``: files of withdrawn versions, by name,
-    that a crash has kept from being removed.
+    ``events`` has a mark for each change of a label, by its number, in order (see
+    ``mark_of_files``). ``left``: files of withdrawn versions, by name, that a crash has kept from
+    being removed.
     """
 
     versions: list[Version]
-    marks: list[str]
     events: dict[int, str]
     withdrawn: WithdrawnListing = NOTHING_WITHDRAWN
     left: tuple[str, ...] = ()
@@ -178,78 +175,81 @@ def _list_folders(path: str, where: str, chars_max: int) -> list[str]:
 
 
 def list_versions(root: str, owner: str, name: str) -> RepoListing:
-    """Look at one repo's folder; no file is opened. No folder: no versions.
+    """The names in one repo's folder; no file is opened. No folder: no versions.
 
+    A listing of a folder that is being written proves that a name was there, never that one was
+    not. So changes of labels are listed before the versions that they name, withdrawals after the
+    files that they take away, and a text that seems to be missing is looked up by its name.
     Raises ContentError for a record without text, a link, or too many versions.
     """
-    found = _Found({}, {}, {}, NOTHING_WITHDRAWN, [])
-    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
-    try:
-        entries = os.scandir(repo_path(root, owner, name))
-    except FileNotFoundError:
-        return RepoListing([], [], {})
-    except OSError as error:
-        raise _unreadable(error.filename, error) from None
-    with entries:
-        for entry in entries:
-            try:
-                found = _take(found, entry, root, f"{owner}/{name}", settled_ns)
-            except ContentError as error:
-                found.faults.extend(error.faults)
-    texts, records, events, withdrawn, faults = found
-    left = sorted(
-        file
-        for files, suffix in ((texts, "md"), (records, "json"))
-        for file in [f"{text}.{suffix}" for text in files if withdrawn.has(text)]
-    )
-    alive = [text for text in records if not withdrawn.has(text)]
+    repo, path = f"{owner}/{name}", repo_path(root, owner, name)
+    faults: list[Fault] = []
+    events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
+    texts, records = _list_files(path, repo, faults)
+    withdrawn = withdrawn_files.list_withdrawn(root, repo, faults)
+    alive = {text for text in records if not withdrawn.has(text)}
+    lost = {text for text in alive - texts if not _is_there(f"{path}/{text}.md")}
+    if not all(_is_there(f"{path}/{text}.json") for text in lost):
+        return list_versions(root, owner, name)  # a withdrawal has removed both meanwhile
     faults += [
-        Fault(f"{owner}/{name}/{text}.json", f"record without text; restore {text}.md")
-        for text in alive
-        if text not in texts
+        Fault(f"{repo}/{text}.json", f"record without text; restore {text}.md") for text in lost
     ]
     if len(alive) + len(withdrawn.versions) > names.VERSIONS_PER_REPO_MAX:
-        faults.append(
-            Fault(f"{owner}/{name}", f"more than {names.VERSIONS_PER_REPO_MAX:,} versions")
-        )
+        faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
     if faults:
         raise ContentError(sorted(faults))
+    left = [f"{text}.json" for text in records if withdrawn.has(text)]
+    left += [f"{text}.md" for text in texts if withdrawn.has(text)]
     versions = sorted(Version(*map(int, text.split("."))) for text in alive)
-    marks = [mark_of_files((texts[text], records[text]), settled_ns) for text in map(str, versions)]
-    return RepoListing(versions, marks, events, withdrawn, tuple(left))
+    return RepoListing(versions, events, withdrawn, tuple(sorted(left)))
 
 
-class _Found(NamedTuple):
-    """What is in a repo's folder: texts and records by version, and what its folders have."""
+def _list_files(path: str, repo: str, faults: list[Fault]) -> tuple[set[str], set[str]]:
+    """The versions that have a text in the folder of ``repo`` (``owner/name``), and those that
+    have a record.
+    """
+    found: dict[str, set[str]] = {"md": set(), "json": set()}
+    try:
+        for entry in entries_of(path):
+            version = version_file.fullmatch(entry.name)
+            if version and entry.is_file(follow_symlinks=False):
+                found[version[2]].add(version[1])
+            elif version:
+                faults.append(Fault(f"{repo}/{entry.name}", "not a plain file"))
+            elif entry.name in (LABELS, WITHDRAWN) and not entry.is_dir(follow_symlinks=False):
+                faults.append(Fault(f"{repo}/{entry.name}", "not a plain folder"))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return found["md"], found["json"]
 
-    texts: dict[str, os.stat_result]
-    records: dict[str, os.stat_result]
-    events: dict[int, str]
-    withdrawn: WithdrawnListing
-    faults: list[Fault]
+
+def _is_there(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return True
 
 
-def _take(found: _Found, entry: os.DirEntry[str], root: str, repo: str, settled_ns: int) -> _Found:
-    """With one more entry of the folder of ``repo`` (``owner/name``). Raises ContentError."""
-    version = version_file.fullmatch(entry.name)
-    if version:
-        if not entry.is_file(follow_symlinks=False):
-            raise ContentError([Fault(f"{repo}/{entry.name}", "not a plain file")])
-        into = found.texts if version[2] == "md" else found.records
-        into[version[1]] = entry.stat(follow_symlinks=False)
-    elif entry.name in (LABELS, WITHDRAWN):
-        if not entry.is_dir(follow_symlinks=False):
-            raise ContentError([Fault(f"{repo}/{entry.name}", "not a plain folder")])
-        if entry.name == LABELS:
-            return found._replace(events=label_files.list_events(root, repo, settled_ns))
-        return found._replace(withdrawn=withdrawn_files.list_withdrawn(root, repo))
-    return found
+def version_mark(root: str, owner: str, name: str, version: Version) -> str:
+    """Differs whenever the text or the record of a version was touched. Empty where one of them is
+    so young that it may change again within the grain of the file system's clock and look the same,
+    or where one is gone.
+    """
+    stem = f"{repo_path(root, owner, name)}/{version}"
+    settled_ns = time.time_ns() - CLOCK_GRAIN_NS
+    try:
+        return mark_of_files((os.lstat(f"{stem}.md"), os.lstat(f"{stem}.json")), settled_ns)
+    except OSError:
+        return ""  # reading it tells why
 
 
 def repo_mark(root: str, owner: str, name: str) -> str:
     """One mark of all files in a repo's folder, cheaper than ``list_versions``.
 
-    Empty where a file is too young (see RepoListing), or where there is no folder.
+    Empty where a file is too young (see version_mark), or where there is no folder.
     """
     settled_ns = time.time_ns() - CLOCK_GRAIN_NS
     try:

@@ -23,11 +23,12 @@ class Kept(NamedTuple):
 
 
 def read_kept(root: str, owner: str, name: str, listing: content.RepoListing) -> list[Kept]:
-    """What is kept of the versions of a listing, in their order. Opens only records that have
-    changed since this process has read them. Raises ContentError, which has the faults of all.
+    """What is kept of the versions of a listing, in their order. Opens only records that this
+    process has not read. Raises ContentError, which has the faults of all.
     """
-    marks = zip(listing.versions, listing.marks, strict=True)
-    return read_marked(_read, root, owner, name, marks)
+    # Published files are never edited, so one look tells whether the repo is the one that it was.
+    mark = listing.versions and content.version_mark(root, owner, name, listing.versions[0])
+    return read_marked(_read, root, owner, name, [(one, mark) for one in listing.versions])
 
 
 def read_marked(

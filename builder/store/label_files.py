@@ -6,10 +6,10 @@ import re
 import msgspec
 
 from builder.model import names
-from builder.model.errors import ContentError, Fault
+from builder.model.errors import Fault
 from builder.model.labels import FOLDER, event_file
 from builder.model.records import LabelFile
-from builder.store.plain_files import mark_of_files, read_record_file
+from builder.store.plain_files import entries_of, mark_of_files, read_record_file
 
 EVENT_BYTES_MAX = 16 * 1024
 
@@ -17,31 +17,26 @@ _event_name = re.compile(r"([1-9][0-9]{0,8})\.json")
 _decode = msgspec.json.Decoder(LabelFile).decode
 
 
-def list_events(root: str, repo: str, settled_ns: int) -> dict[int, str]:
-    """The mark of each file (see ``mark_of_files``) by its number, in order; opens none.
+def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> dict[int, str]:
+    """The mark of each file (see ``mark_of_files``) by its number, in order; opens none. Adds to
+    ``faults`` for a link, too many files, or a folder that cannot be read.
 
-    ``repo`` is ``owner/name`` and has the folder ``labels``. Raises ContentError for a link,
-    too many files, or a folder that cannot be read.
+    ``repo`` is ``owner/name``.
     """
-    marks, faults = {}, []
+    marks = {}
     try:
-        with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
-            for entry in entries:
-                found = _event_name.fullmatch(entry.name)
-                if not found:
-                    continue
-                if entry.is_file(follow_symlinks=False):
-                    status = entry.stat(follow_symlinks=False)
-                    marks[int(found[1])] = mark_of_files((status,), settled_ns)
-                else:
-                    faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+        for entry in entries_of(f"{root}/{repo}/{FOLDER}"):
+            found = _event_name.fullmatch(entry.name)
+            if found and entry.is_file(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                marks[int(found[1])] = mark_of_files((status,), settled_ns)
+            elif found:
+                faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
     except OSError as error:
         faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
     if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:
         limit = names.LABEL_EVENTS_PER_REPO_MAX
         faults.append(Fault(f"{repo}/{FOLDER}", f"more than {limit:,} changes of labels"))
-    if faults:
-        raise ContentError(sorted(faults))
     return dict(sorted(marks.items()))
 
 

@@ -35,6 +35,15 @@ def read_file(path: str, bytes_max: int) -> bytes:
         os.close(descriptor)
 
 
+def entries_of(path: str) -> list[os.DirEntry[str]]:
+    """What is in a plain folder; nothing where there is none. Raises OSError."""
+    try:
+        with os.scandir(path) as entries:
+            return [] if os.path.islink(path) else [*entries]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def read_record_file(
     root: str, file: str, decode: Callable[[bytes], Record], bytes_max: int
 ) -> Record:

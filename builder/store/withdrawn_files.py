@@ -25,7 +25,7 @@ from builder.model.withdrawn import (
     moves_of,
     withdrawn_file,
 )
-from builder.store.plain_files import read_record_file
+from builder.store.plain_files import entries_of, read_record_file
 
 # One that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -55,25 +55,20 @@ class WithdrawnListing(NamedTuple):
 NOTHING_WITHDRAWN = WithdrawnListing(frozenset(), False)
 
 
-def list_withdrawn(root: str, repo: str) -> WithdrawnListing:
-    """What was withdrawn of ``repo`` (``owner/name``), which has the folder ``withdrawn``; opens no
-    file. Raises ContentError for a link, or a folder that cannot be read.
+def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListing:
+    """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` for a
+    link, or a folder that cannot be read.
     """
-    found, faults = set(), []
+    found = set()
     try:
-        with os.scandir(f"{root}/{repo}/{FOLDER}") as entries:
-            for entry in entries:
-                name = _file_name.fullmatch(entry.name)
-                if not name:
-                    continue
-                if entry.is_file(follow_symlinks=False):
-                    found.add(name[1])
-                else:
-                    faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
+        for entry in entries_of(f"{root}/{repo}/{FOLDER}"):
+            name = _file_name.fullmatch(entry.name)
+            if name and entry.is_file(follow_symlinks=False):
+                found.add(name[1])
+            elif name:
+                faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
     except OSError as error:
         faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
-    if faults:
-        raise ContentError(sorted(faults))
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 

@@ -46,31 +46,31 @@ COMPARED_MIN = 2
 
 
 class Task(NamedTuple):
-    """A repo to render. ``mark`` is its folder's, ``marks`` are its versions', ``events`` those of
-    its changes of labels. Without ``versions``, all of it is ``withdrawn``. ``old`` is what the
-    last build left on the site, None where that is not known; ``pulls`` is None where nobody counts
-    them.
+    """A repo to render. ``mark`` is its folder's, ``events`` those of its changes of labels.
+    Without ``versions``, all of it is ``withdrawn``. ``old`` is what the last build left on the
+    site, None where that is not known; ``edited``: files that it saw may be others now. ``pulls``
+    is None where nobody counts them.
     """
 
     owner: str
     name: str
     mark: str
     versions: list[Version]
-    marks: list[str]
     events: dict[int, str]
     withdrawn: WithdrawnListing
     old: RepoRow | None
+    edited: bool
     pulls: PullCounts | None
 
 
 class _Remembered(msgspec.Struct, array_like=True):
-    """A version whose files are on the site: its mark and its predecessor's, its entry, the labels
-    on its page, and whether its record stores its number of publication. ``refs``: under which
-    Langfuse's SDKs find it. ``sha256``: of its record's file.
+    """A version whose files are on the site: its mark, its entry, the labels on its page, and
+    whether its record stores its number of publication. ``refs``: under which Langfuse's SDKs find
+    it. ``sha256``: of its record's file.
     """
 
     version: str
-    marks: str
+    mark: str
     entry: bytes
     shown: list[str]
     is_counted: bool
@@ -107,7 +107,7 @@ _decode_entry = msgspec.json.Decoder(ListedVersion).decode
 
 def remembered_versions(row: RepoRow) -> list[str]:
     """The versions that the last build put on the site."""
-    return [one.version for one in _decode(row.versions)]
+    return row.names.split()
 
 
 def remembered_withdrawn(row: RepoRow) -> set[str]:
@@ -122,32 +122,38 @@ def remembered_labels(row: RepoRow) -> Labels:
 
 def remembered_refs(row: RepoRow) -> set[str]:
     """The refs under which the last build left versions for Langfuse's SDKs."""
-    return {ref for one in _decode(row.versions) for ref in one.refs}
+    return {ref for one in _decode(row.versions) for ref in one.refs} if row.langfuse else set()
 
 
 def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     """A repo with other pulls, and else what the last build left."""
     owner, name = row.id.split("/")
-    known = _decode(row.versions)
-    versions = [Version.parse(one.version) for one in known]
-    marks = [one.marks.partition(" ")[0] for one in known]
+    versions = [*map(Version.parse, remembered_versions(row))]
     events = {
         move.number: mark for mark, move in decode_moves(row.labels) if move.has_own_file
     }  # fmt: skip
     withdrawn = WithdrawnListing(frozenset(remembered_withdrawn(row)), is_whole=False)
-    return Task(owner, name, row.mark, versions, marks, events, withdrawn, row, pulls)
+    return Task(owner, name, row.mark, versions, events, withdrawn, row, False, pulls)
 
 
-def _marks(task: Task, index: int) -> str:
-    """What a version's files depend on: it and the one below it (diff, previous)."""
-    return f"{task.marks[index]} {task.marks[index - 1]}" if index else task.marks[0]
-
-
-def _is_current(task: Task, index: int, known: dict[str, _Remembered]) -> bool:
-    """Whether a version's files are known to be on the site as they should be."""
-    old = known.get(str(task.versions[index]))
-    is_settled = all(task.marks[max(0, index - 1) : index + 1])
-    return bool(old and is_settled and old.marks == _marks(task, index))
+def _find_current(root: str, task: Task, known: dict[str, _Remembered]) -> list[tuple[str, bool]]:
+    """The mark of each version, and whether its files are known to be on the site as they should
+    be. They depend on it and on the one below it (diff, previous).
+    """
+    found = []
+    below_known = dict(zip(known, [None, *known], strict=False))
+    below, is_below_same = None, True
+    for version in task.versions:
+        name = str(version)
+        old = known.get(name)
+        if old and not task.edited:
+            mark, is_same = old.mark, True
+        else:
+            mark = content.version_mark(root, task.owner, task.name, version)
+            is_same = bool(old and mark and mark == old.mark)
+        found.append((mark, is_same and is_below_same and below_known[name] == below))
+        below, is_below_same = name, is_same
+    return found
 
 
 def _counted(version: Version, row: _Remembered, entry: ListedVersion) -> Counted:
@@ -184,8 +190,7 @@ class RepoRenderer:
                 raise
         # Something was withdrawn after it was listed. The next build looks at the repo again.
         return self._render(task._replace(
-            mark="", versions=found.versions, marks=found.marks, events=found.events,
-            withdrawn=found.withdrawn,
+            mark="", versions=found.versions, events=found.events, withdrawn=found.withdrawn,
         ))  # fmt: skip
 
     def _render(self, task: Task) -> RepoRow:
@@ -267,7 +272,8 @@ class RepoRenderer:
         for move in moves:
             if move.is_carried:
                 carried.setdefault(move.version, []).append(move)
-        current = [_is_current(task, index, known) for index in range(len(task.versions))]
+        marked = _find_current(self.settings.content, task, known)
+        current = [is_current for _, is_current in marked]
         ahead: _Ahead | None = None
         stored = None
         for index, version in enumerate(task.versions):
@@ -292,7 +298,7 @@ class RepoRenderer:
             entry, sha256 = self._write_version(stored, older, shown, ordinal)
             data = envelopes.json_bytes(entry)
             is_counted = bool(record.ordinal)
-            row = _Remembered(name, _marks(task, index), data, shown, is_counted, sha256)
+            row = _Remembered(name, marked[index][0], data, shown, is_counted, sha256)
             written.rows.append(row)
             written.entries.append(entry)
             written.moves.extend(moves_with(name, stored.record))
@@ -479,6 +485,7 @@ class RepoRenderer:
             id=f"{task.owner}/{task.name}",
             owner=task.owner,
             mark=task.mark,
+            names=" ".join(row.version for row in rows),
             versions=_encode(rows),
             labels=b"",
             withdrawn="",

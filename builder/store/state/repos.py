@@ -25,6 +25,7 @@ class RepoRow(NamedTuple):
     id: str
     owner: str
     mark: str
+    names: str
     versions: bytes
     labels: bytes
     withdrawn: str

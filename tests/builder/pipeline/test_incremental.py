@@ -92,6 +92,7 @@ class Builds(RuleBasedStateMachine):
         self.root = Path(self.settings.content)
         self.touched: set[tuple[str, str]] = set()  # repos that changed since the last good build
         self.is_hint_complete = True
+        self.seen: list[dict[Path, bytes]] = []  # files of versions, at each build since then
         self.extra: set[str] = set()  # what the last build left for the next to remove
         self.is_extra_certain = False
         self.is_site_new = False  # since readers last looked
@@ -130,6 +131,13 @@ class Builds(RuleBasedStateMachine):
 
     def withdrawals(self) -> list[Path]:
         return sorted(self.root.glob("*/*/withdrawn/*.json"))
+
+    def is_edited(self) -> bool:
+        """Whether a file that a build has seen is another now; the caller builds."""
+        now = {path: path.read_bytes() for path in self.root.glob("*/*/*.*")}
+        seen = [item for tree in self.seen for item in tree.items()]
+        self.seen.append(now)
+        return any(now.get(path, data) != data for path, data in seen)
 
     def pick(self, things: list, number: int):
         assume(things)
@@ -470,7 +478,10 @@ class Builds(RuleBasedStateMachine):
             patch.setattr(os, "unlink", unlink_while_alive)
             hint = self.touched if is_hinted and self.is_hint_complete else None
             try:
-                build(self.settings, changed=hint, full=is_full, index=self.is_indexed)
+                build(
+                    self.settings, changed=hint, edited=self.is_edited(), full=is_full,
+                    index=self.is_indexed,
+                )  # fmt: skip
             except Stopped:
                 self.is_extra_certain = False
                 self.is_site_new = True
@@ -498,7 +509,7 @@ class Builds(RuleBasedStateMachine):
         wait_for_tick(self.folder)
         hint = self.touched if is_hinted and self.is_hint_complete and kind != "name" else None
         with pytest.raises(ContentError):
-            build(self.settings, changed=hint, index=self.is_indexed)
+            build(self.settings, changed=hint, edited=self.is_edited(), index=self.is_indexed)
         self.is_extra_certain = False
         if kind == "name":
             shutil.rmtree(path.parent)
@@ -528,8 +539,9 @@ class Builds(RuleBasedStateMachine):
 
         wait_for_tick(self.folder)
         report = build(
-            self.settings, changed=self.touched, index=self.is_indexed, is_wanted=is_wanted
-        )
+            self.settings, changed=self.touched, edited=self.is_edited(), index=self.is_indexed,
+            is_wanted=is_wanted,
+        )  # fmt: skip
         if report.is_settled:
             self.after_build()
             return
@@ -569,7 +581,9 @@ class Builds(RuleBasedStateMachine):
 
     def build(self, hint: set[tuple[str, str]] | None, full: bool = False) -> None:
         wait_for_tick(self.folder)
-        build(self.settings, changed=hint, full=full, index=self.is_indexed)
+        build(
+            self.settings, changed=hint, edited=self.is_edited(), full=full, index=self.is_indexed
+        )
         self.after_build()
 
     def after_build(self) -> None:
@@ -591,6 +605,7 @@ class Builds(RuleBasedStateMachine):
                 assert not list(path.parents[1].glob(f"{version}.*"))
         self.is_site_new = True
         self.touched = set()
+        del self.seen[:-1]
         self.is_hint_complete = True
         self.are_pulls_new = False
 

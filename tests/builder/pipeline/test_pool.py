@@ -165,7 +165,7 @@ def test_a_worker_gets_one_batch_at_a_time(many):
 
     with State(None) as remembered, Pulls(many.state) as pulls:
         remembered.begin(forget=True)
-        request = Request(many, None, full=True, index=False, progress=lambda *_: None)
+        request = Request(many, None, edited=True, full=True, index=False, progress=lambda *_: None)
         found = find_changes(Context(request, remembered, pulls, Site(many.out)))
     tasks = Counted(found.tasks)
     rows = pool.render_repos(tasks, many, Site(many.out))

@@ -1,6 +1,7 @@
 """The numbers of publication that are stored, and what a publication reads to find the next."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,10 @@ def test_a_publication_opens_only_records_that_this_process_has_not_read(
     assert put(root, "And one more.") == 22
     # The latest, for what it says, and the one that has come since.
     assert {*opened} == {"1.0.20"}
-    edit_record(Path(root, "ann/x/1.0.3.json"), ordinal=70)
+    # A folder of the same names, with other records in it.
+    shutil.rmtree(f"{root}/ann/x")
+    for patch in range(21):
+        write_version(root, "ann", "x", f"1.0.{patch}", f"Say {patch}.\n", ordinal=50 + patch)
     assert put(root, "Another.") == 71
 
 

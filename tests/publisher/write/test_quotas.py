@@ -202,7 +202,8 @@ def test_only_changed_repos_are_listed_again(tmp_path: Path, monkeypatch: pytest
         put(keeper, root, "ann/story-0", "Three.")
     # As the publication itself lists it, and once more for the count.
     repo = f"{root}/ann/story-0"
-    assert listed == [repo, f"{root}/ann", repo, f"{repo}/labels", f"{repo}/withdrawn"]
+    labels, withdrawn = f"{repo}/labels", f"{repo}/withdrawn"
+    assert listed == [labels, repo, withdrawn, f"{root}/ann", repo, labels, withdrawn]
 
 
 def test_nothing_is_counted_without_quotas(tmp_path: Path):
@@ -211,7 +212,7 @@ def test_nothing_is_counted_without_quotas(tmp_path: Path):
     calls: list[str] = []
     with watched(lambda call, args: calls.append(call) if call in ("scandir", "flock") else None):
         put(QuotaKeeper(root, NO_QUOTAS), root, text="Two.")
-    assert calls == ["flock", "scandir"]
+    assert calls == ["flock", "scandir", "scandir", "scandir"]  # the repo and its two folders
 
 
 def test_default_quotas():
