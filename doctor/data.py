@@ -14,10 +14,8 @@ from builder.stats.database import SCHEMA_VERSION as PULLS_VERSION
 from builder.stats.database import pulls_file
 from builder.store import check
 from builder.store.content import list_owners, list_repos
-from builder.store.database import find_damage
 from builder.store.sqlite import DatabaseFile, open_for_reading
 from builder.store.state import State
-from builder.store.state.schema import SCHEMA_VERSION as STATE_VERSION
 from doctor.findings import Finding, Subject, ok, problem, warning
 from publisher.accounts.database import open_postgres
 from publisher.accounts.schema import SCHEMA_VERSION as ACCOUNTS_VERSION
@@ -113,7 +111,7 @@ def caches(subject: Subject) -> Iterator[Finding]:
     state, folder = State.path_in(settings.state), index.index_folder(settings)
     fine = []
     for path, look in (
-        (state, lambda: find_damage(state, STATE_VERSION)),
+        (state, lambda: State.find_damage(settings.state)),
         (folder, lambda: index.find_damage(settings)),
     ):
         # A build under way may change the files between two looks of one.

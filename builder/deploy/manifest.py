@@ -100,7 +100,7 @@ class Manifest:
     def __init__(self, path: str, *, is_checked: bool = True) -> None:
         path = f"{path}.sqlite3"
         with _explained(path):
-            damage = is_checked and database.find_damage(path, _VERSION)
+            damage = is_checked and database.find_damage(path)
             if damage:
                 log.warning(
                     "%s is damaged (%s). Comparing every file with the destination.", path, damage
@@ -153,10 +153,8 @@ def _open(path: str) -> sqlite3.Connection:
         stack.callback(db.close)
         if db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
             db.execute("BEGIN IMMEDIATE")
-            database.stop_checksums(db)
             db.execute("DROP TABLE IF EXISTS object")
             db.execute(_SCHEMA)
-            database.keep_checksums(db)
             db.execute(f"PRAGMA user_version = {_VERSION}")
             db.execute("COMMIT")
         stack.pop_all()

@@ -33,7 +33,6 @@ from builder.store import content, database
 from builder.store.locks import build_lock, count_build
 from builder.store.site import Site
 from builder.store.state import State
-from builder.store.state.schema import SCHEMA_VERSION
 
 log = logging.getLogger("hub.build")
 
@@ -133,30 +132,31 @@ def _build_despite_damage(request: Request) -> Report:
         _drop_damaged(request.settings)
     try:
         return _build_with_caches(request)
-    except OperatorError:
+    except (OperatorError, OSError):
         raise
-    except Exception:
+    except Exception as error:
         # What damage makes of a build is an error of any kind.
-        if not _drop_damaged(request.settings):
+        if isinstance(error, sqlite3.Error) and not database.is_damaged(error):
             raise
+        _drop_damaged(request.settings, error)
     return _build_with_caches(request._replace(changed=None))
 
 
-def _drop_damaged(settings: Settings) -> bool:
-    """Throw away the state and the search index if they are damaged; whether one was.
-
-    Both are caches: the next build makes them anew. Reads them whole. Raises OperatorError.
+def _drop_damaged(settings: Settings, error: Exception | None = None) -> None:
+    """Remove the state and the search index if they are damaged, and the state after an ``error``
+    of a build. Both are caches, which the next build rebuilds. Reads them whole. Raises
+    OperatorError.
     """
     path = State.path_in(settings.state)
-    state_damage = database.find_damage(path, SCHEMA_VERSION)
+    state_damage = State.find_damage(settings.state) or (error and repr(error))
     if state_damage:
-        log.warning("The build state %s is damaged (%s). Rebuilding it.", path, state_damage)
+        told = "The build state %s is damaged (%s). Rebuilding it."
+        log.warning(told, path, state_damage, exc_info=error)
         database.remove(path)
     index_damage = search_index.find_damage(settings)
     if index_damage:
         log.warning("The search index is damaged (%s). Rebuilding it.", index_damage)
         search_index.forget(settings)
-    return bool(state_damage or index_damage)
 
 
 def _build_with_caches(request: Request) -> Report:

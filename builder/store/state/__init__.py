@@ -17,7 +17,7 @@ import sqlite3
 from typing import Any, Self
 
 from builder.model.settings import Settings
-from builder.store.database import boot_id, connect, keep_checksums, stop_checksums
+from builder.store.database import boot_id, connect, find_damage
 from builder.store.state.home import Home
 from builder.store.state.ids import Ids
 from builder.store.state.lists import Lists
@@ -59,6 +59,17 @@ class State:
     @staticmethod
     def path_in(folder: str) -> str:
         return f"{folder}/{_FILE}"
+
+    @classmethod
+    def find_damage(cls, folder: str) -> str | None:
+        """What shows that the state in a folder is damaged; reads all of it. Raises OperatorError.
+        """
+
+        def look(db: sqlite3.Connection) -> str | None:
+            is_ours = db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+            return Repos(db).find_damage() if is_ours else None
+
+        return find_damage(cls.path_in(folder), look)
 
     def close(self) -> None:
         """Close the connection; what was not committed is as if it had not been."""
@@ -126,8 +137,6 @@ class State:
         """Commit a build that has done all that it was to do, or left it in ``todo``."""
         self._meta.put("clean", _clean(stamp, site_mark))
         self._meta.drop("running")
-        if self._is_one_transaction:
-            keep_checksums(self._db)
         self._db.execute("COMMIT")
 
     def note_settings(self, settings: Settings) -> None:
@@ -143,7 +152,6 @@ class State:
         return self._db.execute("PRAGMA user_version").fetchone()[0]
 
     def _reset(self) -> None:
-        stop_checksums(self._db)
         kept = LASTING if self._version() == SCHEMA_VERSION else ()
         tables = self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         for (name,) in tables:

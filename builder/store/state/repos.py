@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from builder.store.database import DamageError, checksum
+from builder.store.database import DamageError
 
 ORDER_BY = {
     "top": "pulls DESC, updated DESC, id",
@@ -20,7 +20,7 @@ _TIMES = 2**39
 
 
 class RepoRow(NamedTuple):
-    """A row of the table ``repo``, without its key and its checksum."""
+    """A row of the table ``repo``, without its key."""
 
     id: str
     owner: str
@@ -52,10 +52,10 @@ def order_values(row: RepoRow) -> dict[str, int]:
 
 
 _UPSERT = (
-    f"INSERT INTO repo ({', '.join(RepoRow._fields)}, checksum) "
-    f"VALUES ({', '.join('?' * len(RepoRow._fields))}, ?) "
+    f"INSERT INTO repo ({', '.join(RepoRow._fields)}) "
+    f"VALUES ({', '.join('?' * len(RepoRow._fields))}) "
     "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{field} = excluded.{field}" for field in (*RepoRow._fields[1:], "checksum"))
+    + ", ".join(f"{field} = excluded.{field}" for field in RepoRow._fields[1:])
     + " RETURNING key"
 )
 
@@ -76,20 +76,15 @@ class Repos:
         return dict(self._db.execute("SELECT id, mark FROM repo"))
 
     def get(self, repo_id: str) -> RepoRow | None:
-        """What is remembered of a repo. Raises DamageError."""
+        """What is remembered of a repo."""
         found = self._db.execute(
-            f"SELECT {', '.join(RepoRow._fields)}, checksum FROM repo WHERE id = ?", (repo_id,)
+            f"SELECT {', '.join(RepoRow._fields)} FROM repo WHERE id = ?", (repo_id,)
         ).fetchone()
-        if not found:
-            return None
-        *row, expected = found
-        if checksum(*row) != expected:
-            raise DamageError(f"wrong checksum of the row of {repo_id}")
-        return RepoRow(*row)
+        return RepoRow(*found) if found else None
 
     def put(self, row: RepoRow, old: RepoRow | None) -> None:
         """Remember a repo, instead of what was remembered of it (``old``)."""
-        (key,) = self._db.execute(_UPSERT, (*row, checksum(*row))).fetchone()
+        (key,) = self._db.execute(_UPSERT, row).fetchone()
         if old:
             self._untag(old, key)
         copied = (key, row.id, row.digest, row.pulls, row.updated, row.created, row.trend)
@@ -191,9 +186,15 @@ class Repos:
             f"SELECT {column}, digest, summary, card, langfuse FROM repo WHERE {where}", values
         ):
             if digest_of(summary, card, langfuse) != digest:
-                raise DamageError(f"wrong checksum of summary or card of repo {key}")
+                raise DamageError(f"wrong digest of repo {key}")
             found[key] = (summary, card)
         return found
+
+    def find_damage(self) -> str | None:
+        """What shows that what lists have of some repo is not what was written."""
+        rows = self._db.execute("SELECT id, digest, summary, card, langfuse FROM repo")
+        faulty = (id for id, digest, *shown in rows if digest_of(*shown) != digest)
+        return next((f"wrong digest of {id}" for id in faulty), None)
 
     def catalogue_lines(self) -> list[bytes]:
         """Every repo's line, in order of owner/name."""

@@ -24,8 +24,7 @@ CREATE TABLE repo (
     names TEXT NOT NULL,              -- of the versions on the site, joined by spaces
     versions BLOB NOT NULL,           -- what is on the site, for the next build of this repo
     labels BLOB NOT NULL,             -- the same for its changes of labels
-    withdrawn TEXT NOT NULL,          -- versions, joined by spaces
-    checksum INTEGER NOT NULL         -- of all the above but the key
+    withdrawn TEXT NOT NULL           -- versions, joined by spaces
 );
 CREATE TABLE tag (
     name TEXT NOT NULL,

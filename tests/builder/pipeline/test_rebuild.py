@@ -26,9 +26,8 @@ from builder.pipeline.rebuild import Outcome, Rebuilder
 from builder.render import envelopes
 from builder.search.queries import ListQuery, Queries
 from builder.search.query_thread import QueryThread
-from builder.store import database, site
+from builder.store import site
 from builder.store.state import State, passes
-from builder.store.state.schema import SCHEMA_VERSION
 from builder.write import lists
 from tests.support.catalogues import build_files, edit_record, read_tree, write_version
 from tests.support.servers import DEADLINE_SECONDS, wait_until
@@ -238,7 +237,7 @@ def test_damage_that_a_reader_meets_is_made_good(built: Settings) -> None:
 
             assert ask() is None
             assert wait_until(ask, "an answer") == 1
-    assert database.find_damage(path, SCHEMA_VERSION) is None
+    assert State.find_damage(built.state) is None
     assert read_tree(built.out) == fresh(built)
 
 
