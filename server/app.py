@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from builder.hosts.rules import MESSAGES
+from builder.hosts.rules import MESSAGES, misplaced
 from builder.model import names
 from builder.model.answer_headers import PREFLIGHT, READ_METHODS
 from builder.model.errors import LANGFUSE_INVALID, LANGFUSE_NOT_FOUND, RequestError
@@ -26,6 +26,9 @@ from builder.model.routes import (
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LIST_PARAMETERS,
+    PARAMETERS,
+    TEXT_PARAMETERS,
     Match,
     fits,
     has_json_errors,
@@ -168,6 +171,8 @@ class ReadApp:
         found = match_url(path)
         if found is None:
             raise _unmatched(path)
+        if query and found.route.is_api and found.route.scope != "langfuse":
+            _check_taken(found, path, query)
         if found.route.name == "repos" and path == found.route.url:
             wanted = parse_list_query(query)
             return wanted.match() or wanted
@@ -253,6 +258,17 @@ class _Withdrawn(RequestError):
     def __init__(self, body: Body) -> None:
         super().__init__(WITHDRAWN, "")
         self.answer = body.plain._replace(status=self.status)
+
+
+def _check_taken(found: Match, path: str, query: bytes) -> None:
+    """Raises RequestError where an address does not take a parameter: it would not be answered."""
+    taken = ()
+    if path == found.url and found.route.name in ("repos", *ASKED_TEXTS):
+        taken = LIST_PARAMETERS if found.route.name == "repos" else TEXT_PARAMETERS
+    given = parse_parameters(query)
+    if any(key in given and key not in taken for key in PARAMETERS):
+        meant = {key: given[key] for key in TEXT_PARAMETERS if fits(key, given.get(key, ""))}
+        raise RequestError("invalid_parameter", misplaced({**found.params, **meant}))
 
 
 def _asked_text(latest: Match, query: Mapping[str, str]) -> Match:

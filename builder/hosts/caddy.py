@@ -18,6 +18,7 @@ from builder.hosts.rules import (
     HostedSite,
     envelope,
     header_lines,
+    misplaced,
     open_patterns,
     rules,
     well_known_pattern,
@@ -34,6 +35,7 @@ from builder.model.errors import (
 from builder.model.routes import (
     ACCESS_URL,
     ACCOUNT_PATTERN,
+    API,
     API_ROOTS,
     ASKED_TEXTS,
     BY_NAME,
@@ -42,6 +44,7 @@ from builder.model.routes import (
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LIST_PARAMETERS,
     LOGIN_URL,
     MCP_URLS,
     MONITOR_URLS,
@@ -50,6 +53,7 @@ from builder.model.routes import (
     PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
+    TEXT_PARAMETERS,
     TRUSTED_URL,
     WELL_KNOWN,
     WRITES,
@@ -187,6 +191,14 @@ def _queries(base: str) -> dict[str, object]:
     return {
         "parameters": _parameters(),
         "impossible": _impossible(),
+        "misplaced": misplaced(),
+        "api": f"{re.escape(base + API)}/",
+        "asked_pattern": "|".join(
+            re.escape(base) + _pattern(BY_NAME[name].url) for name in ("repos", *ASKED_TEXTS)
+        ),
+        "text_parameters": _named(TEXT_PARAMETERS),
+        "list_parameters": _named(LIST_PARAMETERS),
+        "all_parameters": _named(PARAMETERS),
         "repos_url": base + BY_NAME["repos"].url,
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
@@ -206,6 +218,11 @@ def _queries(base: str) -> dict[str, object]:
         "not_filters": rf"(?:^|&)(?:{'|'.join(LANGFUSE_NOT_FILTERS)})(?:[=&]|$)",
         "langfuse_unknown": _filled(missing.MESSAGES[LANGFUSE_NOT_FOUND], "{{re.langfuse.{}}}"),
     }
+
+
+def _named(parameters: tuple[str, ...]) -> str:
+    """The pattern of queries that have one of these parameters."""
+    return f"(?:^|&)(?:{'|'.join(parameters)})(?:[=&]|$)"
 
 
 def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:

@@ -4,7 +4,7 @@ import ipaddress
 import json
 from urllib.parse import urlsplit
 
-from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, rules
+from builder.hosts.rules import MESSAGES, NO_QUERIES, HostedSite, misplaced, rules
 from builder.hosts.templates import fill
 from builder.model import answer_headers, missing, names
 from builder.model.errors import (
@@ -26,12 +26,14 @@ from builder.model.routes import (
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LIST_PARAMETERS,
     MCP_URLS,
     MONITOR_URLS,
     PARAMETERS,
     READ_ROUTES,
     SORTS,
     TEXT,
+    TEXT_PARAMETERS,
     TRUSTED_URL,
     WELL_KNOWN,
     WRITES,
@@ -67,7 +69,6 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
     limit = site.reads_per_minute
     return {
         "BASE_PATH": base_path,
-        "LIST_URL": BY_NAME["repos"].url,
         "REPOS": f"{BY_NAME['repos'].url}/",
         "USERS": BY_NAME["user"].url_for(owner=""),
         "API_ROOTS": API_ROOTS,
@@ -81,6 +82,8 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "ACCOUNT_URL": ACCOUNT_URL,
         "TRUSTED_URL": TRUSTED_URL,
         "PARAMETERS": PARAMETERS,
+        "LIST_PARAMETERS": LIST_PARAMETERS,
+        "TEXT_PARAMETERS": TEXT_PARAMETERS,
         "ASKED_TEXTS": ASKED_TEXTS,
         "FIRST_SORT": SORTS[0],
         "CHARS_MAX": CHARS_MAX,
@@ -105,6 +108,7 @@ def _constants(site: HostedSite, base_path: str) -> dict[str, object]:
         "MESSAGES": MESSAGES,
         "MISSING": missing.MESSAGES,
         "NO_QUERIES": NO_QUERIES,
+        "MISPLACED": misplaced(),
     }
 
 

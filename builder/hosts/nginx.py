@@ -18,6 +18,7 @@ from builder.hosts.rules import (
     Rule,
     envelope,
     header_lines,
+    misplaced,
     open_patterns,
     rules,
     value_pattern,
@@ -44,6 +45,7 @@ from builder.model.routes import (
     JSON,
     LANGFUSE_NOT_FILTERS,
     LANGFUSE_ROOT,
+    LIST_PARAMETERS,
     LOGIN_URL,
     MCP_URLS,
     MONITOR_URLS,
@@ -52,6 +54,7 @@ from builder.model.routes import (
     PROGRAM_PATTERN,
     READ_ROUTES,
     TEXT,
+    TEXT_PARAMETERS,
     TRUSTED_URL,
     WELL_KNOWN,
     WRITES,
@@ -201,6 +204,13 @@ def _queries(site: HostedSite) -> dict[str, object]:
             (pattern, ask if place == _ASK else place) for pattern, place in _ODD_QUERIES
         ],
         "ask": ask,
+        "misplaced": {
+            "list": _named(TEXT_PARAMETERS),
+            "text": _named(LIST_PARAMETERS),
+            "other": _named(PARAMETERS),
+        },
+        # Names of parameters are small letters, which are %61 to %7A.
+        "encoded": r"(?:^|&)[a-z]*%[67][0-9A-Fa-f](?:[a-z]|%[67][0-9A-Fa-f])*(?:[=&]|$)",
         "tags": f"{tag}(?:,{tag}){{0,{names.TAGS_PER_REPO_MAX - 1}}}",
         "asked": LIST_DEFAULTS | {"tag": "", "version": "", "label": ""},
         "list": base + _variables(BY_NAME["list"].url, "asked_"),
@@ -213,6 +223,11 @@ def _queries(site: HostedSite) -> dict[str, object]:
         },
         **_langfuse_queries(site),
     }
+
+
+def _named(parameters: tuple[str, ...]) -> str:
+    """The pattern of queries that have one of these parameters."""
+    return f"(?:^|&)(?:{'|'.join(parameters)})(?:[=&]|$)"
 
 
 def _langfuse_queries(site: HostedSite) -> dict[str, object]:
@@ -346,6 +361,7 @@ def _errors(site: HostedSite) -> Iterator[tuple[str, str, list[tuple[str, str]],
     yield "langfuse_invalid", LANGFUSE_INVALID, [*common, *_policy(limit)], ""
     yield "bad_request", "invalid_parameter", common, BAD_REQUEST
     yield "no_queries", "invalid_parameter", [*common, *_policy(limit)], NO_QUERIES
+    yield "misplaced", "invalid_parameter", [*common, *_policy(limit)], misplaced()
     yield (
         "nobody",
         "method_not_allowed",

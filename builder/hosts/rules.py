@@ -5,7 +5,8 @@ group. They have no anchors: what stands for the very end differs.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from builder.model.routes import (
     GRAMMAR,
     GZIP,
     LANGFUSE_NOT_FILTERS,
+    LIST_PARAMETERS,
     QUERY_CHARS_MAX,
     READ_ROUTES,
     ROUTES,
@@ -71,6 +73,22 @@ MESSAGES = {
     "unavailable": "Search and publishing are temporarily unavailable. Reading still works. Try "
     "again in a moment.",
 }
+
+
+def misplaced(params: Mapping[str, str] = MappingProxyType({})) -> str:
+    """What to ask instead of an address that does not take a parameter of PARAMETERS; ``params``
+    are those that are known of what was meant.
+    """
+    names_of_all = {"owner": "OWNER", "name": "NAME", "version": "X.Y.Z", "label": "LABEL"}
+    version, version_text, label, label_text = (
+        (route.query or route.url).format_map(names_of_all | dict(params))
+        for route in map(BY_NAME.__getitem__, ("version", "version_raw", "label", "label_raw"))
+    )
+    return (
+        "This address does not take that parameter. A version is at "
+        f"{version} (its text at {version_text}), the version that a label names at {label} "
+        f"({label_text}). {', '.join(LIST_PARAMETERS)} belong to {BY_NAME['repos'].url}."
+    )
 
 
 # To people, as plain text.

@@ -22,8 +22,10 @@ PAGE_SIZE = 50
 # Of a list, for people: nobody turns more pages, one searches. Programs get them all.
 LIST_PAGES_MAX = 20
 QUERY_CHARS_MAX = 500
-# What means something in a URL's query, of a list or a text; each at most once.
-PARAMETERS = ("page", "sort", "tag", "q", "version", "label")
+# What means something in a URL's query, of a list or of a text; each at most once.
+LIST_PARAMETERS = ("page", "sort", "tag", "q")
+TEXT_PARAMETERS = ("version", "label")
+PARAMETERS = (*LIST_PARAMETERS, *TEXT_PARAMETERS)
 PARAMETERS_MAX = 50
 # Langfuse's API has more filters of lists. A list that ignored one would say what is not so.
 LANGFUSE_NOT_FILTERS = ("name", "label", "version", "fromUpdatedAt", "toUpdatedAt")

@@ -9,7 +9,7 @@ from builder.model import records
 from builder.model.routes import SORTS, list_api
 from tests.conformance.catalogue import Catalogue
 from tests.conformance.checks import Check
-from tests.conformance.client import LONG_QUERY_CHARS, Client
+from tests.conformance.client import LONG_QUERY_CHARS, Answer, Client
 from tests.conformance.marks import area, each_path
 
 pytestmark = pytest.mark.level("queries")
@@ -134,17 +134,52 @@ def test_unknown_parameters_are_ignored(
 @each_path(
     "/api/v1/repos.json", "/api/v1/repos/_/new/1.json", "{repo}.json", "{repo}/raw.txt",
     "{repo}/versions", "{repo}/versions.json", "{repo}/versions/{version}.txt", "{repo}/body.txt",
-    "{repo}/versions/{version}.body.txt", "/api/v1/tags",
-    "/api/v1/users/{owner}", "/api/v1/catalogue.jsonl", "/top",
+    "{repo}/versions/{version}.body.txt", "/api/v1/tags", "{repo}", "{repo}/labels",
+    "{repo}/versions/{version}", "/api/v1/users/{owner}", "/api/v1/catalogue.jsonl",
+    "/api/v1/hub.json", "{repo}/versions/{version}/diff",
 )  # fmt: skip
-def test_addresses_that_take_no_query(
+def test_addresses_that_take_no_parameter(
     check: Check, client: Client, catalogue: Catalogue, template: str
 ) -> None:
     path = catalogue.fill(template)
     if path is not None:
-        for query in ("page=2", "sort=bad&page=0&tag=", "version=x", "sort=new&tag=..%2f"):
-            answer = client.get(f"{path}?{query}")
-            check.same_body(answer, client.get(path), path)
+        for query in (
+            "page=2", "sort=bad&page=0&tag=", "version=x", "sort=new&tag=..%2f", "q=a", "label",
+            "utm=x&version=1.0.0", "label=production&y", "version=1.0.0&label=production",
+        ):  # fmt: skip
+            check_misplaced(check, client.get(f"{path}?{query}"))
+
+
+@area("parameters")
+@each_path(
+    "/api/v1/repos?version={version}", "/api/v1/repos?sort=new&label=production",
+    "/api/v1/repos?q=a&version=1.0.0", "{repo}/raw?page=2", "{repo}/body?version={version}&tag=a",
+    "{repo}/raw?q=x&utm=y", "{repo}/body?sort",
+)  # fmt: skip
+def test_parameters_of_other_addresses(
+    check: Check, client: Client, catalogue: Catalogue, template: str
+) -> None:
+    path = catalogue.fill(template)
+    if path is not None:
+        check_misplaced(check, client.get(path))
+
+
+def check_misplaced(check: Check, answer: Answer) -> None:
+    if check.error(answer, 400, "invalid_parameter"):
+        told = answer.json["error"]["message"]
+        for address in ("/versions/", "/raw?version=", "/labels/", "/raw?label=", "/api/v1/repos."):
+            check.that(answer, address in told, f"a message that names {address}", told)
+
+
+@area("parameters")
+@each_path("/top", "/{owner}/{name}", "/{owner}/{name}/{version}")
+def test_pages_take_no_query(
+    check: Check, client: Client, catalogue: Catalogue, template: str
+) -> None:
+    path = catalogue.fill(template)
+    if path is not None:
+        for query in ("page=2", "version=x", "sort=new&tag=..%2f"):
+            check.same_body(client.get(f"{path}?{query}"), client.get(path), path)
 
 
 BAD_PARAMETERS = [

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -189,9 +190,10 @@ def test_what_is_wrong_is_refused_by_caddy_itself(alone, target, code):
      "version[]=1&page[]=2", "x=%ff&x=%00&x=$1&x={path}", "utm%5Fsource=x&filter%5B%5D=y&%=z"],
 )  # fmt: skip
 def test_what_only_looks_like_a_parameter_is_none(alone, query):
+    is_of_lists = re.search("(page|tag)=", query)
     for path in ("/api/v1/repos", f"{REPO}/raw"):
         answer = raw(alone, f"{path}?{query}")
-        assert answer.status == 200
+        assert answer.status == (400 if is_of_lists and path.endswith("raw") else 200)
         assert SECRET.encode() not in answer.body
 
 
@@ -228,9 +230,11 @@ def gzip_decoded(answer: RawAnswer) -> bytes:
     return gzip.decompress(answer.body) if packed else answer.body
 
 
-@pytest.mark.parametrize("query", ["a" * 15_000, "&a" * 7_500, "page&" * 3_000])
-def test_a_query_that_is_huge(alone, query):
-    for path, status in (("/api/v1/repos", 503), (f"{REPO}/raw", 503), ("/api/v1/tags", 200)):
+@pytest.mark.parametrize(
+    ("query", "other"), [("a" * 15_000, 200), ("&a" * 7_500, 200), ("page&" * 3_000, 400)]
+)
+def test_a_query_that_is_huge(alone, query, other):
+    for path, status in (("/api/v1/repos", 503), (f"{REPO}/raw", 503), ("/api/v1/tags", other)):
         assert raw(alone, f"{path}?{query}").status == status
         assert raw(alone, f"{path}?{query * 3}").status == 431
 

@@ -117,16 +117,16 @@ def test_a_publication_without_the_service_is_told_to_come_back(alone):
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["SORT=../../../secret", "sort=top&SORT=../../../../secret", "PAGE=../../../../secret&page=1",
-     "Tag=../../secret", "tag=sql&TAG=../../../secret", "version=1.0.0&VERSION=../../../../secret"],
+    "target",
+    ["/api/v1/repos?SORT=../../../secret", "/api/v1/repos?sort=top&SORT=../../../../secret",
+     "/api/v1/repos?PAGE=../../../../secret&page=1", "/api/v1/repos?tag=sql&TAG=../../../secret",
+     f"{REPO}/raw?Tag=../../secret", f"{REPO}/raw?version=1.0.0&VERSION=../../../../secret"],
 )  # fmt: skip
-def test_a_parameter_of_another_case_is_none(alone, query):
+def test_a_parameter_of_another_case_is_none(alone, target):
     # nginx's own $arg_page does not mind the case.
-    for path in ("/api/v1/repos", f"{REPO}/raw"):
-        response = get(f"{alone}{path}?{query}")
-        assert response.status_code == 200
-        assert SECRET not in response.text
+    response = get(f"{alone}{target}")
+    assert response.status_code == 200
+    assert SECRET not in response.text
 
 
 @pytest.mark.parametrize(

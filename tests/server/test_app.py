@@ -236,9 +236,10 @@ def test_path_form_is_the_same(live: Server, static_url: str, path: str, form: s
     assert (answer.status_code, answer.content) == (200, expected.content)
     for header in ("Content-Type", "Cache-Control", "ETag"):
         assert answer.headers[header] == expected.headers[header]
-    # A query on a path form says nothing, as on a host that has only files.
-    ignored = live.get(f"{form}?sort=bad&page=0&version=x&q=")
-    assert (ignored.status_code, ignored.content) == (200, expected.content)
+    # A query on a path form says nothing, and is not ignored.
+    if form.startswith("/api/"):
+        check_error(live.get(f"{form}?sort=new&x=1"), 400, "invalid_parameter")
+    assert live.get(f"{form}?x=1&Version=2").content == expected.content
     if "." in form:
         static = live.session.get(static_url + form, timeout=DEADLINE_SECONDS)
         assert (static.status_code, static.content) == (200, expected.content)
@@ -437,6 +438,8 @@ ERRORS = [
     (f"{DIFF_REVIEW}/raw?label=nothing", 404, "label_not_found"),
     (f"{DIFF_REVIEW}/raw?label=2.0.0", 404, "label_not_found"),
     (f"{DIFF_REVIEW}/raw?label=production.json", 404, "label_not_found"),
+    (f"{DIFF_REVIEW}?version=1.0.0", 400, "invalid_parameter"),
+    (f"{DIFF_REVIEW}?%76ersion=1.0.0", 400, "invalid_parameter"),
     (f"{DIFF_REVIEW}/raw?label=production&version=2.0.0", 400, "invalid_parameter"),
     (f"{DIFF_REVIEW}/raw?version=x&label=Y", 400, "invalid_parameter"),
     (f"{DIFF_REVIEW}/body?version=1.0", 400, "invalid_version"),
@@ -469,6 +472,17 @@ def test_error(live: Server, path: str, status: int, code: str) -> None:
         head = live.request("HEAD", path)
         assert (head.status_code, head.content) == (status, b"")
         assert int(head.headers["Content-Length"]) == len(raw.body)
+
+
+def test_a_parameter_elsewhere_names_the_address_that_takes_it(live: Server) -> None:
+    for path, told in {
+        f"{DIFF_REVIEW}?version=1.0.0": f"{DIFF_REVIEW}/versions/1.0.0 ",
+        f"{DIFF_REVIEW}/raw.txt?version=1.0.0": f"{DIFF_REVIEW}/raw?version=1.0.0)",
+        f"{DIFF_REVIEW}.json?label=production": f"{DIFF_REVIEW}/labels/production ",
+        f"{DIFF_REVIEW}?version=../1": f"{DIFF_REVIEW}/versions/X.Y.Z ",
+        "/api/v1/repos?label=production": "/api/v1/repos/OWNER/NAME/raw?label=production)",
+    }.items():
+        assert told in check_error(live.get(path), 400, "invalid_parameter")
 
 
 @pytest.mark.parametrize(
