@@ -1,5 +1,6 @@
-"""What ``hubctl import`` says at its end."""
+"""What ``hubctl import`` prints at its end: at most some 40 lines, unless all are asked for."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -7,37 +8,76 @@ import click
 
 from builder.model.plural import counted
 from builder.text.one_line import one_line
+from cli.table import echo_table
 from publisher.importers.run import Options, Outcome
 
-SHOWN_WARNINGS = 20
+SHOWN_KINDS = 10
 SHOWN_OWNERS = 20
 LINE_CHARS_MAX = 1_000
+SHORT_LINE_CHARS_MAX = 300
+# What differs between two messages of one kind.
+_detail = re.compile(r"'[^']*'|\{\{[^}]*\}\}|\$\{[^}]*\}|[\d,.]+|(?<=the same as ).*")
 
 
-def tell(outcome: Outcome, options: Options) -> None:
-    """Print what happened, or would: the totals on standard output, the rest on standard error."""
-    for warning in outcome.warnings[:SHOWN_WARNINGS]:
-        click.echo(one_line(f"Warning: {warning}", LINE_CHARS_MAX), err=True)
-    if len(outcome.warnings) > SHOWN_WARNINGS:
-        click.echo(
-            f"… and {counted(len(outcome.warnings) - SHOWN_WARNINGS, 'more warning')}", err=True
-        )
-    for where, reason in outcome.rejected:
-        click.echo(one_line(f"Rejected: {where}: {reason}", LINE_CHARS_MAX), err=True)
+def tell(outcome: Outcome, options: Options, *, verbose: bool) -> None:
+    """Print what happened, or would: the totals on standard output, the rest on standard error. Of
+    a dry run, the table of prompts and what is left out are on standard output, too.
+    """
     if options.dry_run:
-        for what, repos in (("create", outcome.created), ("update", outcome.updated)):
-            for repo in repos:
-                click.echo(f"would {what} {repo}")
+        _show_table(outcome)
+    rejected = [f"{where}: {reason}" for where, reason in outcome.rejected]
+    left_out = [f"{where}: {reason}" for where, reason in outcome.passed_over]
+    short = _show("Warning", outcome.warnings, verbose, err=True)
+    short += _show("Left out", left_out, verbose, err=not options.dry_run)
+    short += _show("Rejected", rejected, verbose, err=True)
+    if short:
+        click.echo(f"Add --verbose to list {counted(short, 'more message')}.", err=True)
     _tell_of_others(outcome, options)
     for line in outcome.placeholders.tell(options.dry_run):
         click.echo(line, err=True)
-    click.echo(
-        f"{counted(len(outcome.created), 'prompt')} "
-        f"{'to create' if options.dry_run else 'created'}, {len(outcome.updated):,} "
-        f"{'to update' if options.dry_run else 'updated'}, {len(outcome.unchanged):,} unchanged, "
-        f"{len(outcome.rejected):,} rejected, {len(outcome.refused):,} refused"
-    )
+    click.echo(_total(outcome, options))
     _tell_of_histories(outcome, options)
+
+
+def _show_table(outcome: Outcome) -> None:
+    rows = []
+    for change, repos in (("new", outcome.created), ("update", outcome.updated)):
+        for repo in repos:
+            name, _, versions = repo.partition(" ")
+            title = one_line(outcome.titles[name], LINE_CHARS_MAX)
+            rows.append((name, versions.removeprefix("with "), change, title))
+    if rows:
+        echo_table(("name", "version", "change", "title"), rows)
+
+
+def _show(what: str, messages: Sequence[str], verbose: bool, *, err: bool) -> int:
+    """Print messages such as ``file: reason``: all, or of each kind the first, and how many there
+    are. Returns how many are not printed.
+    """
+    kinds: dict[str, list[str]] = {}
+    for message in messages:
+        reason = message.partition(": ")[2].partition(": ")[0]
+        kinds.setdefault(message if verbose else _detail.sub("", reason), []).append(message)
+    shown = [*kinds.values()] if verbose else [*kinds.values()][:SHOWN_KINDS]
+    for first, *more in shown:
+        line = one_line(f"{what}: {first}", LINE_CHARS_MAX if verbose else SHORT_LINE_CHARS_MAX)
+        click.echo(f"{line} ({len(more):,} more like this)" if more else line, err=err)
+    return len(messages) - len(shown)
+
+
+def _total(outcome: Outcome, options: Options) -> str:
+    to_do = options.dry_run
+    told = (
+        f"{counted(len(outcome.created), 'prompt')} {'to create' if to_do else 'created'}, "
+        f"{len(outcome.updated):,} {'to update' if to_do else 'updated'}, "
+        f"{len(outcome.unchanged):,} unchanged, {len(outcome.rejected):,} rejected, "
+        f"{len(outcome.refused):,} refused"
+    )
+    if outcome.passed_over:
+        told += f", {len(outcome.passed_over):,} left out"
+    if outcome.beside:
+        told += f"; the files of {counted(outcome.beside, 'skill')} left out"
+    return told
 
 
 def _tell_of_histories(outcome: Outcome, options: Options) -> None:

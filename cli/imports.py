@@ -98,28 +98,40 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
     "updated. Can be repeated.",
 )  # fmt: skip
 @click.option(
-    "--dry-run", is_flag=True, help="Write nothing; list what would be created and updated."
-)
+    "--markdown", is_flag=True,
+    help="Also import plain .md files of a folder that has prompts in formats of their own.",
+)  # fmt: skip
+@click.option(
+    "--dry-run", is_flag=True,
+    help="Write nothing; print a table of the prompts that would be created and updated.",
+)  # fmt: skip
+@click.option("--verbose", is_flag=True, help="List all warnings, not one of each kind.")
 @init_option
 def imports(
     content: str, out: str, state: str, store_url: str | None, source: str, vendor: str | None,
     save: str | None, placeholders: str, owner: str | None, title_column: str | None,
     prompt_column: str | None, tags_column: tuple[str, ...], contributor_column: str | None,
     license: str | None, tags: tuple[str, ...], changelog: str | None,
-    allowed_owners: tuple[str, ...], dry_run: bool, init: bool,
+    allowed_owners: tuple[str, ...], markdown: bool, dry_run: bool, verbose: bool, init: bool,
 ) -> None:  # fmt: skip
     """Publish every prompt of a file or folder, or of another vendor's export or API.
 
     \b
     .csv .tsv            a table, one prompt per row
     .jsonl .ndjson       one JSON object per line
+    .json                a list of objects, or an object with one such list
     .md                  a prompt, with or without front matter
     .prompt              dotprompt
     .prompty             prompty
     .prompt.yml          the prompt format of GitHub Models
+    .prompt.md .agent.md .instructions.md .chatmode.md
+                         the files of coding assistants
     SKILL.md             a skill
-    a folder             all such files below it, except tables, and except the hub's own folders,
-                         built sites, environments, node_modules and hidden folders
+    system.md user.md    beside each other: one prompt with two messages
+    a folder             all such files below it, except tables and JSON, and except the hub's
+                         own folders, built sites, environments, node_modules and hidden
+                         folders. Where it has others, plain .md files are documents, and
+                         are left out
 
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 
@@ -147,8 +159,9 @@ def imports(
     columns = Columns(title_column, prompt_column, tags_column, contributor_column)
     owner = owner or DEFAULT_OWNER
     options = Options(
-        owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders
-    )
+        owner, columns, license, tags, changelog, dry_run, allowed_owners, placeholders,
+        markdown,
+    )  # fmt: skip
     with contextlib.ExitStack() as stack:
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
@@ -166,7 +179,7 @@ def imports(
         else:
             own = {*map(os.path.realpath, (content, out, state))}
             outcome = import_source(source, store, options, progress, own)
-    tell(outcome, options)
+    tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]
     if changed and not (dry_run or store_url):
         named = [tuple(one.split()[0].split("/")) for one in changed]

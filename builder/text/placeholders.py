@@ -7,6 +7,9 @@ A *convention* is how a source marks what is filled in:
 - ``f-string``: ``{name}``, and ``{{`` and ``}}`` for single braces.
 - ``mustache``: ``{{name}}``, ``{{{name}}}`` and ``{{&name}}``, with Handlebars' ``\{{``.
 - ``jinja``: ``{{ name }}`` and ``{{ name | default("x") }}``, and ``{{ "{{" }}`` for braces.
+- ``vscode``: ``${input:name:what to enter}`` and ``${input:name}`` everywhere, and names such as
+  ``${selection}`` outside fences.
+- ``typed``: ``{{name | type:key=value}}`` (`typed_placeholders`).
 - ``none``: our own.
 
 Prompts have no logic: sections, filters, paths and expressions stay text, and are reported as
@@ -22,16 +25,19 @@ also show their templates in fences.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from builder.model.errors import cut
 from builder.model.records import Message, Variable, Variables
+from builder.text import typed_placeholders
 from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
 
-CONVENTIONS = ("dollar", "single", "f-string", "mustache", "jinja", "none")
+CONVENTIONS = (
+    "dollar", "single", "f-string", "mustache", "jinja", "vscode", "typed", "none",
+)  # fmt: skip
 KEPT_MAX = 10
 KEPT_CHARS_MAX = 40
 # A warning names fewer, since no message has more than 500 characters.
@@ -75,6 +81,8 @@ _key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
 _readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
 # What no name has, and names without a letter.
 _code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
+# What editors ask for before a prompt is sent.
+_input = re.compile(rf"input:(?P<name>{VARIABLE_NAME})(?::(?P<about>.*))?", re.DOTALL)
 # What begins the default in a shell's ${name:-default}.
 _SHELL_DEFAULTS = ("-", "=", "?", "+")
 # Prompty's, which are filled in where the prompt is loaded.
@@ -125,21 +133,24 @@ def turn_messages(messages: Sequence[Message], convention: str) -> Turned:
 
 
 def guess(texts: Iterable[str]) -> str:
-    """The convention of the texts of a source that does not say: ``dollar``, or ``none``.
+    """The convention of the texts of a source that does not say: ``dollar``, ``typed`` or ``none``.
 
     It is ``dollar`` where at least 3 texts have ``${name:default}``, or half of those with
-    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``.
+    placeholders; or at least 5 have ``${name}`` outside code, and more than have ``{{name}}``. Else
+    it is ``typed`` where a text has such a placeholder.
     """
-    defaults = bare = ours = 0
+    defaults = bare = ours = typed = 0
     for text in texts:
-        names = [_split(found) for found in _placeholders(text)]
-        defaults += any(default is not None for _, default in names)
+        defaults += any(":" in _content(found) for found in _placeholders(text))
+        typed += typed_placeholders.pattern.search(text) is not None
         prose = _without_code(text)
         bare += bool(_placeholders(prose))
         ours += bool(variable_names(prose))
     if defaults >= DEFAULTS_MIN or (defaults and defaults >= ours and 2 * defaults >= bare):
         return "dollar"
-    return "dollar" if bare >= BARE_MIN and bare > ours else "none"
+    if bare >= BARE_MIN and bare > ours:
+        return "dollar"
+    return "typed" if typed else "none"
 
 
 def find_foreign(text: str) -> list[str]:
@@ -209,7 +220,8 @@ class _Turner:
     def __init__(self, convention: str, texts: Sequence[str]) -> None:
         self._turn = {
             "dollar": self._dollar, "single": self._single, "f-string": self._f_string,
-            "mustache": self._mustache, "jinja": self._jinja, "none": lambda text: text,
+            "mustache": self._mustache, "jinja": self._jinja, "vscode": self._vscode,
+            "typed": self._typed, "none": lambda text: text,
         }[convention]  # fmt: skip
         self._kept = _Kept()
         self._names: dict[str, str] = {}
@@ -217,6 +229,8 @@ class _Turner:
         self._taken = {found[1] for text in texts for found in _valid_in_braces.finditer(text)}
         self._numbers: dict[str, int] = {}
         self._defaults: dict[str, dict[str, None]] = {}
+        # What the source says of a variable beside its name and its default.
+        self._known: dict[str, Variable] = {}
 
     def turn(self, text: str) -> str:
         return self._turn(text)
@@ -234,7 +248,9 @@ class _Turner:
         for source_name, name in self._names.items():
             about = cut(source_name, DESCRIPTION_CHARS_MAX) if name != source_name else ""
             defaults = list(self._defaults.get(name, ()))
-            if defaults:
+            if name in self._known:
+                variables.append(self._known[name])
+            elif defaults:
                 variables.append(Variable(name, about, required=False, default=defaults[0]))
             elif about:
                 variables.append(Variable(name, about))
@@ -272,16 +288,48 @@ class _Turner:
         return name
 
     def _dollar(self, text: str) -> str:
-        turned = {found.start() for found in _placeholders(text)}
+        return self._turn_dollars(text, _placeholders(text))
+
+    def _vscode(self, text: str) -> str:
+        fences = _fences(text)
+        asked = [one for one in _dollars(text) if _input.fullmatch(_content(one))]
+        # In fences, all others are code.
+        others = [
+            one for one in _dollars(text)
+            if one not in asked and bisect_right(fences, one.start()) % 2 == 0
+        ]  # fmt: skip
+        names = [*asked, *filter(_is_name, others)]
+        return self._turn_dollars(text, names, {one.start() for one in (*asked, *others)})
+
+    def _turn_dollars(
+        self, text: str, names: Sequence[re.Match[str]], among: Container[int] | None = None
+    ) -> str:
+        """With variables for ``names``. What else is ``among`` them, or anything, is kept."""
+        turned = {found.start() for found in names}
 
         def one(found: re.Match[str]) -> str:
-            if found["escape"]:
+            if found["escape"] or (among is not None and found.start() not in among):
                 return found[0]
-            if found.start() in turned and not _is_escaped(found):
-                return self._variable(*_split(found))
-            return self._keep(found[0])
+            if found.start() not in turned or _is_escaped(found):
+                return self._keep(found[0])
+            if asked := _input.fullmatch(_content(found)):
+                about = cut(" ".join((asked["about"] or "").split()), DESCRIPTION_CHARS_MAX)
+                if about:
+                    self._known.setdefault(asked["name"], Variable(asked["name"], about))
+                return self._variable(asked["name"])
+            return self._variable(*_split(found))
 
         return _dollar.sub(one, text)
+
+    def _typed(self, text: str) -> str:
+        def one(found: re.Match[str]) -> str:
+            if _is_escaped(found):
+                return self._keep(found[0])
+            variable = typed_placeholders.variable_of(found)
+            self._known.setdefault(variable.name, variable)
+            return self._variable(variable.name)
+
+        return typed_placeholders.pattern.sub(one, text)
 
     def _single(self, text: str) -> str:
         return _single.sub(lambda found: self._field(found, found["field"]), text)
@@ -406,10 +454,7 @@ def _placeholders(text: str) -> list[re.Match[str]]:
     codes = [one.start() for one in found if _is_code(one)]
     if len(codes) * CODE_SHARE >= max(len(found), 1):
         return []
-    names = [
-        one for one in found
-        if not _is_code(one) and not _content(one).startswith(_ENVIRONMENT)
-    ]  # fmt: skip
+    names = [one for one in found if _is_name(one)]
     if not codes:
         return names
     fences = _fences(text)
@@ -429,6 +474,10 @@ def _split(found: re.Match[str]) -> tuple[str, str | None]:
     """The name in ``${name:default}``, and the default."""
     name, colon, default = _content(found).partition(":")
     return " ".join(name.split()), default.strip() if colon else None
+
+
+def _is_name(found: re.Match[str]) -> bool:
+    return not _is_code(found) and not _content(found).startswith(_ENVIRONMENT)
 
 
 def _is_code(found: re.Match[str]) -> bool:

@@ -21,6 +21,8 @@ _TYPES = {kind: kind for kind in get_args(VariableType)} | {
     "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
     "dict": "object",
 }  # fmt: skip
+# What coding assistants are told of how to run a prompt, and where.
+_OF_ASSISTANTS = ("mode", "agent", "tools", "allowed-tools", "applyTo")
 # Settings of a connection that say nothing of who may use it, or where it is.
 _HARMLESS = {"type", "name", "kind", "api_version"}
 _secret = re.compile("key|secret|token|password", re.IGNORECASE)
@@ -48,7 +50,10 @@ def translate(front: dict[str, Any]) -> tuple[dict[str, Any], str]:
         ours["parameters"] = parameters
     if variables := _take_variables(ours):
         ours["variables"] = variables
-    authors = ours.pop("authors", None) or metadata.get("authors") or metadata.get("author")
+    named = (place.get(key) for place in (front, metadata) for key in ("authors", "author"))
+    authors = next(filter(None, named), None)
+    for key in ("authors", "author"):
+        ours.pop(key, None)
     return ours, _first(authors)
 
 
@@ -88,6 +93,9 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
         options = dict(_dict(model.get("options")))
         others = _dict(options.pop("additionalProperties", None))
         parameters |= _dict(model.get("parameters")) | options | others
+    for key in _OF_ASSISTANTS:
+        if _is_setting(ours.get(key)):
+            parameters[key] = ours.pop(key)
     for key in ("config", "modelParameters"):
         if isinstance(ours.get(key), dict):
             parameters |= ours.pop(key)
@@ -97,6 +105,12 @@ def _take_parameters(ours: dict[str, Any]) -> dict[str, Any]:
     return {
         _PARAMETERS.get(key, key): value for key, value in parameters.items() if value is not None
     }
+
+
+def _is_setting(value: Any) -> bool:
+    """Whether a value is a text, or a list of texts."""
+    texts = value if isinstance(value, list) else [value]
+    return bool(texts) and all(isinstance(one, str) and one.strip() for one in texts)
 
 
 def _response_format(ours: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What every kind of source is turned into, and how the columns of a table become that."""
 
+import codecs
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -9,10 +10,15 @@ from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
 from publisher.importers import chats
 from publisher.importers.foreign import translate
+from publisher.importers.naming import to_words
 from publisher.write.fields import parse_loosely, split_tags
+
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 # Metadata that a column of just this name holds.
 COLUMN_FIELDS = {"description", "license", "variables", "parameters"}
+# What a chat front end calls a prompt by.
+NAME_COLUMNS = ("command",)
 TITLE_COLUMNS = ("title", "name", "act")
 PROMPT_COLUMNS = ("prompt", "content", "text", "messages")
 TAGS_COLUMNS = ("tags",)
@@ -23,9 +29,11 @@ class Item(NamedTuple):
     """A prompt found in a source; ``where`` is its row, line or file.
 
     ``name`` and ``owner`` are as the source spells them, to make a repo's name and an owner's
-    handle of; nobody named is an empty owner. ``fields`` is metadata that is right, with what
+    handle of; an empty owner is the default one. ``fields`` is metadata that is right, with what
     the text's front matter says. ``convention`` is that of the body's placeholders, ``auto`` where
-    the kind of source has none.
+    the kind of source has none. ``author``: who wrote it, as the source spells it. ``beside``: how
+    many other files of a skill are left out. ``kind``: what tells prompts of one name apart.
+    ``title``: of a new prompt, where ``fields`` have none.
     """
 
     where: str
@@ -35,6 +43,10 @@ class Item(NamedTuple):
     fields: dict[str, Any]
     warnings: list[str]
     convention: str = "auto"
+    author: str = ""
+    beside: int = 0
+    kind: str = ""
+    title: str = ""
 
 
 class Rejection(NamedTuple):
@@ -52,7 +64,7 @@ def reason_of(error: HubError) -> str:
 
 
 class PassedOver(NamedTuple):
-    """What is no item either, but was never meant to be one: no fault. Told as a warning."""
+    """What is no item either, but was never meant to be one, or is there twice: no fault."""
 
     where: str
     reason: str
@@ -99,13 +111,15 @@ class Document(NamedTuple):
 class Columns(NamedTuple):
     """Which columns hold what. None, and no tags: look for one of the usual names.
 
-    An empty ``contributor``: whatever there is, nobody is named.
+    An empty ``contributor``: whatever there is, nobody is named. ``name``: what names are made of;
+    empty: the titles.
     """
 
     title: str | None = None
     prompt: str | None = None
     tags: tuple[str, ...] = ()
     contributor: str | None = None
+    name: str = ""
 
     def find(self, there: Iterable[str]) -> "Columns":
         """As spelled among ``there``, whatever the case. Raises OperatorError."""
@@ -113,17 +127,28 @@ class Columns(NamedTuple):
         for key in there:
             spelled.setdefault(key.strip().casefold(), key)
         tags = self.tags or [key for key in TAGS_COLUMNS if key in spelled]
+        name = next((spelled[key] for key in NAME_COLUMNS if key in spelled), "")
+        is_named = name and self.title is None and not spelled.keys() & {*TITLE_COLUMNS}
         return Columns(
-            _find(spelled, self.title, TITLE_COLUMNS, "--title-column"),
+            name if is_named else _find(spelled, self.title, TITLE_COLUMNS, "--title-column"),
             _find(spelled, self.prompt, PROMPT_COLUMNS, "--prompt-column"),
             tuple(_find(spelled, tag, (), "--tags-column") for tag in tags),
             "" if self.contributor == "" else self._find_contributor(spelled),
+            name,
         )
 
     def _find_contributor(self, spelled: dict[str, str]) -> str:
         if self.contributor is None and not spelled.keys() & {*CONTRIBUTOR_COLUMNS}:
             return ""
         return _find(spelled, self.contributor, CONTRIBUTOR_COLUMNS, "--contributor-column")
+
+
+def decode_text(raw: bytes) -> str:
+    """UTF-8, or UTF-16 with a byte order mark, as text. Raises ValueError."""
+    try:
+        return raw.decode("utf-16" if raw.startswith(UTF_16_MARKS) else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start}. Save it as UTF-8") from None
 
 
 def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Rejection:
@@ -141,7 +166,8 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     ):  # fmt: skip
         if not isinstance(value, str):
             return Rejection(where, f"its {column!r} is not text")
-    title = clean_title(title)
+    name = clean_title(str((columns.name and row.get(columns.name)) or "")).lstrip("/ ")
+    title = to_words(name) if columns.title == columns.name else clean_title(title)
     if not title:
         return Rejection(where, f"its {columns.title!r} is empty. Give each prompt a title")
     metadata = {
@@ -154,7 +180,7 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     front = parse_document(text)
     ours, _ = translate(front.front or {})
     fields, warnings = parse_loosely(ours | metadata)
-    return Item(where, contributor, title, text, fields, told + front.warnings + warnings)
+    return Item(where, contributor, name or title, text, fields, told + front.warnings + warnings)
 
 
 def _find(spelled: dict[str, str], wanted: str | None, usual: tuple[str, ...], option: str) -> str:

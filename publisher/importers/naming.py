@@ -4,11 +4,22 @@ The same source gives the same names each time, so that a second import finds it
 """
 
 import re
+from pathlib import Path
 
 from builder.model import names
 from builder.text.plain_words import plain_words
+from builder.text.summary import clean_title
 
 NAMELESS = "prompt"
+# Names of files and folders that say nothing of a prompt.
+_VAGUE = {
+    "agent", "agents", "claude", "default", "index", "instructions", "main", "prompt", "prompts",
+    "readme", "skill", "system", "template", "user",
+}  # fmt: skip
+_INITIALS = {
+    "ai", "api", "aws", "cli", "css", "csv", "html", "http", "json", "llm", "mcp", "pdf", "qa",
+    "seo", "sql", "ui", "url", "ux", "xml", "yaml",
+}  # fmt: skip
 
 
 class Names:
@@ -19,9 +30,13 @@ class Names:
         # Counted on, since thousands of titles may come to one name.
         self._numbers: dict[tuple[str, str], int] = {}
 
-    def give(self, owner: str, name: str) -> str:
-        """``name``, or with ``-2``, ``-3`` … where the owner has given it before."""
+    def give(self, owner: str, name: str, kind: str = "") -> str:
+        """``name``; where the owner has given it before, with ``kind``, or else with ``-2``, ``-3``
+        and so on.
+        """
         given = self._given.setdefault(owner, set())
+        if kind and name in given:
+            name = _append(name, f"-{kind}", names.REPO_CHARS_MAX)
         number, free = self._numbers.get((owner, name), 1), name
         while free in given:
             number += 1
@@ -41,13 +56,36 @@ def name_of(title: str, notes: list[str] | None = None) -> str:
     return slug if re.search("[a-z]", slug) else NAMELESS
 
 
+def telling_name(stem: str, folder: Path, root: Path) -> str:
+    """The name of a file, without its suffix, in ``folder``; where it says nothing, the name of the
+    folder, or of the next one up to ``root`` that says something.
+    """
+    folders = [one for one in (folder, *folder.parents) if one == root or root in one.parents]
+    named = (one for one in (stem, *(one.name for one in folders)) if one.lower() not in _VAGUE)
+    return next(filter(None, named), stem)
+
+
+def to_words(name: str) -> str:
+    """A name as a title: ``review-sql_query`` as "Review SQL query"."""
+    words = [
+        word.upper() if word in _INITIALS else word for word in re.split(r"[-_\s]+", name) if word
+    ]
+    title = clean_title(" ".join(words)) or NAMELESS
+    return title[0].upper() + title[1:]
+
+
+def display_name(author: str) -> str:
+    """An author's name, without an address of the web or of e-mail."""
+    return clean_title(re.split(r"\s+-\s+https?:|\s*[<(]|https?:|@(?=\S)", author)[0])
+
+
 def handle_of(contributors: str, default: str, notes: list[str] | None = None) -> str:
     """An owner's handle from the first of a list with commas; ``default`` where none is left.
     ``notes`` as in ``name_of``.
     """
-    first = contributors.split(",")[0].strip().removeprefix("@")
-    # Of an address only what is before the @: no e-mail address is ever public.
-    handle = plain_words(first.split("@")[0], names.OWNER_CHARS_MAX, "-") or default
+    # No e-mail address is ever public.
+    first = display_name(contributors.split(",")[0].strip().removeprefix("@"))
+    handle = plain_words(first, names.OWNER_CHARS_MAX, "-") or default
     is_of_site = handle in names.RESERVED_OWNERS
     why = "the site uses it itself" if is_of_site else names.why_reserved("owner", handle)
     if why:

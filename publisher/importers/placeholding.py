@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from builder.model.plural import counted
-from builder.model.records import Message, Variable
+from builder.model.records import Description, Message, Variable
 from builder.text.placeholders import VARIABLES_MAX, find_foreign, guess, turn, turn_messages
 from builder.text.prompts import parse_document
 from publisher.importers.items import Item
 
 GUESSED_MAX = 1_000
+DESCRIPTION_CHARS_MAX = Description.__metadata__[0].max_length
 # How the summary shows a convention's placeholders.
 _SHOWN = {
     "dollar": "${name}", "single": "{name}", "f-string": "{name}", "mustache": "{{{name}}}",
-    "jinja": "{{ name | default(…) }}",
+    "jinja": "{{ name | default(…) }}", "typed": "{{name | type:…}}", "vscode": "${input:name}",
 }  # fmt: skip
 
 
@@ -91,7 +92,8 @@ class Placing:
 
 
 def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention: str) -> Placed:
-    """A text, of which front matter stays as it is, or messages, with placeholders turned.
+    """A text, whose front matter stays as it is, or messages, with placeholders turned; and so in
+    the description.
 
     What ``fields`` declare of a variable wins. Publishing warns of what is foreign in the text that
     is made, so there is a warning only of the rest.
@@ -110,6 +112,8 @@ def turn_prompt(prompt: str | list[Message], fields: dict[str, Any], convention:
         warnings.append(
             f"These look like placeholders or logic, and stay text: {', '.join(turned.kept)}."
         )
+    if described := turn(fields.get("description", ""), convention).text:
+        fields = fields | {"description": described[:DESCRIPTION_CHARS_MAX]}
     variables = _merge(fields.get("variables", []), turned.variables)
     fields = fields | ({"variables": variables} if variables else {})
     is_kept = bool(turned.kept or foreign)

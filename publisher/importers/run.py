@@ -18,10 +18,10 @@ from builder.model.plural import counted
 from builder.model.records import Draft
 from builder.store import content
 from builder.text.one_line import one_line
-from publisher.importers import files, lines, tables
+from publisher.importers import files, folders, lines, tables
 from publisher.importers.histories import Target, import_history
 from publisher.importers.items import Columns, History, Item, PassedOver, Rejection, reason_of
-from publisher.importers.naming import Names, handle_of, name_of
+from publisher.importers.naming import Names, display_name, handle_of, name_of
 from publisher.importers.placeholding import Counts, Placing
 from publisher.write.drafts import make_draft
 from publisher.write.fields import parse_loosely
@@ -34,9 +34,9 @@ SOURCE_CHARS_MAX = 255
 
 class Options(NamedTuple):
     """How to import. ``owner`` gets what names nobody, ``license`` is for what names none,
-    ``tags`` are for all. Without ``changelog`` it tells the source. Repos of other owners are
+    ``tags`` are for all. Without ``changelog`` it names the source. Repos of other owners are
     updated for ``allowed_owners`` only. ``placeholders`` is the convention of all texts, or
-    ``auto``: as the source says.
+    ``auto``: as the source says. ``markdown``: as for ``find_prompts``.
     """
 
     owner: str = "imported"
@@ -47,6 +47,7 @@ class Options(NamedTuple):
     dry_run: bool = False
     allowed_owners: tuple[str, ...] = ()
     placeholders: str = "auto"
+    markdown: bool = False
 
 
 @dataclass
@@ -55,7 +56,8 @@ class Outcome:
     those with a history, ``owner/name with 3 versions``. ``refused``: ``owner/name`` of other
     owners' repos that the source would change. ``placeholders``: of all prompts of the source.
 
-    ``versions`` and ``labels``: how many were published and moved with histories.
+    ``versions`` and ``labels``: how many were published and moved with histories. ``beside``: how
+    many skills have other files, which are left out. ``titles``: of ``owner/name``.
     """
 
     created: list[str] = field(default_factory=list)
@@ -67,6 +69,9 @@ class Outcome:
     placeholders: Counts = field(default_factory=Counts)
     versions: int = 0
     labels: int = 0
+    passed_over: list[PassedOver] = field(default_factory=list)
+    beside: int = 0
+    titles: dict[str, str] = field(default_factory=dict, compare=False)
 
 
 def import_source(
@@ -76,8 +81,8 @@ def import_source(
     progress: Callable[[str, int, int], None],
     own: Collection[str] = (),
 ) -> Outcome:
-    """Publish every prompt of a table, of JSON lines, of a prompt file or of a folder of them.
-    ``own``: folders of the hub, as ``read_files`` has them.
+    """Publish every prompt of a table, of JSON, of a prompt file or of a folder of them. ``own``:
+    folders of the hub, as ``read_files`` has them.
 
     ``progress`` is called with what is done, how many, and of how many. Raises OperatorError
     where nothing of the source can be read, RequestError ``storage_unavailable``.
@@ -85,7 +90,7 @@ def import_source(
     # The name of a file is bytes, and need not be text.
     name = os.fsencode(os.path.basename(os.path.abspath(path))).decode("utf-8", "replace")
     source = one_line(name, SOURCE_CHARS_MAX)
-    return import_found(_read(path, options.columns, own), source, store, options, progress)
+    return import_found(_read(path, options, own), source, store, options, progress)
 
 
 def import_found(
@@ -116,20 +121,23 @@ def check_owners(options: Options) -> None:
 
 
 def _read(
-    path: str, columns: Columns, own: Collection[str]
+    path: str, options: Options, own: Collection[str]
 ) -> Iterator[Item | Rejection | PassedOver]:
     suffix = os.path.splitext(path)[1].lower()
     try:
-        if os.path.isdir(path) or path.lower().endswith(files.SUFFIXES):
-            yield from files.read_files(path, own)
+        if os.path.isdir(path) or path.lower().endswith(folders.SUFFIXES):
+            yield from files.read_files(path, own, markdown=options.markdown)
         elif suffix in tables.SUFFIXES:
-            yield from tables.read_table(path, columns)
+            yield from tables.read_table(path, options.columns)
         elif suffix in lines.SUFFIXES:
-            yield from lines.read_lines(path, columns)
+            yield from lines.read_lines(path, options.columns)
+        elif suffix == lines.JSON_SUFFIX:
+            yield from lines.read_json(path, options.columns)
         else:
-            kinds = ", ".join((*tables.SUFFIXES, *lines.SUFFIXES, *files.SUFFIXES))
+            kinds = (*tables.SUFFIXES, *lines.SUFFIXES, lines.JSON_SUFFIX, *folders.SUFFIXES)
             raise OperatorError(
-                f"{path} is neither a folder nor a file that ends in {kinds}. Pass one of these."
+                f"{path} is neither a folder nor a file that ends in {', '.join(kinds)}. "
+                "Pass one of these."
             )
     except OSError as error:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
@@ -162,7 +170,7 @@ class _Task:
             if isinstance(one, Rejection):
                 self.outcome.rejected.append(one)
             elif isinstance(one, PassedOver):
-                self.outcome.warnings.append(f"{one.where}: {one.reason}.")
+                self.outcome.passed_over.append(one)
             elif isinstance(one, Item):
                 self._take_item(self._placing.turn(one))
             else:
@@ -209,10 +217,11 @@ class _Task:
         owner, base = self._named(one)
         first = self._seen.setdefault((owner, base, one.text), one.where)
         if first != one.where:
-            self.outcome.rejected.append(Rejection(one.where, f"the same as {first}"))
+            self.outcome.passed_over.append(PassedOver(one.where, f"the same as {first}"))
             return
-        # Also one that is rejected keeps its name: mending it renames no other.
-        name = self._names.give(owner, base)
+        self.outcome.beside += one.beside > 0
+        # One that is rejected keeps its name, too: a corrected one renames no other.
+        name = self._names.give(owner, base, one.kind)
         self._try(one.where, owner, name, partial(self._publish, one))
 
     def _try(self, where: str, owner: str, name: str, publish: Callable[[str, str], None]) -> None:
@@ -239,6 +248,7 @@ class _Task:
         outcome, repo = self.outcome, f"{owner}/{name}"
         outcome.rejected += result.rejected
         outcome.warnings += bounded(result.warnings)
+        outcome.titles[repo] = history.name
         outcome.versions += result.versions
         outcome.labels += result.labels
         self._placing.counts.add(result.placed)
@@ -259,10 +269,11 @@ class _Task:
         is_there = bool(content.list_versions(self._store.root, owner, name).versions)
         told = "Changed in" if is_there else "Imported from"
         changelog = self._options.changelog
-        changelog = f"{told} {self._source}" if changelog is None else changelog
-        draft, notes = self._make_draft(
-            {"content": item.text, "changelog": changelog, "bump": names.AUTO, **item.fields}
-        )
+        by = f" by {author}" if (author := display_name(item.author)) else ""
+        changelog = f"{told} {self._source}{by}" if changelog is None else changelog
+        title = {"title": item.title} if item.title and not is_there else {}
+        made = {"content": item.text, "changelog": changelog, "bump": names.AUTO}
+        draft, notes = self._make_draft(made | title | item.fields)
         # The item's fields have taken in its front matter.
         options = {
             "publisher": owner, "front_matter": False, "create_only": owner not in self._own,
@@ -271,6 +282,7 @@ class _Task:
             done = preview(self._store.root, owner, name, draft, **options)
         else:
             done = publish(self._store, owner, name, draft, sync=False, **options)
+        self.outcome.titles[f"{owner}/{name}"] = item.fields.get("title", item.title)
         repo = f"{owner}/{name} {done.version}"
         if done.unchanged:
             self.outcome.unchanged.append(repo)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from builder.model.errors import OperatorError
-from publisher.importers.items import Columns, Item, Rejection, make_item
+from publisher.importers.items import UTF_16_MARKS, Columns, Item, Rejection, make_item
 
 SUFFIXES = (".csv", ".tsv")
 DELIMITERS = ",;\t|"
@@ -17,13 +17,16 @@ HEADER_CHARS_MAX = 64 * 1024
 
 
 def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
-    """The items of a table in UTF-8; a row that is not as it should be is a rejection.
+    """The items of a table in UTF-8, or in UTF-16 with a byte order mark. A row that is not as it
+    should be is a rejection.
 
     Raises OperatorError for a table without the columns, and OSError.
     """
     with _open(path) as file:
         try:
             header, rows = read_rows(file, "\t" if path.lower().endswith(".tsv") else None)
+        except UnicodeDecodeError:
+            raise OperatorError(f"{path} is broken UTF-16. Save the table as UTF-8.") from None
         except csv.Error as error:
             raise OperatorError(f"Cannot read the header of {path}: {error}.") from None
         found = columns.find(header)
@@ -68,9 +71,10 @@ def _check_rows(
 
 def _open(path: str) -> TextIO:
     with open(path, "rb") as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise OperatorError(f"{path} is UTF-16. Save the table as UTF-8.")
+        is_utf_16 = file.read(2) in UTF_16_MARKS
     # One byte that is wrong costs its row, not the table.
+    if is_utf_16:
+        return open(path, encoding="utf-16", errors="surrogatepass", newline="")
     return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
@@ -93,6 +97,9 @@ def _count(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str] | str]]:
         except csv.Error as error:
             reason = "a quote is never closed" if "end of data" in str(error) else error
             yield number, f"not CSV: {reason}"
+        except UnicodeDecodeError as error:  # only of UTF-16 in this way
+            yield number, f"not UTF-16 ({error.reason}). Save the table as UTF-8"
+            return
 
 
 def _is_text(row: list[str]) -> bool:

@@ -75,8 +75,8 @@ def test_an_export(folder: Path):
     args = ("import", "--from", "github-models", "export", "--owner", "ada")
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
-        "would create ada/a with 3 versions and 1 label\n"
-        "would create ada/b with 1 version\n"
+        "ada/a\t3 versions and 1 label\tnew\tA\n"
+        "ada/b\t1 version\tnew\tB\n"
         "2 prompts to create, 0 to update, 0 unchanged, 2 rejected, 0 refused\n"
         "4 versions to publish, 1 label to move\n"
     )

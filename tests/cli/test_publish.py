@@ -47,7 +47,7 @@ def test_front_matter_over_a_limit(folder: Path):
     assert "Warning: story.md: The front matter is invalid" in done.stderr
     assert "Front matter: 1 prompt kept as text what cannot be read\n" in done.stderr
     record, text = read_version("content", "ann", "story", Version(1, 0, 0))
-    assert (text, record.title, record.front_matter_bytes) == (large, "story", 0)
+    assert (text, record.title, record.front_matter_bytes) == (large, "Story", 0)
     checked = run("check")
     assert checked.exit_code == 0
     assert checked.stdout.startswith("Warning: ann/story/1.0.0.md: the front matter cannot be read")
@@ -109,7 +109,7 @@ def test_import(folder: Path):
     args = ("import", "some.csv", "--contributor-column", "by", "--tag", "shared")
     planned = run(*args, "--dry-run")
     assert planned.stdout == (
-        "would create ann/a 1.0.0\nwould create bob/b 1.0.0\n"
+        "ann/a\t1.0.0\tnew\tA\nbob/b\t1.0.0\tnew\tB\n"
         "2 prompts to create, 0 to update, 0 unchanged, 0 rejected, 0 refused\n"
     )
     done = run(*args)
@@ -198,7 +198,7 @@ def test_init_creates_the_content_folder(tmp_path: Path, monkeypatch: pytest.Mon
         assert refused.exit_code == 1 and told in refused.stderr
         assert not Path("content").exists()
     planned = run("import", "a b.md", "--init", "--dry-run")
-    assert planned.stdout.startswith("would create imported/a-b 1.0.0\n")
+    assert planned.stdout.startswith("imported/a-b\t1.0.0\tnew\t")
     assert not Path("content").exists()
     assert run("publish", "ann/a", "a b.md", "--init").stdout == "ann/a 1.0.0\n"
     assert run("publish", "ann/a", "a b.md", "--init").stdout == "ann/a 1.0.0 unchanged\n"

@@ -20,7 +20,7 @@ import msgspec
 from builder.model.errors import OperatorError
 from builder.text.one_line import one_line
 from publisher.importers import tables
-from publisher.importers.files import is_about
+from publisher.importers.folders import is_about
 from publisher.importers.items import Document, History, PassedOver, Rejection
 
 FILE_BYTES_MAX = 128 * 1024 * 1024

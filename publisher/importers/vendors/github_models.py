@@ -17,7 +17,8 @@ from builder.model.plural import counted
 from builder.text.one_line import one_line
 from publisher.git.program import GitError
 from publisher.importers.chats import as_prompt
-from publisher.importers.files import MESSAGE_SUFFIXES, TRIALS, read_front, read_message_file
+from publisher.importers.files import TRIALS, read_front, read_message_file
+from publisher.importers.folders import MESSAGE_SUFFIXES
 from publisher.importers.git_history import Repository, State, find_repository
 from publisher.importers.items import Document, History, Rejection, Revision
 from publisher.importers.times import to_time

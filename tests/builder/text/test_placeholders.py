@@ -60,6 +60,53 @@ def test_dollar(text: str, turned: str, variables: list[Variable]):
 
 
 @pytest.mark.parametrize(
+    ("text", "turned", "variables", "kept"),
+    [
+        ("${input:a} ${input:b:what\n it is: x}", "{{a}} {{b}}",
+         [Variable("b", "what it is: x")], []),
+        ("${input:a:first} ${input:a:second} ${a}", "{{a}} {{a}} {{a}}",
+         [Variable("a", "first")], []),
+        ("${file} ${env:HOME} ${a.b} ${c}", "{{file}} ${env:HOME} ${a.b} {{c}}",
+         [], ["${env:HOME}", "${a.b}"]),
+        ("```js\n${x} ${input:y}\n```\n${z}", "```js\n${x} {{y}}\n```\n{{z}}", [], []),
+    ],
+)  # fmt: skip
+def test_vscode(text: str, turned: str, variables: list[Variable], kept: list[str]):
+    assert turn(text, "vscode") == Turned(turned, variables, kept, [], True)
+    assert turn("$${a} \\${input:b}", "vscode").is_turned is False
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "variable"),
+    [
+        ('{{x | select:options=["a","b: c"]}}', Variable("x", enum=["a", "b: c"])),
+        ('{{x|select:options=["a"]:default="a"}}', optional("x", "a")),
+        ("{{ x | number:min=1:default=5 }}", Variable("x", type="number", default=5)),
+        ("{{x | number:default=many}}", Variable("x", type="number")),
+        ("{{x | checkbox:default=true:label=\"Now?\"}}",
+         Variable("x", "Now?", "boolean", default=True)),
+        ('{{x | text:placeholder="e.g. \\"a\\"":required}}', Variable("x", 'e.g. "a"')),
+        ("{{x | date}}", Variable("x")),
+        ("{{x | textarea:default=a line}}", optional("x", "a line")),
+    ],
+)  # fmt: skip
+def test_typed(placeholder: str, variable: Variable):
+    if "options" in placeholder and variable.enum is None:
+        variable.enum = ["a"]
+    expected = Turned("Is {{x}}, {{y}}.", [variable], [], [], True)
+    assert turn(f"Is {placeholder}, {{{{y}}}}.", "typed") == expected
+    assert guess([f"Is {placeholder}."]) == "typed"
+
+
+@pytest.mark.parametrize(
+    "text", ["{{x | upper}}", '{{x | date: "%Y"}}', "{{a.b | text}}", "{{x | text:a=[{}]}}"]
+)
+def test_no_typed_placeholder(text: str):
+    assert turn(text, "typed") == Turned(text, [], [], [], False)
+    assert guess([text]) == "none"
+
+
+@pytest.mark.parametrize(
     ("text", "turned", "kept"),
     [
         ("${env:HOME} ${file:a.md} ${env}", "${env:HOME} ${file:a.md} {{env}}", 2),

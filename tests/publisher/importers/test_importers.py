@@ -13,11 +13,13 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, Variable, VersionFile
 from builder.store import content
 from builder.store.check import check
-from publisher.importers.items import Columns
+from publisher.importers.folders import NO_SOURCE, PLAIN
+from publisher.importers.items import Columns, PassedOver
 from publisher.importers.run import Options, Outcome, import_source
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
 from publisher.write.store import Folder
+from tests.builder.text.test_summary import CASES
 from tests.conftest import YamlWork
 from tests.publisher.write.test_durable import watched
 
@@ -111,13 +113,13 @@ def test_every_fault_of_a_table_is_told_with_its_row(root: str):
     assert "UTF-8" in told["row 3"]
     assert "content: is empty" in told["row 4"]
     assert "'title' is empty" in told["row 5"]
-    assert told["row 6"] == "the same as row 2"
+    assert outcome.passed_over == [PassedOver("row 6", "the same as row 2")]
     assert told["row 7"] == "it has 3 cells under 2 columns"
     assert "NUL" in told["row 9"]
     assert "not CSV" in told["row 10"]
     assert "content: is empty" in told["row 11"]
     assert "never closed" in told["row 13"]
-    assert len(told) == 9
+    assert len(told) == 8
 
 
 def test_a_cell_may_be_huge(root: str):
@@ -159,10 +161,26 @@ def test_columns_that_are_not_there(root: str, columns: Columns, told: str):
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [b"", "title,prompt\nA,x\n".encode("utf-16"), b'"title'])
+@pytest.mark.parametrize("text", [b"", "title,prompt\nA,x".encode("utf-16")[:-1], b'"title'])
 def test_no_table(root: str, text: bytes):
     with pytest.raises(OperatorError):
         bring_text(root, "a.csv", text)
+
+
+def test_utf_16_with_a_byte_order_mark(root: str):
+    table = "title,prompt\nCafé,Préparez\nB,two\n"
+    for number, codec in enumerate(("utf-16-le", "utf-16-be")):
+        raw = f"\ufeff{table}".encode(codec)
+        assert len(bring_text(root, f"{number}.csv", raw, owner=f"a{number}").created) == 2
+    assert latest(root, "a1/cafe")[1] == "Préparez"
+    long = table + "".join(f"Title {number},text {number}\n" for number in range(20_000))
+    half = f"\ufeff{long}C,".encode("utf-16-le") + b"\x00\xd8\n\x00D"
+    outcome = bring_text(root, "half.csv", half, owner="bob", dry_run=True)
+    assert len(outcome.created) == 20_002
+    assert outcome.rejected and "Save the table as UTF-8" in outcome.rejected[-1].reason
+    latin = bring_text(root, "latin.csv", table.encode("latin-1"))
+    assert latin.created == ["imported/b 1.0.0"]
+    assert reasons(latin) == {"row 2": "it is not UTF-8. Save the table as UTF-8"}
 
 
 def test_options_for_all(root: str):
@@ -217,6 +235,51 @@ def test_lines(root: str):
     told = reasons(outcome)
     assert list(told) == ["line 5", "line 7", "line 9", "line 10"]
     assert "The columns are: title." in told["line 5"]
+
+
+# JSON
+
+
+FRONT_END = [
+    {"command": "/tidy-up", "title": "Tidy a text", "tags": ["Writing"], "timestamp": 1760000000,
+     "content": 'Tidy {{CLIPBOARD}}, {{tone | select:options=["kind","brief"]:default="kind"}}.'},
+    {"command": "plan_sql", "name": "", "content": "Plan {{n | number:min=1:default=3}} queries."},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", [list, lambda rows: {"version": 2, "of": [1], "prompts": rows}])
+def test_a_chat_front_ends_export(root: str, wrap: Any):
+    outcome = bring_text(root, "export.json", "\ufeff" + json.dumps(wrap(FRONT_END)))
+    assert outcome.created == ["imported/tidy-up 1.0.0"]
+    assert reasons(outcome) == {"entry 2": "its 'name' is empty. Give each prompt a title"}
+    record, text = latest(root, "imported/tidy-up")
+    assert text == "Tidy {{CLIPBOARD}}, {{tone}}."
+    assert (record.title, record.tags) == ("Tidy a text", ["writing"])
+    assert record.variables == [
+        Variable("tone", default="kind", enum=["kind", "brief"]), Variable("CLIPBOARD"),
+    ]  # fmt: skip
+
+
+def test_a_command_is_a_name_and_a_title_where_there_is_none(root: str):
+    row = {key: value for key, value in FRONT_END[1].items() if key != "name"}
+    bring_text(root, "export.json", json.dumps([row]).encode("utf-16"))
+    record, text = latest(root, "imported/plan-sql")
+    assert (record.title, text) == ("Plan SQL", "Plan {{n}} queries.")
+    assert record.variables == [Variable("n", type="number", default=3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "is not JSON"), ("[" * 100_000, "is not JSON"), ("[]", "has 0 lists of objects"),
+        ('{"a": [{}], "b": [{}]}', "has 2 lists of objects"), ('["x"]', "has 0 lists"),
+        ('"x"', "has 0 lists"), ('{"a": [1]}', "has 0 lists"),
+    ],
+)  # fmt: skip
+def test_json_without_a_list_of_prompts(root: str, text: str, told: str):
+    with pytest.raises(OperatorError) as caught:
+        bring_text(root, "a.json", text)
+    assert told in str(caught.value)
 
 
 # Files
@@ -294,49 +357,191 @@ metadata:
 """
 
 
+def write_all(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder
+
+
 def test_a_folder(root: str):
-    folder = Path(root).parent / "library"
-    files: dict[str, str | bytes] = {
+    folder = write_all(Path(root).parent / "library", {
         "README.md": "About.", "LICENSE": "MIT", "SECURITY.md": "x", "logo.png": b"\x89",
         ".hidden/a.md": "x", ".b.md": "x", "table.csv": "title,prompt\nA,x\n",
-        "chef.md": "---\nname: The Chef\ncolor: red\n---\nCook.",
+        "chef.md": "---\ntitle: The Chef\ncolor: red\n---\nCook.",
         "deep/er/Summary.prompt.yml": MESSAGES,
         "deep/one.prompt.yaml": "messages: [{role: user, content: 'Hi '}]",
         "topic.prompt": DOTPROMPT,
         "basic.prompty": PROMPTY,
         "skills/pdf/SKILL.md": SKILL, "skills/pdf/reference.md": "x", "skills/pdf/more/a.md": "x",
         "skills/nameless/SKILL.md": "Do it.",
-        "bad.md": b"\xff", "empty.md": "", "huge.md": "x" * 300_000, "none.prompt.yml": "a: 1",
+        "bad.md": b"\xff", "empty.md": "\n", "huge.md": "x" * 300_000, "none.prompt.yml": "a: 1",
         "node_modules/a/prompt.md": "x", "env/pyvenv.cfg": "", "env/lib/prompt.md": "x",
         "site/api/v1/hub.json": "{}", "site/a/SKILL.md": SKILL,
         "again/chef.md": "Cook otherwise.", "again/more/chef.md": "Cook otherwise.",
-    }  # fmt: skip
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        "prompts/system.md": "Say it.", "utf-16.md": "Élan.".encode("utf-16"),
+    })  # fmt: skip
     (folder / "out.md").symlink_to(Path(root).parent)
     (folder / "in.md").symlink_to(folder / "chef.md")
-    outcome = bring(root, folder)
+    outcome = bring(root, folder, markdown=True)
     assert outcome.created == [
-        "imported/chef 1.0.0", "ann/basic 1.0.0", "imported/chef-2 1.0.0",
-        "imported/summary 1.0.0", "imported/one 1.0.0", "imported/nameless 1.0.0",
-        "ann/pdf-forms 1.0.0", "imported/topic 1.0.0",
+        "imported/chef 1.0.0", "imported/basic 1.0.0", "imported/chef-2 1.0.0",
+        "imported/summary 1.0.0", "imported/one 1.0.0", "imported/library 1.0.0",
+        "imported/nameless 1.0.0", "imported/pdf-forms 1.0.0", "imported/topic 1.0.0",
+        "imported/utf-16 1.0.0",
     ]  # fmt: skip
-    told = reasons(outcome)
-    assert list(told) == [
-        "again/more/chef.md", "bad.md", "empty.md", "huge.md", "none.prompt.yml", "out.md",
+    assert list(reasons(outcome)) == ["out.md", "bad.md", "huge.md", "none.prompt.yml"]
+    assert [one.where for one in outcome.passed_over] == [
+        "README.md", "SECURITY.md", ".hidden, env, node_modules, site", "again/more/chef.md",
+        "empty.md",
     ]  # fmt: skip
-    assert told["again/more/chef.md"] == "the same as again/chef.md"
+    assert outcome.passed_over[2].reason == NO_SOURCE
+    assert outcome.passed_over[3].reason == "the same as again/chef.md"
     assert outcome.warnings == [
         "basic.prompty: The front matter is published, with model.configuration.azure_endpoint.",
         "chef.md: Ignored unknown front-matter keys: 'color'.",
+        "skills/pdf/SKILL.md: Left out of the skill: 2 files, 2 bytes: reference.md, more/a.md.",
         "topic.prompt: Ignored unknown front-matter keys: 'output'.",
-        ".hidden, env, node_modules, site: passed over, as folders of a hub, of a tool or hidden "
-        "ones hold no source.",
     ]
-    again = bring(root, folder)
-    assert not again.created and not again.updated and len(again.unchanged) == 8
+    assert outcome.beside == 1
+    again = bring(root, folder, markdown=True)
+    assert not again.created and not again.updated and len(again.unchanged) == 10
+    # Without the option, plain Markdown is about the prompts in formats of their own.
+    only = bring(root, folder)
+    assert len(only.unchanged) == 7 and list(reasons(only)) == ["out.md", "none.prompt.yml"]
+    assert PassedOver("chef.md", PLAIN) in only.passed_over
+
+
+PATTERN = "# IDENTITY and PURPOSE\n\nYou weigh claims. Be fair.\n\n# INPUT\n\nINPUT:\n"
+
+
+def test_files_whose_names_say_nothing_are_named_after_their_folders(root: str):
+    folder = write_all(Path(root).parent / "patterns", {
+        "analyze_claims/system.md": PATTERN, "analyze_claims/user.md": " \n",
+        "rate_API/system.md": "", "rate_API/user.md": "Rate {{api}}.",
+        "weigh/System.md": f"---\nlicense: MIT\n---\n{PATTERN}", "weigh/user.md": "{{claim}}",
+        "none/system.md": "", "none/user.md": "",
+        "a/prompts/index.prompt.md": "Go.", "b/Main.prompt": "Go on.", "readme.prompt.md": "About.",
+        "alone/user.md": "A document.",
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert outcome.created == [
+        "imported/a 1.0.0", "imported/analyze-claims 1.0.0", "imported/b 1.0.0",
+        "imported/rate-api 1.0.0", "imported/patterns 1.0.0", "imported/weigh 1.0.0",
+    ]  # fmt: skip
+    assert outcome.rejected == []
+    assert [one.where for one in outcome.passed_over] == [
+        "alone/user.md", "analyze_claims/user.md", "none/system.md", "none/user.md",
+        "rate_API/system.md",
+    ]  # fmt: skip
+    record, text = latest(root, "imported/analyze-claims")
+    assert (record.title, record.description) == ("Analyze claims", "You weigh claims.")
+    assert text == PATTERN
+    record, text = latest(root, "imported/weigh")
+    assert (record.title, record.description) == ("Weigh", "You weigh claims.")
+    assert text == (
+        f'---\nlicense: MIT\n---\n{{{{role "system"}}}}\n{PATTERN}\n'
+        '{{role "user"}}\n{{claim}}\n'
+    )
+    assert (record.license, record.variables) == ("MIT", [Variable("claim")])
+    assert latest(root, "imported/rate-api")[0].title == "Rate API"
+    assert len(bring(root, folder).unchanged) == 6
+    # One file alone is named in the same way.
+    assert bring(root, folder / "weigh/System.md", owner="bob").created == ["bob/weigh 1.0.0"]
+
+
+@pytest.mark.parametrize(("body", "title", "description"), CASES)
+def test_titles_and_descriptions_of_files(root: str, body: str, title: str, description: str):
+    if not body.strip() or "\0" in body:
+        return
+    bring_text(root, "lib/weigh-sql.md", body)
+    record, _ = latest(root, "imported/weigh-sql")
+    heading = "" if title == "IDENTITY and PURPOSE" else title
+    assert (record.title, record.description) == (heading or "Weigh SQL", description)
+
+
+def test_a_title_that_was_written_in_the_hub_stays(root: str):
+    bring_text(root, "lib/weigh-sql.md", "Weigh it.")
+    publish(Folder(root), "imported", "weigh-sql", make_draft({"content": "Weigh it.",
+            "title": "Mine"}), publisher="imported")  # fmt: skip
+    assert len(bring_text(root, "lib/weigh-sql.md", "Weigh it.").unchanged) == 1
+    assert bring_text(root, "lib/weigh-sql.md", "Weigh all.").updated
+    record, _ = latest(root, "imported/weigh-sql")
+    assert (record.title, record.description) == ("Mine", "Weigh all.")
+
+
+def test_an_author_of_a_file_is_no_owner(root: str):
+    folder = write_all(Path(root).parent / "library", {
+        "a/SKILL.md": "---\nname: a-b\nauthor: Ann Lee - https://example.org/in/ann\n---\nDo a.",
+        "b/SKILL.md": "---\nname: b\nmetadata: {author: Bo <bo@example.org>}\n---\nDo b.",
+        "c.prompty": "---\nauthors: [cy@example.org, Di]\n---\nDo c.",
+    })  # fmt: skip
+    outcome = bring(root, folder, owner="team")
+    assert outcome.created == ["team/a-b 1.0.0", "team/b 1.0.0", "team/c 1.0.0"]
+    assert not outcome.warnings
+    changelogs = [latest(root, f"team/{name}")[0].changelog for name in ("a-b", "b", "c")]
+    assert changelogs == [f"Imported from library by {one}" for one in ("Ann Lee", "Bo", "cy")]
+    assert latest(root, "team/a-b")[0].title == "A b"
+
+
+ASSISTANT = """---
+mode: agent
+description: 'Plan ${input:feature:what to build}'
+tools: ['codebase', 'search']
+model: GPT-x
+handoffs: [{label: x}]
+---
+Plan ${input:feature:what to build} and ${input:kind} in ${workspaceFolder}/src, as in ${selection}.
+
+```sh
+echo ${HOME} ${input:kind}
+```
+"""
+
+
+def test_files_of_coding_assistants(root: str):
+    folder = write_all(Path(root).parent / "kit", {
+        "plan.prompt.md": ASSISTANT,
+        "plan.agent.md": "---\nname: Planner\ntools: {bash: true}\n---\nPlan.",
+        "plan.instructions.md": "---\napplyTo: '**/*.ts'\n---\nUse `${name}` here.",
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert outcome.created == [
+        "imported/plan 1.0.0", "imported/plan-instructions 1.0.0", "imported/plan-prompt 1.0.0",
+    ]  # fmt: skip
+    record, text = latest(root, "imported/plan-prompt")
+    assert text.endswith(
+        "Plan {{feature}} and {{kind}} in {{workspaceFolder}}/src, as in {{selection}}.\n\n"
+        "```sh\necho ${HOME} {{kind}}\n```\n"
+    )
+    assert record.description == "Plan {{feature}}"
+    assert record.parameters == {
+        "model": "GPT-x", "mode": "agent", "tools": ["codebase", "search"],
+    }  # fmt: skip
+    assert record.variables == [
+        Variable("feature", "what to build"), Variable("kind"), Variable("workspaceFolder"),
+        Variable("selection"),
+    ]  # fmt: skip
+    assert latest(root, "imported/plan-instructions")[0].parameters == {"applyTo": "**/*.ts"}
+    assert latest(root, "imported/plan")[0].title == "Planner"
+    assert [one for one in outcome.warnings if "unknown" in one] == [
+        "plan.agent.md: Ignored unknown front-matter keys: 'tools'.",
+        "plan.prompt.md: Ignored unknown front-matter keys: 'handoffs'.",
+    ]
+
+
+def test_a_folder_that_is_a_skill_with_others_below(root: str):
+    folder = write_all(Path(root).parent / "kit", {
+        "SKILL.md": "Do all.", "guide.md": "x", "scripts/run.sh": "xy", ".git/config": "x",
+        "more/sub/SKILL.md": "Do more.", "more/sub/a.txt": "x", "more/sub/old/SKILL.md": "Old.",
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert outcome.created == ["imported/kit 1.0.0", "imported/sub 1.0.0"]
+    assert outcome.warnings == [
+        "SKILL.md: Left out of the skill: 2 files, 3 bytes: guide.md, scripts/run.sh.",
+        "more/sub/SKILL.md: Left out of the skill: 2 files, 5 bytes: a.txt, old/SKILL.md.",
+    ]
 
 
 def test_a_folder_with_more_than_files_and_of_any_depth(root: str, monkeypatch: pytest.MonkeyPatch):
@@ -409,7 +614,7 @@ def test_prompty(root: str):
     outcome = bring_text(root, "basic.prompty", PROMPTY)
     published = "The front matter is published, with model.configuration.azure_endpoint."
     assert outcome.warnings == [f"basic.prompty: {published}"]
-    record, text = latest(root, "ann/basic")
+    record, text = latest(root, "imported/basic")
     assert text == PROMPTY.replace("system:", '{{role "system"}}')
     assert (record.title, record.description, record.tags) == (
         "Basic Prompt", "Answers.", ["getting-started"],
@@ -456,13 +661,6 @@ def test_messages_of_too_many_tokens(root: str, yaml_work: YamlWork):
     assert yaml_work.events < events + 50_100
 
 
-def test_owners_of_files_can_be_ignored(root: str):
-    outcome = bring_text(
-        root, "basic.prompty", PROMPTY, owner="team", columns=Columns(contributor="")
-    )
-    assert outcome.created == ["team/basic 1.0.0"]
-
-
 # Other owners
 
 
@@ -472,8 +670,7 @@ def test_owners_of_files_can_be_ignored(root: str):
         ("chef.csv", "title,prompt,owner\nChef,{},Ann\n"),
         ("chef.tsv", "title\tprompt\tcontributor\nChef\t{}\tAnn\n"),
         ("chef.jsonl", '{{"title": "Chef", "prompt": "{}", "author": "Ann"}}\n'),
-        ("chef.prompty", "---\nname: Chef\nauthors: [Ann]\n---\n{}\n"),
-        ("lib/chef/SKILL.md", "---\nname: chef\nmetadata: {{author: Ann}}\n---\n{}\n"),
+        ("chef.json", '[{{"title": "Chef", "prompt": "{}", "author": "Ann - https://a.example"}}]'),
     ],
 )
 def test_other_owners_repos_are_created_and_never_updated(root: str, file: str, text: str):

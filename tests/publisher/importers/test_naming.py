@@ -1,12 +1,14 @@
 """Names made of titles are names, and the same each time."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.model import names
 from publisher.importers import naming
-from publisher.importers.naming import Names, handle_of, name_of
+from publisher.importers.naming import Names, handle_of, name_of, telling_name, to_words
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,10 @@ def test_name_of(title: str, name: str):
         ("???", "imported"),
         ("API", "api-user"),
         ("aux@example.org", "aux-user"),
+        ("Ann Lee - https://example.org/in/ann", "ann-lee"),
+        ("Ann <ann@example.org>", "ann"),
+        ("<ann@example.org>", "imported"),
+        ("Ann-Marie (Lee)", "ann-marie"),
         ("x" * 50, "x" * 39),
     ],
 )
@@ -69,6 +75,47 @@ def test_a_name_instead_of_a_reserved_one_is_noted():
 def test_every_reserved_owner_has_a_way_out():
     for owner in names.RESERVED_OWNERS:
         assert names.check_new_owner(handle_of(owner, "imported")) == f"{owner}-user"
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("Code review", "Code review"),
+        ("code-review", "Code review"),
+        ("analyze_SQL_query", "Analyze SQL query"),
+        ("sql-to-json", "SQL to JSON"),
+        ("4.1-beast", "4.1 beast"),
+        ("élan", "Élan"),
+        ("-_-", "Prompt"),
+        ("x" * 300, "X" + "x" * 198 + "…"),
+    ],
+)
+def test_a_name_in_words(name: str, title: str):
+    assert to_words(name) == title
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/in/lib/chef", "chef"),
+        ("/in/lib/SYSTEM", "lib"),
+        ("/in/lib/prompts/main", "lib"),
+        ("/in/prompts/index", "in"),
+        ("/in/skill", "in"),
+    ],
+)
+def test_a_name_that_says_something(file: str, name: str):
+    path = Path(file)
+    assert telling_name(path.name, path.parent, Path("/in")) == name
+    assert telling_name("system", Path("/prompts"), Path("/prompts")) == "system"
+
+
+def test_collisions_of_other_kinds():
+    names_given = Names()
+    kinds = ["", "agent", "agent", "", "agent"]
+    assert [names_given.give("ann", "chef", kind) for kind in kinds] == [
+        "chef", "chef-agent", "chef-agent-2", "chef-2", "chef-agent-3",
+    ]  # fmt: skip
 
 
 def test_collisions():
