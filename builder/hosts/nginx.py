@@ -133,7 +133,8 @@ def files(site: HostedSite) -> dict[str, str]:
         text=_text,
         variables=_variables,
         file=lambda template: f"{site.out}/{_variables(template)}",
-        well_known=re.escape(WELL_KNOWN),
+        # Its tokens are in the folder of challenges.
+        well_known=rf"{re.escape(WELL_KNOWN)}(?!acme-challenge/)",
         **_reads(site),
         **_queries(site),
         **_service(site.base_path),
