@@ -75,6 +75,8 @@ def withdraw(
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
     else:
         click.echo(f"{repo} withdrawn")
+        if done.labels:
+            click.echo(f"{done.about_labels} To move one, run `hubctl label set`.", err=True)
     if store_url:
         click.echo(f"Each node takes it off its site within seconds. {_THEN}", err=True)
         return
@@ -97,8 +99,8 @@ def _confirm(planned: Withdrawn, draft: WithdrawalDraft) -> None:
             f"{what} loses {counted(len(planned.versions), 'version')} {BECAUSE[draft.reason]}. "
             "Nobody can publish under its name again."
         )
-    for label in planned.labels:
-        click.echo(f"The label {label} names no version any more.")
+    if planned.labels:
+        click.echo(planned.about_labels)
     if planned.latest != planned.was_latest:
         now = planned.latest or "none: it disappears from lists, search and feeds"
         click.echo(f"Its latest version is {planned.was_latest}, and will be {now}.")

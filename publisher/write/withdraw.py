@@ -55,6 +55,14 @@ class Withdrawn(Struct, frozen=True):
     note: str
     unchanged: bool
 
+    @property
+    def about_labels(self) -> str:
+        """A sentence about the labels that name nothing now; empty if there is none."""
+        if not self.labels:
+            return ""
+        name = "label {} names" if len(self.labels) == 1 else "labels {} name"
+        return f"The {name.format(', '.join(self.labels))} no version any more."
+
 
 class _Plan(NamedTuple):
     """A withdrawal before it is written; ``file`` is None where there is nothing to write."""

@@ -42,14 +42,26 @@ def test_the_site_has_nothing_of_it_when_the_command_ends(repo: str):
     done = run("withdraw", repo, "--reason", "secret", "--note", "Key\x1b[2J revoked", "--yes")
     assert (done.exit_code, done.stdout) == (0, f"{repo} withdrawn\n")
     assert "up to date" in done.stderr and "purge your CDN" in done.stderr
+    assert "The label production names no version any more." in done.stderr
     assert not shown("Leak-2") and not shown("Leak-2", "content")
     # As it was built before: with its name and address.
     checked = run("build", "--check", "--base-url", "https://hub.example", "--site-name", "Ours")
     assert checked.exit_code == 0, checked.output
     again = run("withdraw", repo, "--reason", "error")
     assert again.exit_code == 0 and "Already withdrawn" in again.stdout
+    assert "production" not in again.stderr
     assert "contained a secret" in again.stdout and "\x1b" not in again.stdout
     assert run("check").exit_code == 0
+
+
+def test_labels_that_name_other_versions_are_not_named():
+    run("label", "set", "ann/story", "beta", "1.0.0")
+    run("label", "set", "ann/story", "canary", "1.0.0")
+    done = run("withdraw", "ann/story@1.0.0", "--reason", "error", "--yes")
+    assert "The labels beta, canary name no version any more." in done.stderr
+    assert "production" not in done.stderr
+    done = run("withdraw", "ann/poem@1.0.0", "--reason", "error", "--yes")
+    assert done.exit_code == 0 and "label" not in done.stderr
 
 
 def test_a_site_of_which_nothing_is_known_loses_the_files():

@@ -133,7 +133,8 @@ def _tell(rebuilder: Rebuilder, done: Withdrawn) -> str:
             f"{told} Its text is deleted, but still on the site: {error} It is taken off as soon "
             "as possible."
         )
-    return f"{told} Its text is deleted and off the site."
+    labels = "" if done.unchanged else done.about_labels
+    return f"{told} Its text is deleted and off the site. {labels}".rstrip()
 
 
 def _review(
