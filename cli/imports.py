@@ -130,8 +130,8 @@ def imports(
     system.md user.md    beside each other: one prompt with two messages
     a folder             all such files below it, except tables and JSON, and except the hub's
                          own folders, built sites, environments, node_modules and hidden
-                         folders. Where it has others, plain .md files are documents, and
-                         are left out
+                         folders other than .agents, .claude and .github. Where it has
+                         others, plain .md files are documents, and are left out
 
     Messages of dotprompt, prompty, GitHub Models and JSON (role, content) become messages here.
 

@@ -20,6 +20,8 @@ MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 ASSISTANT_SUFFIXES = (".prompt.md", ".instructions.md", ".agent.md", ".chatmode.md")
 FORM_SUFFIXES = (*ASSISTANT_SUFFIXES, ".prompt", ".prompty", *MESSAGE_SUFFIXES)
 SUFFIXES = (".md", *FORM_SUFFIXES)
+# Where coding assistants look for them. Other hidden folders hold no source.
+ASSISTANT_FOLDERS = (".agents", ".claude", ".github")
 # What is about a collection is none of its prompts. Those in capitals only in capitals.
 SKIPPED_STEMS = {
     "readme", "license", "licence", "changelog", "contributing", "code_of_conduct",
@@ -73,7 +75,8 @@ def find_prompts(
         user = users.get(one.path.parent)
         if one is user:
             continue
-        if forms and one.path not in forms and not markdown:
+        is_document = forms or "/." in f"/{one.where}"
+        if is_document and one.path not in forms and not markdown:
             yield PassedOver(one.where, PLAIN)
         elif one.path.name.lower() == SYSTEM_FILE:
             yield one._replace(user=user)
@@ -133,7 +136,7 @@ def _is_looked_at(path: Path) -> bool:
 
 def _is_no_source(folder: Path, own: Collection[str]) -> bool:
     return (
-        folder.name.startswith(".")
+        (folder.name.startswith(".") and folder.name not in ASSISTANT_FOLDERS)
         or folder.name == "node_modules"
         or str(folder) in own
         or (folder / "pyvenv.cfg").exists()

@@ -531,6 +531,22 @@ def test_files_of_coding_assistants(root: str):
     ]
 
 
+def test_hidden_folders_of_coding_assistants(root: str):
+    folder = write_all(Path(root).parent / "work", {
+        ".github/prompts/fix.prompt.md": "Fix.", ".github/bug_report.md": "What is wrong?",
+        ".claude/skills/plan/SKILL.md": "Plan.", ".vscode/a.prompt.md": "x",
+        "src/.b.prompt.md": "x",
+    })  # fmt: skip
+    outcome = bring(root, folder)
+    assert outcome.created == ["imported/plan 1.0.0", "imported/fix 1.0.0"]
+    assert outcome.passed_over == [
+        PassedOver(".vscode", NO_SOURCE), PassedOver(".github/bug_report.md", PLAIN),
+    ]  # fmt: skip
+    outcome = bring(root, write_all(folder / "more", {".github/bug.md": "Wrong?", "a.md": "Do a."}))
+    assert outcome.created == ["imported/a 1.0.0"]
+    assert outcome.passed_over == [PassedOver(".github/bug.md", PLAIN)]
+
+
 def test_a_folder_that_is_a_skill_with_others_below(root: str):
     folder = write_all(Path(root).parent / "kit", {
         "SKILL.md": "Do all.", "guide.md": "x", "scripts/run.sh": "xy", ".git/config": "x",
