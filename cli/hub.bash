@@ -1,12 +1,13 @@
 # Completion of hub for bash: source this file, or put it into
 # ~/.local/share/bash-completion/completions/hub
+# The help of hub says which commands and options there are.
 
 _hub() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-    local commands='pull cat search versions labels lock sync update push label help' words=
-    # Which operand of the command it is, from 1; 0 is the command.
-    local operand=$((COMP_CWORD - 1))
-    [[ ${COMP_WORDS[2]-} != --trusted || $COMP_CWORD -eq 2 ]] || operand=$((operand - 1))
+    local hub=${COMP_WORDS[0]} command=${COMP_WORDS[1]} operand=0 words= one
+    for one in "${COMP_WORDS[@]:2:COMP_CWORD-1}"; do
+        [[ $one == -* ]] || operand=$((operand + 1))
+    done
     COMPREPLY=()
     case $before in
     -o | --output | --file)
@@ -17,29 +18,24 @@ _hub() {
     --as) words='dotprompt prompty skill' ;;
     --version | --label | --at | --expected | --tag | --page) ;;
     *)
-        case $operand:${COMP_WORDS[1]} in
-        0:*) words="$commands --version --help" ;;
-        *:pull) words='--version --label --at --output --force --offline --no-cache --help' ;;
-        *:cat)
-            words='--version --label --at --body --as --output --force --offline --no-cache --help'
-            ;;
-        *:search) words='--tag --sort --page --json --help' ;;
-        *:versions) words='--json --help' ;;
-        *:labels) words='--help' ;;
-        *:lock | *:update) words='--file --help' ;;
-        *:sync) words='--check --force --offline --file --help' ;;
-        *:label) words='--expected --remove --help' ;;
-        1:help) words=$commands ;;
-        1:push) words='--trusted --help' ;;
-        2:push)
+        case $COMP_CWORD:$operand:$command in
+        1:*) words="$(_hub_commands) --version --help" ;;
+        2:1:help) words=$(_hub_commands) ;;
+        *:2:push)
             _hub_files "$word"
             return
             ;;
-        4:push) words='major minor patch auto' ;;
+        *:4:push) words='major minor patch auto' ;;
         esac
+        [[ $word != -* || $COMP_CWORD -eq 1 ]] ||
+            words="$("$hub" help "$command" 2>/dev/null | grep -oE -- '--[a-z][a-z-]*') --help"
         ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+
+_hub_commands() {
+    "$hub" help 2>/dev/null | sed -n 's/^  hub \([a-z]*\) .*/\1/p'
 }
 
 # Bash 3.2, as on macOS, has neither mapfile nor compopt.

@@ -37,7 +37,14 @@ _expected_option = click.option(
 _json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
-@click.group()
+class _Labels(click.Group):
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name == "move":
+            context.fail("No such command 'move'. `hubctl label set` creates and moves labels.")
+        return super().get_command(context, name)
+
+
+@click.group(cls=_Labels)
 def label() -> None:
     """Move, list and protect the labels of a prompt's versions."""
 

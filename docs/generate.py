@@ -175,7 +175,7 @@ def client() -> str:
     """The help of the shell client and of each of its commands, as it prints it."""
     parts = []
     for command in (
-        "", "pull", "cat", "search", "versions", "labels", "lock", "sync", "update", "push",
+        "", "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
         "label",
     ):  # fmt: skip
         told = subprocess.run(

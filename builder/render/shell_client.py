@@ -7,10 +7,10 @@ from typing import NamedTuple
 from builder.render import catalogue_search
 from builder.text import formats
 
-CLIENT = os.path.join(os.path.dirname(__file__), "client", "hub")
+_HERE = os.path.join(os.path.dirname(__file__), "client")
+CLIENT = os.path.join(_HERE, "hub")
+_FROM_FORMATS = b"from builder.text.formats import write_as\n"
 _BAKED = b"baked_url='http://127.0.0.1:8000'\n"
-_SEARCH = b"# The build puts search.py here.\n"
-_FORMATS = b"# The build puts formats.py here.\n"
 
 
 class Release(NamedTuple):
@@ -24,9 +24,18 @@ def release(base_url: str, search_rules: str) -> Release:
     """The client for a base URL that has passed ``settings.parse_base_url``, with the rules of
     ``builder.search.rules``.
     """
-    with open(CLIENT, "rb") as file:
-        script = file.read().replace(_BAKED, f"baked_url='{base_url}'\n".encode())
-    script = script.replace(_SEARCH, catalogue_search.for_client(search_rules))
-    with open(formats.__file__, "rb") as file:
-        script = script.replace(_FORMATS, file.read())
+    script = _read(CLIENT).replace(_BAKED, f"baked_url='{base_url}'\n".encode())
+    programs = {
+        "search.py": catalogue_search.for_client(search_rules),
+        "show.py": _read(os.path.join(_HERE, "show.py")),
+        "formats.py": _read(formats.__file__),
+        "convert.py": _read(os.path.join(_HERE, "convert.py")).replace(_FROM_FORMATS, b""),
+    }
+    for name, source in programs.items():
+        script = script.replace(f"# The build puts {name} here.\n".encode(), source)
     return Release(script, f"{hashlib.sha256(script).hexdigest()}  hub\n".encode())
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

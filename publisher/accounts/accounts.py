@@ -357,13 +357,13 @@ class Accounts(Owners):
 
         Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
         """
-        self._check_repo(token, owner, name)
         if PUBLISH not in token.rights:
             raise RequestError(
                 "insufficient_scope",
                 "This token cannot publish. Use a token that has the right "
                 "`publish`; create one in your account.",
             )
+        self._check_repo(token, owner, name)
         if labels:
             self.check_may_label(token, owner, name, labels)
 
@@ -372,13 +372,13 @@ class Accounts(Owners):
 
         Raises RequestError ``not_owner``, ``insufficient_scope``; neither tells what there is.
         """
-        self._check_repo(token, owner, name)
         if LABEL not in token.rights:
             raise RequestError(
                 "insufficient_scope",
                 "This token cannot move labels. Use a token that has the right `label`; create "
                 "one in your account.",
             )
+        self._check_repo(token, owner, name)
         if token.labels and not set(labels) <= set(token.labels):
             raise RequestError(
                 "insufficient_scope",

@@ -5,7 +5,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Self
 
@@ -27,7 +27,13 @@ class Reset(NamedTuple):
     sent: bytes = b""
 
 
-Answer = bytes | Reset
+class Stream(NamedTuple):
+    """Parts to send one after the other, for as long as the client reads."""
+
+    parts: Iterable[bytes]
+
+
+Answer = bytes | Reset | Stream
 Answers = Callable[[Request], Answer]
 
 
@@ -37,6 +43,7 @@ class Fake:
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
         self.requests: list[Request] = []
+        self.sent_bytes = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -67,8 +74,12 @@ class Fake:
             request = Request(method, path, headers, body)
             self.requests.append(request)
             answer = self.answers(request)
+            parts = answer.parts if isinstance(answer, Stream) else [answer]
             try:
-                connection.sendall(answer.sent if isinstance(answer, Reset) else answer)
+                for part in parts:
+                    sent = part.sent if isinstance(part, Reset) else part
+                    connection.sendall(sent)
+                    self.sent_bytes += len(sent)
             except ConnectionError:
                 return  # the client has gone, as some tests want
             if isinstance(answer, Reset):

@@ -30,7 +30,7 @@ USES = [
     Case(["nonsense"], 2, "unknown command nonsense"),
     Case(["help", "nonsense"], 2, "unknown command nonsense"),
     Case(["--version"], 0, None, b"hub 1.0.0\n"),
-    Case(["pull"], 2, "Name it as OWNER/NAME"),
+    Case(["pull"], 2, "too few arguments for hub pull OWNER/NAME"),
     Case(["pull", "review"], 2, "the slash is missing"),
     Case(["pull", "ann/review/raw"], 2, "'ann/review/raw' is not OWNER/NAME"),
     Case(["pull", "ann/"], 2, "'ann/' is not OWNER/NAME"),
@@ -41,29 +41,29 @@ USES = [
     Case(["pull", "ann/rev;iew"], 2, "'rev;iew' is not a name"),
     Case(["pull", "ann/$(id)"], 2, "'$(id)' is not a name"),
     Case(["pull", "ann/a--version"], 2, "'a--version' is not a name"),
-    Case(["pull", "ann/review", "ann/story"], 2, "name one prompt"),
+    Case(["pull", "ann/review", "ann/story"], 2, "too many arguments: 'ann/story'"),
     Case(["pull", "ann/review", "--version"], 2, "--version needs a value"),
     Case(["pull", "ann/review", "--version", "1.0"], 2, "is not a version"),
     Case(["pull", "ann/review", "--version", "1.0.0.0"], 2, "is not a version"),
     Case(["pull", "ann/review", "--version", "01.0.0"], 2, "is not a version"),
     Case(["pull", "ann/review", "--version", "../.."], 2, "is not a version"),
-    Case(["pull", "ann/review", "-o", ""], 2, "-o needs a file"),
+    Case(["pull", "ann/review", "-o", ""], 2, "-o needs a value"),
     Case(["pull", "ann/review", "--nonsense"], 2, "unknown option --nonsense"),
-    Case(["cat", "ann/review", "-o", ""], 2, "-o needs a file"),
+    Case(["cat", "ann/review", "-o", ""], 2, "-o needs a value"),
     Case(["cat", "ann/review", "--as"], 2, "--as needs a value"),
     Case(["cat", "ann/review", "--as", "yaml"], 2, "unknown format 'yaml'"),
     Case(["cat", "ann/review", "--as", "skill", "--body"], 2, "pass --body or --as, not both"),
     Case(["pull", "ann/review", "--as", "skill"], 2, "unknown option --as"),
     Case(["search"], 2, "what to search for?"),
-    Case(["search", "a", "b"], 2, "give one query, in quotes"),
-    Case(["search", "-a"], 2, "Put -- before a query"),
+    Case(["search", "a", "b"], 2, "too many arguments: 'b'"),
+    Case(["search", "-a"], 2, "Put -- before a word"),
     Case(["search", "a", "--page", "0"], 2, "--page must be a number"),
     Case(["search", "a", "--sort", "old"], 2, "top, trending or new"),
     Case(["search", "a", "--tag"], 2, "--tag needs a value"),
-    Case(["versions"], 2, "which prompt?"),
-    Case(["versions", "ann/review", "x/y"], 2, "name one prompt"),
-    Case(["push"], 2, "pass OWNER/NAME, FILE"),
-    Case(["push", "ada/x"], 2, "pass OWNER/NAME, FILE"),
+    Case(["versions"], 2, "too few arguments for hub versions OWNER/NAME"),
+    Case(["versions", "ann/review", "x/y"], 2, "too many arguments: 'x/y'"),
+    Case(["push"], 2, "too few arguments for hub push"),
+    Case(["push", "ada/x"], 2, "too few arguments for hub push"),
     Case(["push", "ada/x", "file", "why", "huge"], 2, "not 'huge'"),
     Case(["push", "ada/x", "file"], 4, "/account and set HUB_TOKEN"),
 ]
@@ -145,7 +145,10 @@ def test_any_name_of_a_file(name: str, each: Client, publishing: Hub) -> None:
     assert [(path.name, path.read_bytes()) for path in hub.work.iterdir()] == [(name, LATEST)]
     (hub.work / name).write_bytes(b"Hi.")  # what is searched for elsewhere stays the only one
     repo = f"ada/name-{each.shell}-{name.encode().hex()}"
-    assert hub.run("push", repo, name, "-n * \\t 'x'\n\"y\" $z").out == f"{repo} 1.0.0\n".encode()
+    assert (
+        hub.run("push", repo, "--", name, "-n * \\t 'x'\n\"y\" $z").out
+        == f"{repo} 1.0.0\n".encode()
+    )
     (version,) = publishing.server.get(f"/api/v1/repos/{repo}/versions").json()["data"]
     assert version["changelog"] == "-n * \\t 'x'\n\"y\" $z"
 

@@ -266,7 +266,7 @@ def test_what_cannot_be_published(client: Client) -> None:
         assert to.run("push", "ada/x", "-") == (
             5,
             b"",
-            "- is empty. A prompt needs at least one character\n",
+            "standard input is empty. A prompt needs at least one character\n",
         )
         assert not fake.requests
 

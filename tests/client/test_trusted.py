@@ -230,7 +230,11 @@ def test_no_job_that_can_say_who_it_is(
 def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
     with Fake(Parts()) as fake:
         job = on_github(each, fake.url, fake.url)
-        assert job.run(*PUSH) == (5, b"", "- is empty. A prompt needs at least one character\n")
+        assert job.run(*PUSH) == (
+            5,
+            b"",
+            "standard input is empty. A prompt needs at least one character\n",
+        )
         assert job.run(*PUSH, stdin=b"a\xff").status == 5
         assert job.run("push", "--trusted", "ada/x", "nowhere").status == 1
         assert not fake.requests
@@ -239,10 +243,8 @@ def test_what_cannot_be_published_uses_no_id_token_up(each: Client) -> None:
 @pytest.mark.parametrize(
     ("operands", "told"),
     [
-        (["ada/x", "f", "--trusted"], "put --trusted before OWNER/NAME"),
-        (["ada/x", "--trusted", "f"], "put --trusted before OWNER/NAME"),
         (["--trust", "ada/x", "f"], "unknown option --trust"),
-        (["--trusted"], "pass OWNER/NAME, FILE"),
+        (["--trusted"], "too few arguments for hub push"),
         (["--trusted", "ada", "f"], "the slash is missing"),
     ],
 )

@@ -1,0 +1,163 @@
+"""Prints what the shell client lists: `versions`, `search` and `list`. The build puts this into
+the client, after ``search.py`` where a catalogue is searched; it keeps to Python 3.7.
+"""
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+
+kind, path, as_json, query, tags, sort, page = sys.argv[1:]
+terminal = sys.stdout.isatty()
+sys.stdout.reconfigure(errors="replace")
+sys.stderr.reconfigure(errors="replace")
+
+
+def stop(status, message):
+    sys.stderr.write(f"hub: {message}\n")
+    sys.exit(status)
+
+
+def clean(value):
+    """One line of text that a terminal does not obey."""
+    text = " ".join(str("" if value is None else value).split())
+    return "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
+
+
+def matches(lines):
+    """What a catalogue has of a query, as the API would answer it, but for the texts."""
+    wanted = {tag for tag in tags.split(",") if tag}
+    repos = [json.loads(line) for line in lines]
+    meta = {"sort": None, "tag": tags or None, "q": query or None}
+    if not query:
+        found = [repo for repo in repos if wanted <= set(repo["tags"])]
+    elif len(query) > RULES["QUERY_CHARS_MAX"]:
+        stop(5, f"the query is too long: it may have {RULES['QUERY_CHARS_MAX']} characters")
+    elif not query_words(query):
+        stop(5, "the query has no word. Add a letter or digit")
+    else:
+        found, meta["match"], meta["corrected"] = Catalogue(repos).search(query, wanted)
+    size = RULES["PAGE_SIZE"]
+    pages = max(1, -(-len(found) // size))
+    if int(page) > pages:
+        stop(3, f"no page {page}: the last page is {pages}")
+    start = (int(page) - 1) * size
+    meta = {"page": int(page), "pages": pages, "total": len(found), "page_size": size, **meta}
+    return {"data": found[start : start + size], "meta": meta}
+
+
+def listed(lines):
+    """The prompts of a catalogue, or those of the owner in ``query``."""
+    repos = [json.loads(line) for line in lines]
+    found = [repo for repo in repos if not query or repo["owner"] == query]
+    return {"data": found, "meta": {"page": 1, "pages": 1, "total": len(found)}}
+
+
+def answers(meta):
+    """Whether a list is what was asked for. A host of plain files ignores the question."""
+    return (
+        meta["page"] == int(page)
+        and (meta["q"] or "") == query
+        and set((meta["tag"] or "").split(",")) == set(tags.split(","))
+        and sort in ("", meta["sort"])
+    )
+
+
+def notes(meta):
+    """What is to be said of how a query was taken."""
+    for one in meta.get("corrected") or ():
+        yield f"no prompt has '{clean(one['from'])}': searched for '{clean(one['to'])}' instead"
+    if meta.get("match") == "some" and meta["total"]:
+        yield "no prompt has all of these words. These are the closest"
+
+
+def note_of(entry):
+    """What is to be said of a version: what changed in it, or that it was withdrawn."""
+    told = entry.get("withdrawn")
+    return f"Withdrawn ({told['reason']}): {told['note']}" if told else entry["changelog"]
+
+
+def row(entry):
+    if kind == "versions":
+        return [
+            entry["version"],
+            entry["published_at"],
+            int(entry["size"]),
+            entry["sha256"],
+            note_of(entry),
+        ]
+    return [
+        f"{entry['owner']}/{entry['name']}",
+        entry["latest_version"],
+        entry["title"],
+        ",".join(entry["tags"]),
+        entry["description"],
+    ]
+
+
+def columns(rows):
+    if kind == "versions":
+        rows = [
+            [version, time[:10], f"{int(size):,} bytes", change]
+            for version, time, size, _, change in rows
+        ]
+    else:
+        rows = [
+            [name, version, about if title in name else f"{title}. {about}"]
+            for name, version, title, _, about in rows
+        ]
+    widths = [max(len(one[at]) for one in rows) for at in range(len(rows[0]) - 1)]
+    room = shutil.get_terminal_size().columns - sum(widths) - 2 * len(widths)
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    bold, normal = ("", "") if plain else ("\033[1m", "\033[0m")
+    for first, *others, last in rows:
+        cells = [one.ljust(width) for one, width in zip(others, widths[1:])]
+        print(f"{bold}{first.ljust(widths[0])}{normal}", *cells, cut(last, room), sep="  ")
+
+
+def cut(text, room):
+    """As much of a text as a terminal has room for; all of it where that is next to nothing."""
+    wide = [2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text]
+    if room <= 8 or sum(wide) <= room:
+        return text
+    while sum(wide) > room - 1:
+        wide.pop()
+    return text[: len(wide)] + "…"
+
+
+try:
+    with open(path, encoding="utf-8") as file:
+        answer = {"matches": matches, "list": listed}.get(kind, json.load)(file)
+    rows = [[clean(cell) for cell in row(entry)] for entry in answer["data"]]
+    meta = answer["meta"]
+    number, pages, total = int(meta["page"]), int(meta["pages"]), int(meta["total"])
+    fits = kind != "repos" or answers(meta)
+    told = [*notes(meta)]
+except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    if kind == "repos":
+        sys.exit(9)
+    stop(6, "the answer is not from a hub. Check HUB_URL")
+if not fits:
+    sys.exit(9)
+try:
+    if as_json == "yes":
+        text = json.dumps(answer, ensure_ascii=False)
+        if terminal:  # the same JSON, with control characters escaped
+            text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+        print(text)
+    elif terminal and rows:
+        columns(rows)
+    else:
+        for cells in rows:
+            print(*cells, sep="\t")
+    sys.stdout.flush()
+except OSError as error:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes the rest at its end
+    if not isinstance(error, BrokenPipeError):
+        stop(1, f"cannot write: {error.strerror}")
+sys.stderr.writelines(f"hub: {one}\n" for one in told)
+if not rows:
+    sys.stderr.write("hub: no prompts found\n")
+elif pages > 1:
+    sys.stderr.write(f"hub: page {number} of {pages}, {total:,} in all\n")
