@@ -9,8 +9,8 @@ from builder.render.shell_client import CLIENT
 from tests.support.servers import PROJECT
 
 COMMANDS = (
-    "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push", "label",
-    "help",
+    "pull", "cat", "search", "list", "versions", "labels", "lock", "sync", "update", "push",
+    "label", "help",
 )  # fmt: skip
 BASH = PROJECT / "cli" / "hub.bash"
 ZSH = PROJECT / "cli" / "_hub"
