@@ -16,11 +16,6 @@ Prompts have no logic: sections, filters, paths and expressions stay text, and a
 *kept*. Text that is literal in its source and would be a variable here is escaped, as ``\{{``. A
 placeholder behind a backslash is kept, since the two would read as that escape. Markers of roles
 stay.
-
-Code has ``${…}``, too. One that holds an expression (``${user.name}``, ``${f(x)}``,
-``${PORT:-80}``, ``${#list[@]}``) shows it: the whole fence around it stays text, and the whole text
-where a third of its ``${…}`` are expressions. A fence without expressions is turned, since prompts
-also show their templates in fences.
 """
 
 import re
@@ -30,7 +25,7 @@ from typing import NamedTuple
 
 from builder.model.errors import cut
 from builder.model.records import Message, Variable, Variables
-from builder.text import typed_placeholders
+from builder.text import dollars, typed_placeholders
 from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
@@ -45,17 +40,12 @@ TOLD_MAX = 4
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
-# Longer ones are no names, but prose or code between braces.
-READABLE_CHARS_MAX = 200
-# One expression among so many ${…} shows that the text is code.
-CODE_SHARE = 3
 # How many texts of a source show that it has the convention dollar, by what they have.
 DEFAULTS_MIN = 3
 BARE_MIN = 5
 
 # All patterns read each character a bounded number of times: what is inside braces has none, and
 # is read possessively.
-_dollar = re.compile(r"(?P<escape>[\\$])?\$\{(?:\$\{(?P<inner>[^{}]*+)\}\}|(?P<outer>[^{}]*+)\})")
 _single = re.compile(r"\{{2,}[^{}]*+\}*+|\{(?P<field>[^{}]*+)\}")
 _f_string = re.compile(r"\{\{|\}\}|\{(?P<field>[^{}]*+(?:\{[^{}]*+\}[^{}]*+)?+)\}")
 # Empty comments only part what would be read together: a backslash, or braces.
@@ -77,23 +67,11 @@ _identifier = re.compile(r"[^\W\d]\w*+")
 # Keys of mustache may have hyphens, and letters of any script, some of which are no \w.
 _key_of_this = re.compile(r"this\.\[(" + VARIABLE_NAME + r")\]")
 _key = re.compile(r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+")
-# What people write as a name: words of any script, and few signs.
-_readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
-# What no name has, and names without a letter.
-_code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
-# What editors ask for before a prompt is sent.
-_input = re.compile(rf"input:(?P<name>{VARIABLE_NAME})(?::(?P<about>.*))?", re.DOTALL)
-# What begins the default in a shell's ${name:-default}.
-_SHELL_DEFAULTS = ("-", "=", "?", "+")
-# Prompty's, which are filled in where the prompt is loaded.
-_ENVIRONMENT = ("env:", "file:")
 # What Python's format strings have beside a bare name.
 _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
-_fence_line = re.compile(r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
-_code_span = re.compile(r"`[^`\n]*+`")
 _foreign = re.compile(
     r"(?P<escape>\\)?\{\{(?P<tag>[^{}]*+)\}\}|\{%[-+]?\s*+(?P<word>\w++)[^{}]*+\}?"
 )
@@ -141,10 +119,10 @@ def guess(texts: Iterable[str]) -> str:
     """
     defaults = bare = ours = typed = 0
     for text in texts:
-        defaults += any(":" in _content(found) for found in _placeholders(text))
+        defaults += any(":" in dollars.content_of(found) for found in dollars.find_names(text))
         typed += typed_placeholders.pattern.search(text) is not None
-        prose = _without_code(text)
-        bare += bool(_placeholders(prose))
+        prose = dollars.without_code(text)
+        bare += bool(dollars.find_names(prose))
         ours += bool(variable_names(prose))
     if defaults >= DEFAULTS_MIN or (defaults and defaults >= ours and 2 * defaults >= bare):
         return "dollar"
@@ -158,7 +136,7 @@ def find_foreign(text: str) -> list[str]:
 
     Each once, at most KEPT_MAX, shortened. Nothing in fences and in spans of code.
     """
-    prose = _without_code(text)
+    prose = dollars.without_code(text)
     kept = _Kept()
     for found in _foreign.finditer(prose):
         tag = found["tag"]
@@ -167,8 +145,8 @@ def find_foreign(text: str) -> list[str]:
                 kept.add(found[0])
         elif not found["escape"] and _is_foreign(tag.strip()):
             kept.add(found[0])
-    if _placeholders(text):  # else it is code
-        for found in _placeholders(prose):
+    if dollars.find_names(text):  # else it is code
+        for found in dollars.find_names(prose):
             kept.add(found[0])
     return kept.spelled
 
@@ -183,7 +161,7 @@ def _is_foreign(tag: str) -> bool:
 
 def tell_foreign(found: Sequence[str]) -> list[str]:
     """One warning of what ``find_foreign`` has found; none if that is nothing."""
-    dollars = [one for one in found if one.startswith("$")]
+    names = [one for one in found if one.startswith("$")]
     logic = [one for one in found if not one.startswith("$")]
     told = []
     if logic:
@@ -191,10 +169,10 @@ def tell_foreign(found: Sequence[str]) -> list[str]:
             f"These stay text, because prompts have no logic: {_list(logic)}. "
             "Write {{name}} for a variable."
         )
-    if len(dollars) == 1:
-        told.append(f"Write {{{{name}}}} if {dollars[0]} is to be filled in.")
-    elif dollars:
-        told.append(f"Write {{{{name}}}} if one of these is to be filled in: {_list(dollars)}.")
+    if len(names) == 1:
+        told.append(f"Write {{{{name}}}} if {names[0]} is to be filled in.")
+    elif names:
+        told.append(f"Write {{{{name}}}} if one of these is to be filled in: {_list(names)}.")
     return [" ".join(told)] if told else []
 
 
@@ -288,17 +266,17 @@ class _Turner:
         return name
 
     def _dollar(self, text: str) -> str:
-        return self._turn_dollars(text, _placeholders(text))
+        return self._turn_dollars(text, dollars.find_names(text))
 
     def _vscode(self, text: str) -> str:
-        fences = _fences(text)
-        asked = [one for one in _dollars(text) if _input.fullmatch(_content(one))]
-        # In fences, all others are code.
-        others = [
-            one for one in _dollars(text)
-            if one not in asked and bisect_right(fences, one.start()) % 2 == 0
-        ]  # fmt: skip
-        names = [*asked, *filter(_is_name, others)]
+        fences = dollars.fence_borders(text)
+        asked, others = [], []
+        for one in dollars.find_all(text):
+            if dollars.asked_for.fullmatch(dollars.content_of(one)):
+                asked.append(one)
+            elif bisect_right(fences, one.start()) % 2 == 0:  # in fences, all others are code
+                others.append(one)
+        names = [*asked, *filter(dollars.is_name, others)]
         return self._turn_dollars(text, names, {one.start() for one in (*asked, *others)})
 
     def _turn_dollars(
@@ -312,14 +290,14 @@ class _Turner:
                 return found[0]
             if found.start() not in turned or _is_escaped(found):
                 return self._keep(found[0])
-            if asked := _input.fullmatch(_content(found)):
+            if asked := dollars.asked_for.fullmatch(dollars.content_of(found)):
                 about = cut(" ".join((asked["about"] or "").split()), DESCRIPTION_CHARS_MAX)
                 if about:
                     self._known.setdefault(asked["name"], Variable(asked["name"], about))
                 return self._variable(asked["name"])
-            return self._variable(*_split(found))
+            return self._variable(*dollars.split(found))
 
-        return _dollar.sub(one, text)
+        return dollars.pattern.sub(one, text)
 
     def _typed(self, text: str) -> str:
         def one(found: re.Match[str]) -> str:
@@ -442,73 +420,3 @@ def _is_escaped(found: re.Match[str]) -> bool:
 def _escape(literal: str) -> str:
     """A text that reads as ``literal`` when it is filled in."""
     return _ours_or_escape.sub(r"\\\g<0>", literal)
-
-
-def _dollars(text: str) -> list[re.Match[str]]:
-    return [one for one in _dollar.finditer(text) if not one["escape"] and _content(one).strip()]
-
-
-def _placeholders(text: str) -> list[re.Match[str]]:
-    """The ``${…}`` of ``text`` that are to be filled in, and are no code."""
-    found = _dollars(text)
-    codes = [one.start() for one in found if _is_code(one)]
-    if len(codes) * CODE_SHARE >= max(len(found), 1):
-        return []
-    names = [one for one in found if _is_name(one)]
-    if not codes:
-        return names
-    fences = _fences(text)
-    spoilt = {bisect_right(fences, code) for code in codes}
-    # An odd number of borders before it: it is in a fence.
-    return [
-        one for one in names
-        if (place := bisect_right(fences, one.start())) % 2 == 0 or place not in spoilt
-    ]  # fmt: skip
-
-
-def _content(found: re.Match[str]) -> str:
-    return found["outer"] if found["inner"] is None else found["inner"]
-
-
-def _split(found: re.Match[str]) -> tuple[str, str | None]:
-    """The name in ``${name:default}``, and the default."""
-    name, colon, default = _content(found).partition(":")
-    return " ".join(name.split()), default.strip() if colon else None
-
-
-def _is_name(found: re.Match[str]) -> bool:
-    return not _is_code(found) and not _content(found).startswith(_ENVIRONMENT)
-
-
-def _is_code(found: re.Match[str]) -> bool:
-    name, _, default = _content(found).partition(":")
-    return (
-        len(name) > READABLE_CHARS_MAX
-        or not _readable.fullmatch(name.strip())
-        or _code_in_name.search(name) is not None
-        or default.startswith(_SHELL_DEFAULTS)
-    )
-
-
-def _fences(text: str) -> list[int]:
-    """Where fences of code begin and end, by turns. The last one may have no end."""
-    borders: list[int] = []
-    opening = ""
-    for line in _fence_line.finditer(text):
-        if not opening:
-            opening = line["fence"]
-            borders.append(line.start())
-        elif line["fence"].startswith(opening) and not line["rest"].strip():
-            opening = ""
-            borders.append(line.end())
-    return borders
-
-
-def _without_code(text: str) -> str:
-    """``text`` without its fences and its spans of code."""
-    borders = _fences(text)
-    starts = [0, *borders[1::2]]
-    ends = [*borders[::2], len(text)]
-    return "\n".join(
-        _code_span.sub("", text[start:end]) for start, end in zip(starts, ends, strict=False)
-    )

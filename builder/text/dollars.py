@@ -1,0 +1,106 @@
+r"""Placeholders such as ``${name}`` in a text, and which of them are code. Pure.
+
+Code has ``${…}``, too. One that holds an expression (``${user.name}``, ``${f(x)}``,
+``${PORT:-80}``, ``${#list[@]}``) shows it: the whole fence around it stays text, and the whole text
+where a third of its ``${…}`` are expressions. A fence without expressions is turned, since prompts
+also show their templates in fences.
+"""
+
+import re
+from bisect import bisect_right
+
+from builder.text.prompts import VARIABLE_NAME
+
+# Longer ones are no names, but prose or code between braces.
+READABLE_CHARS_MAX = 200
+# One expression among so many ${…} shows that the text is code.
+CODE_SHARE = 3
+
+# All patterns read each character a bounded number of times: what is inside braces has none, and
+# is read possessively.
+pattern = re.compile(r"(?P<escape>[\\$])?\$\{(?:\$\{(?P<inner>[^{}]*+)\}\}|(?P<outer>[^{}]*+)\})")
+# What people write as a name: words of any script, and few signs.
+_readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
+# What no name has, and names without a letter.
+_code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
+# What editors ask for before a prompt is sent.
+asked_for = re.compile(rf"input:(?P<name>{VARIABLE_NAME})(?::(?P<about>.*))?", re.DOTALL)
+# What begins the default in a shell's ${name:-default}.
+_SHELL_DEFAULTS = ("-", "=", "?", "+")
+# Prompty's, which are filled in where the prompt is loaded.
+_ENVIRONMENT = ("env:", "file:")
+_fence_line = re.compile(r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
+_code_span = re.compile(r"`[^`\n]*+`")
+
+
+def find_all(text: str) -> list[re.Match[str]]:
+    """All ``${…}`` of ``text`` that are not escaped."""
+    return [one for one in pattern.finditer(text) if not one["escape"] and content_of(one).strip()]
+
+
+def find_names(text: str) -> list[re.Match[str]]:
+    """The ``${…}`` of ``text`` that are to be filled in, and are no code."""
+    found = find_all(text)
+    codes = [one.start() for one in found if _is_code(one)]
+    if len(codes) * CODE_SHARE >= max(len(found), 1):
+        return []
+    names = [one for one in found if is_name(one)]
+    if not codes:
+        return names
+    borders = fence_borders(text)
+    spoilt = {bisect_right(borders, code) for code in codes}
+    # An odd number of borders before it: it is in a fence.
+    return [
+        one for one in names
+        if (place := bisect_right(borders, one.start())) % 2 == 0 or place not in spoilt
+    ]  # fmt: skip
+
+
+def content_of(found: re.Match[str]) -> str:
+    """What is between the braces."""
+    return found["outer"] if found["inner"] is None else found["inner"]
+
+
+def split(found: re.Match[str]) -> tuple[str, str | None]:
+    """The name in ``${name:default}``, and the default."""
+    name, colon, default = content_of(found).partition(":")
+    return " ".join(name.split()), default.strip() if colon else None
+
+
+def is_name(found: re.Match[str]) -> bool:
+    """Whether it holds a name, and neither an expression nor a part of the environment."""
+    return not _is_code(found) and not content_of(found).startswith(_ENVIRONMENT)
+
+
+def _is_code(found: re.Match[str]) -> bool:
+    name, _, default = content_of(found).partition(":")
+    return (
+        len(name) > READABLE_CHARS_MAX
+        or not _readable.fullmatch(name.strip())
+        or _code_in_name.search(name) is not None
+        or default.startswith(_SHELL_DEFAULTS)
+    )
+
+
+def fence_borders(text: str) -> list[int]:
+    """Where fences of code begin and end, by turns. The last one may have no end."""
+    borders: list[int] = []
+    opening = ""
+    for line in _fence_line.finditer(text):
+        if not opening:
+            opening = line["fence"]
+            borders.append(line.start())
+        elif line["fence"].startswith(opening) and not line["rest"].strip():
+            opening = ""
+            borders.append(line.end())
+    return borders
+
+
+def without_code(text: str) -> str:
+    """``text`` without its fences and its spans of code."""
+    borders = fence_borders(text)
+    starts = [0, *borders[1::2]]
+    ends = [*borders[::2], len(text)]
+    return "\n".join(
+        _code_span.sub("", text[start:end]) for start, end in zip(starts, ends, strict=False)
+    )
