@@ -7,6 +7,7 @@ import click
 
 from builder.model.errors import OperatorError
 from builder.model.names import AUTO, BUMPS
+from builder.model.records import CONTENT_BYTES_MAX
 from cli.options import folder_options, init_option, owner_option, prepare_content, split_repo
 from cli.site import update_site
 from cli.stores import open_store, store_option
@@ -68,8 +69,14 @@ def publish(
       hubctl publish ann/story story.md -m "First version"
     """
     owner, name = split_repo(repo, owner)
+    source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
     try:
-        text = file.read().decode("utf-8")
+        raw = file.read(CONTENT_BYTES_MAX + 1)
+        if len(raw) > CONTENT_BYTES_MAX:
+            raise OperatorError(
+                f"{source} is larger than {CONTENT_BYTES_MAX:,} bytes. Shorten the file."
+            )
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise OperatorError(
             f"The file is not UTF-8 at byte {error.start:,}. Save it as UTF-8."
@@ -78,7 +85,6 @@ def publish(
     fields["labels"] = [*fields["labels"]] or None
     given = {field: value for field, value in fields.items() if value is not None}
     draft = make_draft({"content": text} | given)
-    source = getattr(file, "name", "<stdin>").replace("<stdin>", "-")
     if not store_url:
         prepare_content(content, init, f"publish {repo} {shlex.quote(source)}")
     with open_store(content, store_url) as store:

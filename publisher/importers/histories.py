@@ -18,7 +18,15 @@ from builder.model import names
 from builder.model.errors import RequestError, cut
 from builder.model.names import Version
 from builder.model.plural import counted
-from builder.model.records import Draft, LabelDraft, LabelMove, Message, Remains, VersionFile
+from builder.model.records import (
+    CONTENT_BYTES_MAX,
+    Draft,
+    LabelDraft,
+    LabelMove,
+    Message,
+    Remains,
+    VersionFile,
+)
 from builder.model.withdrawn import WithdrawnVersion
 from builder.store import content
 from builder.store.labels import read_labels
@@ -377,6 +385,8 @@ def _match_text(
 def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
     """Raises RequestError as make_draft."""
     convention = revision.convention if target.convention == "auto" else target.convention
+    if _count_chars(revision.prompt) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer
+        raise RequestError("content_too_large", f"larger than {CONTENT_BYTES_MAX:,} bytes")
     prompt, notes = _without_front_matter(revision.prompt)
     placed = turn_prompt(prompt, revision.fields, convention)
     text = placed.text
@@ -396,6 +406,10 @@ def _make_ready(revision: Revision, title: str, target: Target) -> _Ready:
         hashlib.sha256(text.encode()).hexdigest(),
         _hash_parameters(draft.parameters or {}),
     )
+
+
+def _count_chars(prompt: str | list[Message]) -> int:
+    return len(prompt) if isinstance(prompt, str) else sum(len(one.content) for one in prompt)
 
 
 def _without_front_matter(prompt: str | list[Message]) -> tuple[str | list[Message], list[str]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from builder.model.errors import HubError, OperatorError, RequestError
-from builder.model.records import Message
+from builder.model.records import CONTENT_BYTES_MAX, Message
 from builder.text.prompts import parse_document
 from builder.text.summary import clean_title
 from publisher.importers import chats
@@ -166,6 +166,10 @@ def make_item(where: str, row: Mapping[str, Any], columns: Columns) -> Item | Re
     ):  # fmt: skip
         if not isinstance(value, str):
             return Rejection(where, f"its {column!r} is not text")
+    if len(text) > CONTENT_BYTES_MAX:  # as bytes, it has no fewer
+        return Rejection(
+            where, f"its {columns.prompt!r} is larger than {CONTENT_BYTES_MAX:,} bytes"
+        )
     name = clean_title(str((columns.name and row.get(columns.name)) or "")).lstrip("/ ")
     title = to_words(name) if columns.title == columns.name else clean_title(title)
     if not title:

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -12,12 +13,17 @@ from publisher.importers.items import Columns, Item, Rejection, decode_text, mak
 SUFFIXES = (".jsonl", ".ndjson")
 JSON_SUFFIX = ".json"
 JSON_BYTES_MAX = 64 * 1024 * 1024
+# More than any prompt with its metadata.
+LINE_BYTES_MAX = 2 * 1024 * 1024
 
 
 def read_lines(path: str, columns: Columns) -> Iterator[Item | Rejection]:
     """The items of the lines; the keys of an object are its columns. Raises OSError."""
     with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(iter(partial(_next_line, file), b""), start=1):
+            if len(line) > LINE_BYTES_MAX:
+                yield Rejection(f"line {number}", f"larger than {LINE_BYTES_MAX:,} bytes")
+                continue
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if line.strip():
@@ -50,6 +56,14 @@ def read_json(path: str, columns: Columns) -> Iterator[Item | Rejection]:
 
 def _is_of_objects(rows: list[Any]) -> bool:
     return all(isinstance(row, dict) for row in rows)
+
+
+def _next_line(file: BinaryIO) -> bytes:
+    """A line, or the beginning of one that is too large; empty at the end."""
+    line = rest = file.readline(LINE_BYTES_MAX + 1)
+    while len(line) > LINE_BYTES_MAX and rest and not rest.endswith(b"\n"):
+        rest = file.readline(LINE_BYTES_MAX)
+    return line
 
 
 def _read_line(where: str, line: bytes, columns: Columns) -> Item | Rejection:

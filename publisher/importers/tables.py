@@ -4,7 +4,6 @@ Rows are counted as a spreadsheet shows them: the header is row 1.
 """
 
 import csv
-import sys
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -14,6 +13,9 @@ from publisher.importers.items import UTF_16_MARKS, Columns, Item, Rejection, ma
 SUFFIXES = (".csv", ".tsv")
 DELIMITERS = ",;\t|"
 HEADER_CHARS_MAX = 64 * 1024
+# More than any prompt with its metadata.
+ROW_CHARS_MAX = 2 * 1024 * 1024
+_TOO_LARGE = f"larger than {ROW_CHARS_MAX:,} characters"
 
 
 def read_table(path: str, columns: Columns) -> Iterator[Item | Rejection]:
@@ -46,19 +48,52 @@ def read_rows(
     Without ``delimiter``, it is the one that makes the most columns. Raises csv.Error for the
     header.
     """
-    # A cell may be as large as it likes: what is too large for a prompt is told with its row.
-    csv.field_size_limit(sys.maxsize)
-    rows = csv.reader(file, delimiter=delimiter or _find_delimiter(file), strict=True)
+    csv.field_size_limit(ROW_CHARS_MAX)
+    delimiter = delimiter or _find_delimiter(file)
+    lines = _Lines(file)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
     header = next(rows, [])
+    if lines.is_row_too_large():
+        raise csv.Error(f"it is {_TOO_LARGE}")
     if not _is_text(header):
         raise csv.Error("it is not UTF-8. Save the table as UTF-8")
-    return header, _check_rows(header, rows)
+    return header, _check_rows(header, _count(rows, lines))
+
+
+class _Lines:
+    """The lines of a table, as csv takes them: of a row that is too large, only whether quotes
+    stay open, so that the next row is found in any file without keeping this one.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._chars = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(ROW_CHARS_MAX + 1)
+        if not line:
+            raise StopIteration
+        self._chars += len(line)
+        if self._chars <= ROW_CHARS_MAX:
+            return line
+        quotes = line.count('"')
+        while not line.endswith(("\n", "\r")) and (line := self._file.readline(ROW_CHARS_MAX)):
+            quotes += line.count('"')
+        return '"' * (quotes % 2)
+
+    def is_row_too_large(self) -> bool:
+        """Whether the row that csv has just taken is; the next line begins another row."""
+        chars, self._chars = self._chars, 0
+        return chars > ROW_CHARS_MAX
 
 
 def _check_rows(
-    header: list[str], rows: Iterator[list[str]]
+    header: list[str], rows: Iterator[tuple[int, list[str] | str]]
 ) -> Iterator[tuple[int, list[str] | str]]:
-    for number, row in _count(rows):
+    for number, row in rows:
         if isinstance(row, str):
             yield number, row
         elif len(row) > len(header):
@@ -85,21 +120,22 @@ def _find_delimiter(file: TextIO) -> str:
     return max(DELIMITERS, key=lambda mark: len(next(csv.reader(lines, delimiter=mark), [])))
 
 
-def _count(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str] | str]]:
+def _count(rows: Iterator[list[str]], lines: _Lines) -> Iterator[tuple[int, list[str] | str]]:
     """Each row after the header with its number, or with what is wrong with it."""
     number = 1
     while True:
         number += 1
         try:
-            yield number, next(rows)
+            row: list[str] | str = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
             reason = "a quote is never closed" if "end of data" in str(error) else error
-            yield number, f"not CSV: {reason}"
+            row = f"not CSV: {reason}"
         except UnicodeDecodeError as error:  # only of UTF-16 in this way
             yield number, f"not UTF-16 ({error.reason}). Save the table as UTF-8"
             return
+        yield number, _TOO_LARGE if lines.is_row_too_large() else row
 
 
 def _is_text(row: list[str]) -> bool:

@@ -11,6 +11,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -131,7 +132,8 @@ def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
             yield from _read_zip(path, kinds)
         elif kind := kinds(name):
             _read(path, 0)  # here, a file that cannot be read is all that there is
-            yield from _read_all(iter([(place_of(name), kind, lambda size: _read(path, size))]))
+            one = place_of(name), kind, os.path.getsize(path), partial(_read, path)
+            yield from _read_all(iter([one]))
         else:
             raise OperatorError(
                 f"{path} is neither a folder nor a file that ends in "
@@ -141,8 +143,8 @@ def _read_source(path: str, kinds: Kinds) -> Iterator[Document | Rejection]:
         raise OperatorError(f"Cannot read {path}: {error.strerror}.") from None
 
 
-# A file: its place, its kind, and what reads at most so many of its bytes.
-_File = tuple[str, str, Callable[[int], bytes]]
+# A file: its place, its kind, its size as it is told, and what reads at most so many of its bytes.
+_File = tuple[str, str, int, Callable[[int], bytes]]
 
 
 def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejection]:
@@ -152,13 +154,13 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
         if isinstance(file, Rejection):
             yield file
             continue
-        where, kind, read = file
+        where, kind, size, read = file
         if number > FILES_MAX:
             yield Rejection(where, f"more than {FILES_MAX:,} files; the rest is not read")
             return
         limit = TEXT_BYTES_MAX if kind in TEXT_SUFFIXES else FILE_BYTES_MAX
         try:
-            raw = read(limit + 1)
+            raw = read(limit + 1) if size <= limit else b""
         except (OSError, ValueError) as error:
             told = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {told}")
@@ -168,7 +170,7 @@ def _read_all(files: Iterator[_File | Rejection]) -> Iterator[Document | Rejecti
             told = f"more than {TOTAL_BYTES_MAX:,} bytes in all; the rest is not read"
             yield Rejection(where, told)
             return
-        if len(raw) > limit:
+        if max(len(raw), size) > limit:
             yield Rejection(where, f"larger than {limit:,} bytes")
             continue
         yield from _parse(where, kind, raw.removeprefix(b"\xef\xbb\xbf"))
@@ -189,7 +191,7 @@ def _walk(root: Path, kinds: Kinds) -> Iterator[_File | Rejection]:
                 entries = sorted(one for one in path.iterdir() if not _is_hidden(one.name))
                 waiting += reversed(entries)
             elif path.is_file() and (kind := _kind_among(name, kinds)):
-                yield where, kind, lambda size, path=path: _read(path, size)
+                yield where, kind, path.stat().st_size, partial(_read, path)
         except (OSError, RuntimeError) as error:  # the latter: links in a circle
             told = getattr(error, "strerror", None) or error
             yield Rejection(where, f"cannot be read: {told}")
@@ -240,7 +242,7 @@ def _list_zip(archive: zipfile.ZipFile, kinds: Kinds) -> Iterator[_File | Reject
             told = "packed by another method than deflate. Unpack the archive, and pass the folder"
             yield Rejection(where, told)
         else:
-            yield where, kind, lambda size, entry=entry: _unpack(archive, entry, size)
+            yield where, kind, entry.file_size, partial(_unpack, archive, entry)
 
 
 def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, size: int) -> bytes:

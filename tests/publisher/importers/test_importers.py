@@ -127,7 +127,7 @@ def test_a_cell_may_be_huge(root: str):
         root, "a.csv", f"title,prompt\nA,{'x' * CONTENT_BYTES_MAX}\nB,{'x' * 300_000}\n"
     )
     assert outcome.created == ["imported/a 1.0.0"]
-    assert "300,000 bytes" in reasons(outcome)["row 3"]
+    assert "larger than 262,144 bytes" in reasons(outcome)["row 3"]
 
 
 def test_same_title_other_text(root: str):
