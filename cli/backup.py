@@ -11,9 +11,9 @@ from backup.take import Report, back_up
 from builder.deploy.parallel import Work
 from builder.model.plural import counted
 from cli.options import (
-    accounts_option,
     backup_place_options,
     content_option,
+    database_option,
     out_option,
     state_option,
 )
@@ -28,7 +28,7 @@ SKIPPED_SHOWN = 5
 @content_option
 @out_option
 @state_option
-@accounts_option
+@database_option
 @backup_place_options
 @click.option(
     "--keep", metavar="N", type=click.IntRange(1), default=30, show_default=True,
@@ -42,7 +42,7 @@ SKIPPED_SHOWN = 5
 @click.option("--list", "is_list", is_flag=True, help="Back up nothing; list the snapshots.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def backup(
-    destination: str, content: str, out: str, state: str, accounts: str | None,
+    destination: str, content: str, out: str, state: str, database_url: str | None,
     endpoint_url: str | None, jobs: int, keep: int, verify: bool, is_list: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Back up prompts, accounts and pull counts to DEST: a folder, or s3://BUCKET/PREFIX.
@@ -75,12 +75,12 @@ def backup(
         else:
             report = back_up(
                 content, state, place, keep=keep, work=work, on_wait=say_waiting,
-                has_accounts=not accounts,
+                has_accounts=not database_url,
             )  # fmt: skip
             progress.close()
             click.echo(json.dumps(report._asdict()) if is_json else describe(report))
             _tell_skipped(report.skipped)
-            if accounts:
+            if database_url:
                 click.echo("Not backed up: the accounts in PostgreSQL. Run pg_dump.", err=True)
 
 

@@ -20,7 +20,7 @@ HEAD = f"""\
 # What a reader looks for first.
 USUAL = "site-name default-owner base-url search rate-limit publish-limit open-signup".split()
 EXAMPLES = {
-    "accounts": "postgresql://hub@db.example.org/hub",
+    "database": "postgresql://hub@db.example.org/hub",
     "base-url": "https://prompts.example.org",
     "default-owner": "ada",
     "metrics": "127.0.0.1:9108",

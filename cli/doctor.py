@@ -7,18 +7,18 @@ import click
 
 from builder.model.plural import counted
 from builder.model.settings import DEFAULT_BASE_URL, Settings
-from cli.options import accounts_option, base_url_option, folder_options
+from cli.options import base_url_option, database_option, folder_options
 
 
 @click.command()
 @folder_options
-@accounts_option
+@database_option
 @base_url_option("the one the site was built with")
 @click.option("--offline", is_flag=True, help="Leave out the checks that ask the base URL.")
 @click.option("--json", "is_json", is_flag=True, help="Print a JSON object.")
 @click.pass_context
 def doctor(
-    context: click.Context, content: str, out: str, state: str, accounts: str | None,
+    context: click.Context, content: str, out: str, state: str, database_url: str | None,
     base_url: str | None, offline: bool, is_json: bool,
 ) -> None:  # fmt: skip
     """Look at the whole hub, and say what to do about what is wrong.
@@ -42,7 +42,7 @@ def doctor(
     service = service_settings(content, out, state)
     known = service or noted
     url = base_url or (known.base_url if known else DEFAULT_BASE_URL)
-    subject = Subject(Settings(content, out, state, url), noted, accounts, service)
+    subject = Subject(Settings(content, out, state, url), noted, database_url, service)
     counts = {"problem": 0, "warning": 0, "ok": 0}
     findings = []
     for name, finding in examine(subject, offline=offline, token=os.environ.get("HUB_TOKEN")):

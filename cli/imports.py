@@ -13,10 +13,10 @@ from builder.model.errors import RequestError
 from builder.model.plural import counted
 from builder.text.placeholders import CONVENTIONS
 from cli.import_summary import tell
-from cli.options import folder_options, init_option, owner_option, prepare_content
+from cli.options import database_option, folder_options, init_option, owner_option, prepare_content
 from cli.progress import Progress
 from cli.site import update_site
-from cli.stores import open_store, store_option
+from cli.stores import open_store
 from publisher.importers.items import (
     CONTRIBUTOR_COLUMNS,
     PROMPT_COLUMNS,
@@ -58,7 +58,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 
 @click.command("import")
 @folder_options
-@store_option
+@database_option
 @click.argument("source", metavar="SOURCE", callback=check_source)
 @click.option(
     "--from", "vendor", type=click.Choice(sorted(MODULES)), metavar="VENDOR",
@@ -108,7 +108,7 @@ def check_source(context: click.Context, argument: click.Parameter, source: str)
 @click.option("--verbose", is_flag=True, help="List all warnings, not one of each kind.")
 @init_option
 def imports(
-    content: str, out: str, state: str, store_url: str | None, source: str, vendor: str | None,
+    content: str, out: str, state: str, database_url: str | None, source: str, vendor: str | None,
     save: str | None, placeholders: str, owner: str | None, title_column: str | None,
     prompt_column: str | None, tags_column: tuple[str, ...], contributor_column: str | None,
     license: str | None, tags: tuple[str, ...], changelog: str | None,
@@ -166,9 +166,9 @@ def imports(
         if init and dry_run and not os.path.isdir(content):
             content = stack.enter_context(tempfile.TemporaryDirectory())
         asked = f"--from {vendor} " if vendor else ""
-        if not store_url:
+        if not database_url:
             prepare_content(content, init, f"import {asked}{shlex.quote(source)}")
-        store = stack.enter_context(open_store(content, store_url))
+        store = stack.enter_context(open_store(content, database_url))
         progress = stack.enter_context(Progress())
         if vendor:
             check_owners(options)  # before a download
@@ -181,7 +181,7 @@ def imports(
             outcome = import_source(source, store, options, progress, own)
     tell(outcome, options, verbose=verbose)
     changed = [*outcome.created, *outcome.updated]
-    if changed and not (dry_run or store_url):
+    if changed and not (dry_run or database_url):
         named = [tuple(one.split()[0].split("/")) for one in changed]
         update_site(content, out, state, named, "The prompts are imported")
     failed = len(outcome.rejected) + len(outcome.refused)

@@ -10,14 +10,14 @@ from builder.store.content import check_folder
 from builder.store.labels import read_labels
 from builder.text.one_line import one_line
 from cli.options import (
-    accounts_option,
     content_option,
+    database_option,
     folder_options,
     split_repo,
     state_option,
 )
 from cli.site import update_site
-from cli.stores import open_store, store_option
+from cli.stores import open_store
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
@@ -51,7 +51,7 @@ def label() -> None:
 
 @label.command("set")
 @folder_options
-@store_option
+@database_option
 @_repo_argument
 @click.argument("label")
 @click.argument("version")
@@ -59,8 +59,8 @@ def label() -> None:
 @_expected_option
 @_by_option
 def set_label(
-    content: str, out: str, state: str, store_url: str | None, repo: str, label: str, version: str,
-    by: str | None, **fields: str | None,
+    content: str, out: str, state: str, database_url: str | None, repo: str, label: str,
+    version: str, by: str | None, **fields: str | None,
 ) -> None:  # fmt: skip
     """Let LABEL of OWNER/NAME name VERSION.
 
@@ -71,23 +71,23 @@ def set_label(
     """
     owner, name = split_repo(repo)
     draft = make_label_draft({"version": version} | _given(fields))
-    with open_store(content, store_url) as store:
+    with open_store(content, database_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
     _tell(done)
-    if not (done.unchanged or store_url):
+    if not (done.unchanged or database_url):
         update_site(content, out, state, [(owner, name)], "The label is changed")
 
 
 @label.command()
 @folder_options
-@store_option
+@database_option
 @_repo_argument
 @click.argument("label")
 @_note_option
 @_expected_option
 @_by_option
 def remove(
-    content: str, out: str, state: str, store_url: str | None, repo: str, label: str,
+    content: str, out: str, state: str, database_url: str | None, repo: str, label: str,
     by: str | None, **fields: str | None,
 ) -> None:  # fmt: skip
     """Remove LABEL from OWNER/NAME. Its history stays.
@@ -97,10 +97,10 @@ def remove(
     """
     owner, name = split_repo(repo)
     draft = make_label_removal(_given(fields))
-    with open_store(content, store_url) as store:
+    with open_store(content, database_url) as store:
         done = change_label(store, owner, name, label, draft, by=by or owner)
     _tell(done)
-    if not (done.unchanged or store_url):
+    if not (done.unchanged or database_url):
         update_site(content, out, state, [(owner, name)], "The label is changed")
 
 
@@ -174,10 +174,10 @@ def history(content: str, repo: str, label: str, is_json: bool) -> None:
 
 @label.command()
 @state_option
-@accounts_option
+@database_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def protect(state: str, accounts: str | None, where: str, label: str) -> None:
+def protect(state: str, database_url: str | None, where: str, label: str) -> None:
     """Protect LABEL of one prompt, or of all prompts of OWNER.
 
     Over HTTP, a protected label moves only with a token that names it: see `hubctl token create
@@ -186,21 +186,21 @@ def protect(state: str, accounts: str | None, where: str, label: str) -> None:
     \b
       hubctl label protect ann production
     """
-    _set_protected(accounts or state, where, label, is_on=True)
+    _set_protected(database_url or state, where, label, is_on=True)
 
 
 @label.command()
 @state_option
-@accounts_option
+@database_option
 @click.argument("where", metavar="OWNER[/NAME]")
 @click.argument("label")
-def unprotect(state: str, accounts: str | None, where: str, label: str) -> None:
+def unprotect(state: str, database_url: str | None, where: str, label: str) -> None:
     """Let any token with the right `label` move LABEL again.
 
     \b
       hubctl label unprotect ann production
     """
-    _set_protected(accounts or state, where, label, is_on=False)
+    _set_protected(database_url or state, where, label, is_on=False)
 
 
 def _set_protected(place: str, where: str, label: str, *, is_on: bool) -> None:

@@ -47,12 +47,13 @@ state_option = click.option(
     "--state", metavar="DIR", default="var", show_default=True, envvar="HUB_STATE",
     show_envvar=True, help="State folder: accounts, pull counts, build cache, search index.",
 )  # fmt: skip
-accounts_option = click.option(
-    "--accounts", metavar="URL", envvar="HUB_ACCOUNTS", show_envvar=True,
+database_option = click.option(
+    "--database", "database_url", metavar="URL", envvar="HUB_DATABASE", show_envvar=True,
     callback=lambda context, option, value: parse_postgres_url(value) if value else None,
-    help="PostgreSQL database of the accounts, for hubs of several nodes, like "
-    "postgresql://hub@db.example.org/hub. Keep its password out of hub.toml: put the URL with it "
-    "into the variable, or the password into ~/.pgpass. [default: a file in the state folder]",
+    help="PostgreSQL database of everything that is published and of the accounts, for hubs of "
+    "several nodes, like postgresql://hub@db.example.org/hub. The content folder is a copy of it "
+    "then. Keep its password out of hub.toml: put the URL with it into the variable, or the "
+    "password into ~/.pgpass. [default: the content folder, and a file in the state folder]",
 )  # fmt: skip
 name_option = click.option(
     "--site-name", metavar="NAME", default="Hub", show_default=True, envvar="HUB_SITE_NAME",

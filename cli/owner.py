@@ -11,7 +11,7 @@ from builder.model.errors import OperatorError
 from builder.model.plural import counted
 from builder.model.routes import HEALTH_URL
 from builder.store.state import last_base_url
-from cli.options import accounts_option, base_url_option, state_option
+from cli.options import base_url_option, database_option, state_option
 from cli.table import echo_table
 from publisher.accounts.accounts import Accounts, format_time
 from publisher.accounts.copying import copy_accounts
@@ -35,9 +35,9 @@ def owner() -> None:
 
 @owner.command()
 @state_option
-@accounts_option
+@database_option
 @click.argument("handle")
-def add(state: str, accounts: str | None, handle: str) -> None:
+def add(state: str, database_url: str | None, handle: str) -> None:
     """Add the owner HANDLE, who can then have tokens.
 
     A handle has 1 to 39 characters: a-z, 0-9 and single hyphens between them. To let a person
@@ -46,7 +46,7 @@ def add(state: str, accounts: str | None, handle: str) -> None:
     \b
       hubctl owner add ann
     """
-    with _accounts_in(accounts or state) as database:
+    with _accounts_in(database_url or state) as database:
         Accounts(database).add_owner(handle)
     click.echo(
         f"Added {handle}. Create a token: hubctl token create {handle} --name NAME", err=True
@@ -55,10 +55,10 @@ def add(state: str, accounts: str | None, handle: str) -> None:
 
 @owner.command()
 @state_option
-@accounts_option
+@database_option
 @base_url_option("that of the hub that runs with this state folder")
 @click.argument("handle")
-def invite(state: str, accounts: str | None, base_url: str | None, handle: str) -> None:
+def invite(state: str, database_url: str | None, base_url: str | None, handle: str) -> None:
     """Create a link with which HANDLE sets a password and signs in.
 
     Adds the owner if HANDLE is new. Also resets a lost password. The link works once, for 24 hours;
@@ -77,7 +77,7 @@ def invite(state: str, accounts: str | None, base_url: str | None, handle: str) 
             "unencrypted. Serve the hub over https, and pass that address with --base-url."
         )
     now = datetime.now(UTC)
-    with _accounts_in(accounts or state) as database:
+    with _accounts_in(database_url or state) as database:
         code = Invitations(database).invite(handle, now)
         has_password = Passwords(database).has(handle)
     click.echo(invitation_link(link_base, code))
@@ -138,9 +138,9 @@ def _is_hub(base_url: str) -> bool:
 
 @owner.command()
 @state_option
-@accounts_option
+@database_option
 @click.argument("handle")
-def lock(state: str, accounts: str | None, handle: str) -> None:
+def lock(state: str, database_url: str | None, handle: str) -> None:
     """Lock HANDLE at once: no one can sign in or publish as this owner.
 
     Ends sessions and open invitations; rejects tokens and CI jobs. Published prompts stay.
@@ -149,7 +149,7 @@ def lock(state: str, accounts: str | None, handle: str) -> None:
     \b
       hubctl owner lock ann
     """
-    with Database(accounts or state) as database:
+    with Database(database_url or state) as database:
         is_new = locks.lock(database, handle)
     was = "is locked" if is_new else "was already locked"
     click.echo(f"{handle} {was}. To unlock: hubctl owner unlock {handle}", err=True)
@@ -157,9 +157,9 @@ def lock(state: str, accounts: str | None, handle: str) -> None:
 
 @owner.command()
 @state_option
-@accounts_option
+@database_option
 @click.argument("handle")
-def unlock(state: str, accounts: str | None, handle: str) -> None:
+def unlock(state: str, database_url: str | None, handle: str) -> None:
     """Unlock HANDLE: password and tokens work again.
 
     If someone else may know them, first revoke the tokens (`hubctl token revoke`) and send a new
@@ -168,37 +168,37 @@ def unlock(state: str, accounts: str | None, handle: str) -> None:
     \b
       hubctl owner unlock ann
     """
-    with Database(accounts or state) as database:
+    with Database(database_url or state) as database:
         is_new = locks.unlock(database, handle)
     click.echo(f"{handle} {'is unlocked' if is_new else 'was not locked'}.", err=True)
 
 
 @owner.command()
-@accounts_option
+@database_option
 @click.argument("source", metavar="DIR")
-def copy(accounts: str | None, source: str) -> None:
-    """Copy all accounts from the state folder DIR to the database of --accounts.
+def copy(database_url: str | None, source: str) -> None:
+    """Copy all accounts from the state folder DIR to a PostgreSQL database.
 
-    That database must have no owners. Stop the hub before, and then start it with --accounts. DIR
+    That database must have no owners. Stop the hub before, and then start it with --database. DIR
     stays as it is.
 
     \b
-      hubctl owner copy var --accounts postgresql://hub@db.example.org/hub
+      hubctl owner copy var --database postgresql://hub@db.example.org/hub
     """
-    if not accounts:
-        raise click.UsageError("Name the database to copy to, with --accounts or HUB_ACCOUNTS.")
+    if not database_url:
+        raise click.UsageError("Name the database to copy to, with --database or HUB_DATABASE.")
     if not os.path.exists(f"{source}/{ACCOUNTS_FILE}"):
         raise OperatorError(f"{source} has no {ACCOUNTS_FILE}. Name the state folder of the hub.")
-    with Database(source) as there, Database(accounts) as database:
+    with Database(source) as there, Database(database_url) as database:
         owners = copy_accounts(there, database)
     click.echo(f"Copied the accounts of {counted(owners, 'owner')}.", err=True)
 
 
 @owner.command("list")
 @state_option
-@accounts_option
+@database_option
 @click.option("--json", "is_json", is_flag=True, help="Print an array of JSON objects.")
-def list_owners(state: str, accounts: str | None, is_json: bool) -> None:
+def list_owners(state: str, database_url: str | None, is_json: bool) -> None:
     """List the owners, their number of active tokens, and how they sign in.
 
     Columns, separated by tabs in a pipe: handle, creation time, active tokens, ways to sign in
@@ -207,7 +207,7 @@ def list_owners(state: str, accounts: str | None, is_json: bool) -> None:
     \b
       hubctl owner list
     """
-    with Database(accounts or state) as database:
+    with Database(database_url or state) as database:
         owners = Accounts(database).owners()
         ways = ways_to_sign_in(database)
     if is_json:

@@ -13,8 +13,8 @@ from builder.model.errors import OperatorError
 from builder.model.settings import DEFAULT_BASE_URL, Settings, check_folders
 from builder.store.site import read_hub
 from cli.options import (
-    accounts_option,
     base_url_option,
+    database_option,
     folder_options,
     langfuse_option,
     limits_option,
@@ -28,7 +28,7 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
-from cli.stores import make_store, store_option
+from cli.stores import make_store
 
 if TYPE_CHECKING:
     from publisher.openid.provider import Provider
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 @click.command("publish-service")
 @folder_options
-@store_option
-@accounts_option
+@database_option
 @base_url_option()
 @name_option
 @queries_option
@@ -60,8 +59,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.pass_obj
 def publish_service(
-    running: ExitStack, content: str, out: str, state: str, store_url: str | None,
-    accounts: str | None, base_url: str | None, site_name: str, queries: bool, search: str,
+    running: ExitStack, content: str, out: str, state: str, database_url: str | None,
+    base_url: str | None, site_name: str, queries: bool, search: str,
     langfuse: bool, private: bool | None, publish_limit: int, limits: str | None,
     open_signup: bool, quotas: Quotas, openid: Provider | None, issuers: tuple[Issuer, ...],
     metrics: tuple[str, int] | None, trusted_proxies: int,
@@ -97,9 +96,9 @@ def publish_service(
         )
     configure_logging()
     running.enter_context(serving(settings))
-    database = running.enter_context(Database(accounts or settings.state))
+    database = running.enter_context(Database(database_url or settings.state))
     opened, rebuilder, parts = make_store(
-        settings, store_url, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)
+        settings, database, partial(Rebuilder, settings, log_build), has_quotas=any(quotas)
     )
     store = running.enter_context(opened)
     running.enter_context(rebuilder)

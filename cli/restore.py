@@ -12,9 +12,9 @@ import click
 from builder.model.plural import counted
 from cli.backup import say_waiting
 from cli.options import (
-    accounts_option,
     backup_place_options,
     content_option,
+    database_option,
     out_option,
     state_option,
 )
@@ -41,7 +41,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 @content_option
 @out_option
 @state_option
-@accounts_option
+@database_option
 @backup_place_options
 @click.option(
     "--at", metavar="TIME", callback=_parse_time,
@@ -70,7 +70,7 @@ def _parse_time(context: click.Context, option: click.Parameter, value: str) -> 
 )
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def restore(
-    source: str, content: str, out: str, state: str, accounts: str | None,
+    source: str, content: str, out: str, state: str, database_url: str | None,
     endpoint_url: str | None, jobs: int, at: datetime | None, snapshot: str | None,
     complete: bool, revoke: str, replace: bool, is_json: bool,
 ) -> None:  # fmt: skip
@@ -99,7 +99,7 @@ def restore(
 
     if at and snapshot:
         raise click.UsageError("--at and --snapshot exclude each other. Pass one of them.")
-    options = Options(snapshot, at, complete, revoke == "tokens", replace, accounts)
+    options = Options(snapshot, at, complete, revoke == "tokens", replace, database_url)
     place = open_place(
         source, jobs=jobs, endpoint_url=endpoint_url, apart_from=(content, out, state)
     )

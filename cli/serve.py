@@ -7,8 +7,8 @@ import click
 from builder.model.settings import Settings
 from cli.options import (
     DEFAULT_PORT,
-    accounts_option,
     base_url_option,
+    database_option,
     folder_options,
     following_options,
     git_options,
@@ -26,13 +26,11 @@ from cli.options import (
     signup_options,
     trusted_issuer_option,
 )
-from cli.stores import store_option
 
 
 @click.command()
 @folder_options
-@store_option
-@accounts_option
+@database_option
 @base_url_option("http://HOST:PORT")
 @name_option
 @search_option

@@ -21,7 +21,7 @@ from builder.store.state.serving import serving
 from cli.build import describe, say_waiting
 from cli.limits import counting
 from cli.progress import Progress
-from cli.stores import make_lease, make_store
+from cli.stores import make_store, make_turn
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database
 from publisher.deploys.follower import Deployer
@@ -45,36 +45,38 @@ from server.mount import Hub
 from server.throttle import Throttle
 
 if TYPE_CHECKING:
-    from publisher.nodes.lease import Lease
+    from publisher.nodes.turn import Turn
 
 
 def serve_hub(
-    settings: Settings, *, accounts: str | None, host: str, port: int, rate_limit: int,
+    settings: Settings, *, database_url: str | None, host: str, port: int, rate_limit: int,
     trusted_proxies: tuple[str, ...], access_log: str | None, mcp_origins: tuple[str, ...],
     metrics: tuple[str, int] | None, deployment: Callable[..., Job] | None,
-    receiver: Receiver | None, git: GitOptions | None, watch: bool, store_url: str | None,
+    receiver: Receiver | None, git: GitOptions | None, watch: bool,
     limits: str | None, **publishing: Any,
 ) -> None:  # fmt: skip
     """Serve until a signal says otherwise. An empty ``settings.base_url`` means the address it
-    listens at. ``accounts``: the URL of their database; None: it is in the state folder.
+    listens at. ``database_url``: of what all nodes share; None: there is only this one.
     ``publishing`` is what ``create_app`` takes of the command line. Raises HubError.
     """
     with (
         listen(host, port) as listener,
         listen_for_metrics(*metrics) if metrics else contextlib.nullcontext() as metrics_listener,
+        contextlib.ExitStack() as running,
     ):
         address = address_of(listener, host)
         settings = settings._replace(base_url=settings.base_url or address)
         check_folders(settings)
-        _check_store(settings, store_url, git, watch)  # before the state folder is made
+        _check_content(settings, database_url, watch)  # before the state folder is made
         configure_logging()
         if metrics_listener:
             click.echo(f"Metrics at {address_of(metrics_listener, metrics[0])}/metrics", err=True)
         _say_who_cannot_sign_in(settings.base_url, listener.getsockname()[0])
-        first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=bool(store_url))
+        database = running.enter_context(Database(database_url or settings.state))
+        first = _FirstBuild(settings, f"{address}{settings.base_path}/", is_node=database.is_shared)
         followers = _Followers(first.tell)
         opened, rebuilder, parts = make_store(
-            settings, store_url,
+            settings, database,
             partial(Rebuilder, settings, followers.tell, first.show_progress, first.say_waiting),
             has_quotas=any(publishing["quotas"]),
         )  # fmt: skip
@@ -82,16 +84,10 @@ def serve_hub(
         rebuilder.request(None)
         with (
             serving(settings),
-            Database(accounts or settings.state) as database,
             opened as store,
             # These end after the last build, which they still follow.
-            followers.deploying(
-                settings,
-                deployment,
-                receiver,
-                make_lease("deploy", store) if store_url and deployment else None,
-            ),
-            followers.pushing(settings, store, git, rebuilder),
+            followers.deploying(settings, deployment, receiver, make_turn("deploy", database)),
+            followers.pushing(settings, store, git, rebuilder, make_turn("push", database)),
             rebuilder,
             contextlib.closing(QueryThread(settings, rebuilder.doubt)) as queries,
             Watch(settings.content, rebuilder) if watch else contextlib.nullcontext(),
@@ -157,9 +153,9 @@ class _Followers:
     @contextlib.contextmanager
     def deploying(
         self, settings: Settings, deployment: Callable[..., Job] | None, receiver: Receiver | None,
-        lease: Lease | None = None,
+        turn: Turn | None = None,
     ) -> Iterator[None]:  # fmt: skip
-        """Deploy after each build, if that is wanted; of several nodes, the one with the lease.
+        """Deploy after each build, if that is wanted; of several nodes, the one whose turn it is.
         Raises OperatorError.
         """
         if not deployment:
@@ -175,22 +171,21 @@ class _Followers:
             notices = receiver and Notices(receiver, settings.state, settings.base_url)
             if notices:
                 stack.enter_context(notices)
-            if lease:
-                stack.enter_context(lease)  # released when nothing is deployed any more
-            deployer = stack.enter_context(Deployer(job, notices, lease))
+            deployer = stack.enter_context(Deployer(job, notices, turn))
             self._told.append(deployer.tell)
             self.parts["deploy"] = deployer.status
             yield
 
     @contextlib.contextmanager
     def pushing(
-        self, settings: Settings, store: Store, git: GitOptions | None, rebuilder: Rebuilder
-    ) -> Iterator[None]:
+        self, settings: Settings, store: Store, git: GitOptions | None, rebuilder: Rebuilder,
+        turn: Turn | None = None,
+    ) -> Iterator[None]:  # fmt: skip
         """Keep a git branch and the content the same, if that is wanted. Raises OperatorError."""
         if not git:
             yield
             return
-        with GitFollower(settings, store, git, rebuilder.request) as follower:
+        with GitFollower(settings, store, git, rebuilder.request, turn) as follower:
             self._told.append(follower.tell)
             self.parts["git"] = follower.status
             yield
@@ -253,20 +248,15 @@ class _FirstBuild:
         click.echo(f"{self._told} (stop with Ctrl-C)", err=True)
 
 
-def _check_store(settings: Settings, url: str | None, git: GitOptions | None, watch: bool) -> None:
+def _check_content(settings: Settings, database_url: str | None, watch: bool) -> None:
     """Raises OperatorError where nothing can be read, or options contradict each other."""
-    if not url:
+    if not database_url:
         check_folder(settings.content)
-    elif git:
-        raise OperatorError(
-            "--git and --store exclude each other: with --store, the log of the store is what "
-            "happened, and the content folder a copy. Leave out one of them."
-        )
     elif watch:
         raise OperatorError(
-            "--watch and --store exclude each other: the content folder is a copy of the store, "
-            "and nobody else may write there. Leave out --watch; other nodes' publications are "
-            "built without it."
+            "--watch and --database exclude each other: the content folder is a copy of the "
+            "database, and nobody else may write there. Leave out --watch; other nodes' "
+            "publications are built without it."
         )
 
 

@@ -14,9 +14,9 @@ from builder.model.withdrawn import BECAUSE, tell
 from builder.store import content as tree
 from builder.text.one_line import one_line
 from cli.build import say_waiting
-from cli.options import folder_options, split_repo
+from cli.options import database_option, folder_options, split_repo
 from cli.site import update_site
-from cli.stores import open_store, store_option
+from cli.stores import open_store
 from publisher.write.drafts import make_withdrawal_draft
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 
 @click.command()
 @folder_options
-@store_option
+@database_option
 @click.argument("repo", metavar="OWNER/NAME[@VERSION]")
 @click.option(
     "--reason", type=click.Choice([*BECAUSE]), required=True, help="Why; readers are told."
@@ -40,7 +40,7 @@ _THEN = "Deploy the site, and purge your CDN, if you have one."
 @click.option("--by", metavar="HANDLE", help="Name to record as who withdrew it. [default: OWNER]")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def withdraw(
-    content: str, out: str, state: str, store_url: str | None, repo: str, reason: str, note: str,
+    content: str, out: str, state: str, database_url: str | None, repo: str, reason: str, note: str,
     by: str | None, yes: bool,
 ) -> None:  # fmt: skip
     """Withdraw VERSION of OWNER/NAME; without @VERSION, the whole prompt.
@@ -66,18 +66,18 @@ def withdraw(
         )
     draft = make_withdrawal_draft({"reason": reason, "note": note.strip()})
     asked, who = version or None, by or owner
-    with open_store(content, store_url) as store:
+    with open_store(content, database_url) as store:
         if not yes:
             _confirm(preview(content, owner, name, asked, draft, by=who), draft)
         done = withdraw_for_good(store, owner, name, asked, draft, by=who)
-    removed = 0 if store_url else _take_off(content, out, state, done)
+    removed = 0 if database_url else _take_off(content, out, state, done)
     if done.unchanged:
         click.echo(one_line(f"Already withdrawn: {tell(repo, done)}", LINE_CHARS_MAX))
     else:
         click.echo(f"{repo} withdrawn")
         if done.labels:
             click.echo(f"{done.about_labels} To move one, run `hubctl label set`.", err=True)
-    if store_url:
+    if database_url:
         click.echo(f"Each node takes it off its site within seconds. {_THEN}", err=True)
         return
     click.echo(f"Removed {counted(removed, 'file')} from {out}.", err=True)

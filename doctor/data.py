@@ -62,8 +62,8 @@ def _look(folder: str) -> tuple[list[Fault], list[Fault]]:
 def databases(subject: Subject) -> Iterator[Finding]:
     """Those that are no caches are sound, and not of a newer release. Reads all of them."""
     files = [(pulls_file(subject.settings.state), PULLS_VERSION)]
-    if subject.accounts:
-        yield _server(subject.accounts)
+    if subject.database_url:
+        yield _server(subject.database_url)
     else:
         files.insert(0, (accounts_file(subject.settings.state), ACCOUNTS_VERSION))
     for file, newest in files:
@@ -160,8 +160,8 @@ def client_addresses(subject: Subject) -> Iterator[Finding]:
 def _addresses(subject: Subject) -> list[tuple] | None:
     """None where there are no accounts yet. Raises sqlite3.Error, HubError."""
     statement = "SELECT DISTINCT address FROM event WHERE address != ''"
-    if subject.accounts:
-        with closing(open_postgres(subject.accounts, may_change=False)) as engine:
+    if subject.database_url:
+        with closing(open_postgres(subject.database_url, may_change=False)) as engine:
             return engine.execute(statement) if engine.version else None
     file = accounts_file(subject.settings.state)
     if not os.path.exists(file.path):

@@ -19,14 +19,14 @@ class Finding(NamedTuple):
 
 class Subject(NamedTuple):
     """The hub to look at. ``settings`` has the base URL to ask; ``noted`` are the settings that the
-    site was built with, None where there is no site that a build has noted. ``accounts``: the URL
-    of their database, which has a password in it; None: they are in the state folder. ``service``:
+    site was built with, None where there is no site that a build has noted. ``database_url``: as
+    of --database, which has a password in it; None: accounts are in the state folder. ``service``:
     the settings of the service that runs on the folders, None where none runs.
     """
 
     settings: Settings
     noted: Settings | None
-    accounts: str | None = None
+    database_url: str | None = None
     service: Settings | None = None
 
     @property

@@ -21,15 +21,6 @@ from builder.pipeline import visible
 from tests.support.catalogues import settings_in, write_small_catalogue
 from tests.support.depth import QUARTER, QUARTERS, chosen
 from tests.support.fixed_files import remembering
-from tests.support.object_stores import (  # noqa: F401
-    azure_server,
-    azure_store,
-    folder_store,
-    object_store,
-    s3_server,
-    s3_store,
-    served_store,
-)
 from tests.support.postgres import accounts_place, postgres  # noqa: F401
 from tests.support.servers import built_sample, live, static_url  # noqa: F401
 

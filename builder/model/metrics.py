@@ -22,7 +22,7 @@ FOLDERS = ("content", "state", "site")
 # Why a hub is not ready, see ``publisher.web.readiness``.
 UNREADY_REASONS = (
     "no_site", "builds_failing", "content_not_writable", "state_not_writable",
-    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable",
+    "site_not_writable", "disk_full", "accounts_unusable", "store_unavailable", "other_history",
 )  # fmt: skip
 # Upper bounds, in seconds.
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -207,10 +207,10 @@ DEPLOY_FAILURES = Gauge(
     "hub_deploy_failures_in_row", "Failed deployments since the last that succeeded.",
     part="deploy", key="failures",
 )  # fmt: skip
-DEPLOY_LEASE = Gauge(
-    "hub_deploy_holds_lease",
+DEPLOY_TURN = Gauge(
+    "hub_deploy_has_turn",
     "1 on the node that deploys, of several; on all of them 0: nobody does.",
-    part="deploy", key="holds_lease",
+    part="deploy", key="has_turn",
 )  # fmt: skip
 GIT_FAILURES = Gauge(
     "hub_git_failures_in_row", "Failed exchanges with the git repository since the last success.",

@@ -30,7 +30,7 @@ def copy_accounts(source: Database, target: Database) -> int:
     with source.transaction(), target.transaction():
         if target.execute("SELECT 1 FROM owner LIMIT 1"):
             raise OperatorError(
-                "The database of --accounts has owners already. Copy into an empty database."
+                "The database of --database has owners already. Copy into an empty database."
             )
         for table, columns in TABLES.items():
             names = "" if columns == "*" else f" ({columns})"

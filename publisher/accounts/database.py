@@ -38,6 +38,11 @@ class Database:
             open_postgres(where) if is_postgres_url(where) else SqliteEngine(where)
         )
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is the database of several nodes, with all that they publish."""
+        return not isinstance(self.engine, SqliteEngine)
+
     def execute(self, sql: str, args: Sequence[Any] = ()) -> list[tuple]:
         """The rows of one statement; on its own it is committed when this returns.
 
@@ -75,7 +80,7 @@ def open_postgres(url: str, *, may_change: bool = True) -> "PostgresEngine":
         from publisher.accounts.postgres import PostgresEngine
     except ImportError as error:
         raise OperatorError(
-            f"Accounts in PostgreSQL need psycopg, which cannot be loaded ({error}). Run: pip "
+            f"--database needs psycopg, which cannot be loaded ({error}). Run: pip "
             "install 'psycopg[binary]'"
         ) from error
     return PostgresEngine(url, may_change=may_change)

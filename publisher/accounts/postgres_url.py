@@ -35,7 +35,7 @@ def parse_postgres_url(text: str) -> str:
         is_valid = False
     if not is_valid:
         raise OperatorError(
-            "Invalid address of the accounts. Give a PostgreSQL URL with the name of a database, "
+            "Invalid address of the database. Give a PostgreSQL URL with the name of a database, "
             "like postgresql://hub@db.example.org/hub. In a password, write @ as %40, : as %3A, / "
             "as %2F, ? as %3F, # as %23 and % as %25."
         )

@@ -5,10 +5,10 @@ files. Everything is compared, with the destination's listing, at the start, aft
 hour, and after a build of another process. While a deployment runs, what comes up is gathered for
 the next one. A process of its own does the work (``worker``).
 
-Of several nodes, the one with the lease deploys. One that gets it compares everything, as soon as
-its site has what the node before it began to deploy, and again after another time of the lease:
-what that node sent before its time ended, and the destination took only then, is repaired so. It
-may have been paused in the middle of an upload, which no check before it can notice.
+Of several nodes, the one whose turn it is deploys. One that gets the turn compares everything, as
+soon as its site has what the node before it began to deploy, and again after another time of a
+turn: what that node sent before its time ended, and the destination took only then, is repaired so.
+It may have been paused in the middle of an upload, which no check before it can notice.
 """
 
 import logging
@@ -33,7 +33,7 @@ from publisher.deploys.worker import Changes, Done, Unfinished, Worker
 from publisher.log import log_event
 
 if TYPE_CHECKING:
-    from publisher.nodes.lease import Lease
+    from publisher.nodes.turn import Turn
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 300.0
 COMPARE_SECONDS = 3600.0
@@ -88,23 +88,23 @@ class _Gathered:
 
 class Deployer(Background):
     """While entered, deploys what ``tell`` has been told of, and has ``notices`` tell of it.
-    Entering raises OperatorError if the destination cannot be used at all. ``lease``: deploys only
-    while this node holds it, and whoever made it enters it; None: always.
+    Entering raises OperatorError if the destination cannot be used at all. ``turn``: deploys only
+    while it is this node's, and releases it at the end; None: always.
     """
 
     def __init__(
-        self, job: Job, notices: Notices | None = None, lease: "Lease | None" = None
+        self, job: Job, notices: Notices | None = None, turn: "Turn | None" = None
     ) -> None:
         super().__init__("deploy")
         self._job = job
         self._notices = notices
         self._folder = f"{job.state}/deploy-following"
         self._folders = snapshot.paths_in(self._folder)
-        self._worker = Worker(job, lease and lease.deadline)
-        self._lease = lease
-        # In which this node deploys; None: it does not have the lease. ``_is_new``: it has not
-        # compared everything yet.
-        self._tenure: int | None = None
+        self._worker = Worker(job, turn)
+        self._turn = turn
+        # In which this node deploys; None: it is not its turn. ``_is_new``: it has not compared
+        # everything yet.
+        self._generation: int | None = None
         self._is_new = False
         # What the next deployment is to bring; None: whatever differs. ``_touched``: files of later
         # builds, of which none has settled. ``_build``: the last one that is known.
@@ -127,8 +127,6 @@ class Deployer(Background):
     def __enter__(self) -> Self:
         snapshot.remove(self._folder)  # of a service that was killed
         self._worker.start()
-        if self._lease:
-            self._lease.on_change = self._wake
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
@@ -138,6 +136,8 @@ class Deployer(Background):
         self._worker.end()
         self._stop()
         self._worker.stop()
+        if self._generation is not None:
+            self._turn.release()
         snapshot.remove(self._folder)
 
     def tell(self, outcome: Outcome) -> None:
@@ -160,17 +160,17 @@ class Deployer(Background):
         the name of the bucket. Times are RFC 3339, durations seconds.
 
         ``status`` is ``ok``, ``behind`` (a build has not settled, or waits for its deployment),
-        ``failing``, or ``standby`` (another node has the lease, or nobody knows); ``serial`` is
+        ``failing``, or ``standby`` (it is another node's turn, or nobody knows); ``serial`` is
         what the destination's lists have, None where that is not known. ``notices`` is as in
-        ``Notices``, None without any. ``holds_lease``: only where there is one.
+        ``Notices``, None without any. ``has_turn``: only where nodes take turns.
         """
         with self._changed:
             since = self._deploying_since or self._waiting_since or self._unsettled_since
             status = "failing" if self._failures.count else "behind" if since else "ok"
-            leased = {}
-            if self._lease:
-                leased = {"holds_lease": self._lease.tenure() is not None}
-                if not leased["holds_lease"]:
+            turn = {}
+            if self._turn:
+                turn = {"has_turn": self._generation is not None}
+                if not turn["has_turn"]:
                     status, since = "standby", None
             return {
                 "status": status,
@@ -179,7 +179,7 @@ class Deployer(Background):
                 "behind_seconds": round(time.monotonic() - since, 3) if since else 0.0,
                 **self._failures.status(),
                 "notices": self._notices and self._notices.status(),
-                **leased,
+                **turn,
             }
 
     # With the lock held
@@ -238,36 +238,31 @@ class Deployer(Background):
         except OperatorError:
             return True  # no build can begin there, and each says so
 
-    def _look_at_lease(self) -> None:
+    def _note_turn(self, generation: int | None) -> None:
         """Note whether this node deploys from now on, or no more."""
-        tenure = self._lease.tenure() if self._lease else None
-        if tenure == self._tenure:
+        if generation == self._generation:
             return
-        self._tenure = tenure
-        self._is_new = tenure is not None
+        self._generation = generation
+        self._is_new = generation is not None
         # Other nodes know nothing of what this one knows, and the other way round.
         self._need_everything()
         self._failures.clear()
         self._retry_at = 0.0
         self._serial = None
-        if tenure is None:
+        if generation is None:
             self._note_due()
         elif self._notices:
             self._notices.failed(None)
 
     def _may_deploy(self) -> bool:
-        if not self._lease:
+        if not self._turn:
             return True
         # What is older than what another node has deployed must not replace it.
-        return self._tenure is not None and self._site_serial() >= self._lease.noted()
+        return self._generation is not None and self._site_serial() >= self._turn.noted
 
     def _site_serial(self) -> int:
         hub = read_hub(self._job.out)
         return hub.serial if hub else -1
-
-    def _wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
 
     # The thread
 
@@ -282,10 +277,12 @@ class Deployer(Background):
 
     def _wait(self) -> bool:
         """Wait until something is to be deployed; False at the end."""
-        with self._changed:
-            while not self._is_stopping:
+        while not self._is_stopping:
+            # The database may take long to answer, and `tell` must not wait for it.
+            generation = self._turn.take() if self._turn else None
+            with self._changed:
                 self._look()
-                self._look_at_lease()
+                self._note_turn(generation)
                 now = time.monotonic()
                 if self._compare_at <= now:
                     self._compare_at = math.inf
@@ -296,20 +293,21 @@ class Deployer(Background):
                 # While there is nothing to wait for, other processes may build.
                 is_later = self._waiting_since and self._retry_at > now
                 seconds = self._retry_at - now if is_later else LOOK_SECONDS
-                self._changed.wait(min(seconds, LOOK_SECONDS))
-            return False
+                if not self._is_stopping:
+                    self._changed.wait(min(seconds, LOOK_SECONDS))
+        return False
 
     def _deploy(self) -> None:
         with self._changed:
             gathered, self._gathered = self._gathered, _Gathered(next(self._folders))
             self._deploying_since, self._waiting_since = self._waiting_since, None
-            tenure = self._tenure
-        if self._lease:
-            self._lease.note(self._site_serial())
+            generation = self._generation
+        if self._turn:
+            self._turn.note(self._site_serial())
         if self._notices:
             self._notices.begin()
         try:
-            done = self._worker.deploy(gathered and gathered.changes(), tenure)
+            done = self._worker.deploy(gathered and gathered.changes(), generation)
             self._note_success(done, is_everything=gathered is None)
         finally:
             if gathered:
@@ -319,7 +317,7 @@ class Deployer(Background):
         with self._changed:
             report = done.report
             if is_everything:
-                again_in = self._lease.ttl if self._is_new else COMPARE_SECONDS
+                again_in = self._turn.seconds if self._is_new else COMPARE_SECONDS
                 self._compare_at = time.monotonic() + again_in
                 self._is_new = False
                 self._build = max(self._build or 0, report.build)

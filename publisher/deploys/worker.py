@@ -3,8 +3,8 @@ would slow publications.
 
 A line of JSON comes on standard input for each deployment, and goes to standard output when it has
 ended. The first line of output says whether the destination can be used at all. The process ends
-with its input; whoever cannot wait may kill it, and the next deployment goes on there. With a
-lease, it changes nothing after the deadline, whether the service lives or not.
+with its input; whoever cannot wait may kill it, and the next deployment goes on there. Of several
+nodes, it changes nothing when it is not this node's turn, whether the service lives or not.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from publisher.deploys.job import Job
 from publisher.log import configure_logging
 
 if TYPE_CHECKING:
-    from publisher.nodes.deadline import Deadline
+    from publisher.nodes.turn import Turn
 
 # Publications and readers go first.
 NICENESS = 10
@@ -70,11 +70,11 @@ class Unfinished(OperatorError):
 
 
 class Worker:
-    """The process, from the side of the service. ``deadline``: until when it may deploy."""
+    """The process, from the side of the service. ``turn``: it deploys only while that is ours."""
 
-    def __init__(self, job: Job, deadline: "Deadline | None" = None) -> None:
+    def __init__(self, job: Job, turn: "Turn | None" = None) -> None:
         self._job = job
-        self._descriptor = deadline and deadline.descriptor
+        self._turn = turn and turn.told
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._is_ended = False
@@ -93,25 +93,24 @@ class Worker:
                 stdout=subprocess.PIPE,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [place, given]))},
                 text=True,
-                pass_fds=[] if self._descriptor is None else [self._descriptor],
                 start_new_session=True,  # Ctrl-C is for the service, which ends this one itself
             )
         try:
             job = self._job._asdict() | {"options": self._job.options._asdict()}
-            self._ask({"job": job, "descriptor": self._descriptor})
+            self._ask({"job": job, "turn": self._turn})
         except BaseException:
             self.stop()
             raise
 
-    def deploy(self, changes: Changes | None, tenure: int | None = None) -> Done:
-        """Deploy the changes, or whatever differs (None), in a tenure of the lease. Raises
+    def deploy(self, changes: Changes | None, generation: int | None = None) -> Done:
+        """Deploy the changes, or whatever differs (None), in a generation of the turn. Raises
         Unfinished.
         """
         if not self._process:
             self.start()
         is_small = False
         try:
-            told = self._ask({"changes": changes and changes._asdict(), "tenure": tenure})
+            told = self._ask({"changes": changes and changes._asdict(), "generation": generation})
             done = Done(**told | {"report": Report(**told["report"])})
             # To compare many objects takes memory that a process does not give back.
             is_small = sum(done.report[:4]) <= KEPT_OBJECTS_MAX
@@ -163,16 +162,21 @@ def main(lines: IO[str], answers: IO[str]) -> None:
     if told is None:
         return
     job = Job(**told["job"] | {"options": Options(**told["job"]["options"])})
-    deadline = _inherited(told["descriptor"])
+    turn = _turn_of(told["turn"])
+    generation: int | None = None
 
     def answer(message: dict[str, Any]) -> None:
         answers.write(json.dumps(message) + "\n")
         answers.flush()
 
+    def check() -> None:
+        if turn:
+            turn.check(generation)
+
     try:
         destination = open_destination(
             job.destination, jobs=job.options.jobs, endpoint_url=job.endpoint_url,
-            apart_from=(job.out, job.state), check=deadline.check if deadline else lambda: None,
+            apart_from=(job.out, job.state), check=check,
         )  # fmt: skip
     except HubError as error:
         answer({"message": str(error)})
@@ -182,8 +186,7 @@ def main(lines: IO[str], answers: IO[str]) -> None:
         for line in lines:
             asked = json.loads(line)
             changes = asked["changes"]
-            if deadline:
-                deadline.expect(asked["tenure"])
+            generation = asked["generation"]
             files: dict[str, bool] = {}
             try:
                 done = _deploy(job, destination, Changes(**changes) if changes else None, files)
@@ -196,12 +199,12 @@ def main(lines: IO[str], answers: IO[str]) -> None:
                 answer(done._asdict() | {"report": done.report._asdict()})
 
 
-def _inherited(descriptor: int | None) -> "Deadline | None":
-    if descriptor is None:
+def _turn_of(told: dict[str, Any] | None) -> "Turn | None":
+    if told is None:
         return None
-    from publisher.nodes.deadline import Deadline  # only hubs of several nodes need it
+    from publisher.nodes.turn import open_turn  # only hubs of several nodes need it
 
-    return Deadline(descriptor)
+    return open_turn(**told)
 
 
 def _note(files: dict[str, bool], plan: Plan) -> None:

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import OperatorError
@@ -29,6 +29,9 @@ from publisher.git.sync import Done, Sync
 from publisher.log import log_event
 from publisher.write.store import Store
 
+if TYPE_CHECKING:
+    from publisher.nodes.turn import Turn
+
 # From so many repos on, a look at all costs less.
 PLACES_MAX = 10_000
 # So often in a row somebody else may be faster.
@@ -41,6 +44,8 @@ FETCH_SECONDS = 60.0
 # failed.
 LOOK_SECONDS = 300.0
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 600.0
+# How often a node of several looks whether it is its turn.
+TURN_SECONDS = 10.0
 # What the end of the service waits for the last push.
 STOP_SECONDS = 5.0
 
@@ -49,16 +54,18 @@ log = logging.getLogger("hub.git")
 
 class GitFollower(Background):
     """While entered, keeps a branch and the content the same. ``rebuild`` asks for a build, as
-    ``Rebuilder.request``. Raises OperatorError where the remote is a name that means nothing.
+    ``Rebuilder.request``. ``turn``: works only while it is this node's; None: always. Raises
+    OperatorError where the remote is a name that means nothing.
     """
 
     def __init__(
         self, settings: Settings, store: Store, options: GitOptions,
-        rebuild: Callable[[Iterable[Named] | None], None],
+        rebuild: Callable[[Iterable[Named] | None], None], turn: "Turn | None" = None,
     ) -> None:  # fmt: skip
         super().__init__("git")
         options = resolve(options, settings.content)
         self._settings = settings
+        self._turn = turn
         self._git = Git(f"{settings.state}/git", options.remote)
         self._branch = Branch(
             self._git, options.branch, f"{options.folder}/" if options.folder else ""
@@ -80,6 +87,8 @@ class GitFollower(Background):
         self._stop(STOP_SECONDS)
         self._git.stop()
         self._stop(STOP_SECONDS)
+        if self._turn:
+            self._turn.release()
 
     def tell(self, outcome: Outcome) -> None:
         """Note what a build has come to; returns at once."""
@@ -117,11 +126,13 @@ class GitFollower(Background):
     def _run(self) -> None:
         while self._wait():
             try:
+                if not self._is_our_turn():
+                    continue
                 with self._alone():
                     self._repair()
                     self._branch.open()
                     self._exchange()
-                    while self._wait():
+                    while self._wait() and self._is_our_turn():
                         self._exchange()
             except GitStopped:
                 return
@@ -144,8 +155,10 @@ class GitFollower(Background):
 
     def _wait(self) -> bool:
         """Wait until there is something to do; False: the service ends."""
-        with self._changed:
-            while True:
+        while True:
+            if self._turn:
+                self._turn.take()  # so that it stays this node's
+            with self._changed:
                 now = time.monotonic()
                 is_to_push = self._since is not None and not self._failures.count
                 if self._is_stopping:
@@ -155,7 +168,18 @@ class GitFollower(Background):
                     due = min(due, self._since + GATHER_SECONDS)
                 if due <= now:
                     return True
-                self._changed.wait(due - now)
+                longest = TURN_SECONDS if self._turn else FETCH_SECONDS
+                self._changed.wait(min(due - now, longest))
+
+    def _is_our_turn(self) -> bool:
+        """Whether this node exchanges now; else another does, and this one looks again later."""
+        if not self._turn or self._turn.take() is not None:
+            return True
+        with self._changed:
+            # What others push meanwhile is not known here.
+            self._is_all, self._since = True, None
+            self._fetch_at = time.monotonic() + TURN_SECONDS
+        return False
 
     def _exchange(self) -> None:
         """Make both sides the same. Raises GitError, GitStopped, OperatorError, RequestError."""

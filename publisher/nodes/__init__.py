@@ -1,6 +1,7 @@
-"""Many nodes that publish over one object store, whose put-if-absent is their only coordination.
+"""Many nodes that publish over one PostgreSQL: its transactions are the commit, the order and the
+lock.
 
-``objects`` is the store, ``entries`` what its log says, ``log`` the thread that writes and follows
-it, ``replica`` a content folder as a cache of it, ``bucket`` the write path over both. ``lease``
-is for what one of them does at a time.
+``statements`` has the SQL, ``rows`` what a change is and the round trip that commits a group,
+``commits`` the thread that commits and polls, ``copy`` the content folder of a node, ``store`` the
+write path over these. ``turn`` is for what one node does at a time.
 """

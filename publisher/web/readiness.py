@@ -35,8 +35,13 @@ _ACCOUNTS_UNUSABLE = (
 )
 
 _STORE_UNAVAILABLE = (
-    "The store cannot be read or written, so nobody can publish; reads go on. The log has the "
+    "The database cannot be read or written, so nobody can publish; reads go on. The log has the "
     "cause. Restore the connection or its rights; this node tries again by itself."
+)
+_OTHER_HISTORY = (
+    "The database has another history than this node: it was restored, or its standby took over "
+    "without the last changes. Nobody can publish here. Stop this node, run `hubctl store renew` "
+    "with its folders, and start it."
 )
 
 
@@ -107,8 +112,10 @@ class Readiness:
             self._database.execute("SELECT count(*) FROM (SELECT 1 FROM owner LIMIT 1) AS one")
         except (RequestError, OperatorError):
             yield "accounts_unusable", _ACCOUNTS_UNUSABLE
-        store = self.parts.get("store")
-        if store and store()["failures"]:
+        store = self.parts["store"]() if "store" in self.parts else {}
+        if store.get("other_history"):
+            yield "other_history", _OTHER_HISTORY
+        elif store.get("failures"):
             yield "store_unavailable", _STORE_UNAVAILABLE
 
 

@@ -95,7 +95,7 @@ def write_version(
     with disk.telling(_THEN):
         try:
             if profile is not None:
-                if _is_alone(root, owner, name):
+                if is_alone(root, owner, name):
                     _put(folder, f"{root}/{owner}/{OWNER_FILE}", profile, made, sync)
                 if sync:
                     disk.sync_folder(f"{root}/{owner}")
@@ -244,7 +244,7 @@ def _lock_folder(root: str, owner: str, name: str) -> int:
     return disk.lock_folder(path, make)
 
 
-def _is_alone(root: str, owner: str, name: str) -> bool:
+def is_alone(root: str, owner: str, name: str) -> bool:
     """Whether the owner has nothing but this repo.
 
     Two first repos at once may each see the other; then the owner has no profile, and the

@@ -7,8 +7,8 @@ point, and is done anew. So no crash, at whatever moment, makes two versions of 
 ``publish`` finds that out, and makes the answer of the record and the request. For a change of a
 label it is the same, with the file of that change in the place of the record.
 
-What was kept stays when the request is done anew: of many nodes, one may have committed what
-another does not see yet. At most one of these attempts is ever in the content.
+What was kept stays when the request is done anew; at most one of these attempts is ever in the
+content. Where many nodes share a database, it is stored in the transaction of the version itself.
 
 A row has some hundred bytes, whatever was published, and goes when it is a day old. An owner has
 at most ``kept_max`` keys; beyond that, requests with a new key are refused until the oldest is
@@ -114,25 +114,25 @@ class IdempotencyKey(NamedTuple):
                 "record_sha256, label_number, kept_until) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (self.owner, self.key, self.fingerprint, *kept, now + KEPT_SECONDS),
             )
-            if self.kept_max:
-                self._check_room(now)
+            self.check_room(0)
 
-    def _check_room(self, now: int) -> None:
-        # The last key for which there is no room; the one that was just stored is the newest. Rows
-        # are seldom more than keys, and counted faster.
-        kept_until = self._after_room("SELECT kept_until FROM answer WHERE owner = ?")
-        if kept_until:
-            kept_until = self._after_room(
-                "SELECT max(kept_until) FROM answer WHERE owner = ? GROUP BY key"
+    def check_room(self, more: int) -> None:
+        """Raises RequestError ``rate_limited`` (a TooManyKept) where there is no room for so many
+        ``more`` keys.
+        """
+        if not self.kept_max:
+            return
+        now = int(time.time())
+        # The last key for which there is no room. Rows are seldom more than keys, and counted
+        # faster.
+        where = "FROM answer WHERE owner = ? AND kept_until > ?"
+        for sql in (f"SELECT kept_until {where}", f"SELECT max(kept_until) {where} GROUP BY key"):
+            rows = self.database.execute(
+                f"{sql} ORDER BY 1 DESC LIMIT 1 OFFSET ?", (self.owner, now, self.kept_max - more)
             )
-        if kept_until:
-            raise TooManyKept(kept_until - now)
-
-    def _after_room(self, sql: str) -> int | None:
-        rows = self.database.execute(
-            f"{sql} ORDER BY 1 DESC LIMIT 1 OFFSET ?", (self.owner, self.kept_max)
-        )
-        return rows[0][0] if rows else None
+            if not rows:
+                return
+        raise TooManyKept(rows[0][0] - now)
 
 
 def _reused() -> RequestError:

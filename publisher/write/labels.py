@@ -86,7 +86,7 @@ def change_label(
     def work() -> LabelChange:
         listing = content.list_versions(store.root, owner, name)
         moves = read_moves(store.root, owner, name, listing)
-        for kept in idempotency_key.find() if idempotency_key else []:
+        for kept in store.find_answers(idempotency_key) if idempotency_key else []:
             done = _answer_again(store.root, owner, name, label, kept, moves)
             if done:
                 store.sync_repo(owner, name)
@@ -96,7 +96,7 @@ def change_label(
             if sync and not plan.events:
                 store.sync_repo(owner, name)
             if idempotency_key:
-                idempotency_key.store(plan.kept)
+                store.keep_answer(idempotency_key, plan.kept, owner, name)
             if plan.events:
                 store.write_events(owner, name, plan.events, sync=sync)
         return plan.change

@@ -104,7 +104,7 @@ def publish(
     _check_names(owner, name, publisher)
 
     def work() -> Published:
-        for kept in idempotency_key.find() if idempotency_key else []:
+        for kept in store.find_answers(idempotency_key) if idempotency_key else []:
             done = _answer_again(store.root, owner, name, draft, kept, front_matter)
             if done:
                 store.sync_repo(owner, name)
@@ -115,7 +115,7 @@ def publish(
             if sync and not plan.kept.writes:
                 store.sync_repo(owner, name)
             if idempotency_key:
-                idempotency_key.store(plan.kept)
+                store.keep_answer(idempotency_key, plan.kept, owner, name)
             _write(store, draft, plan, sync)
         return plan.published
 

@@ -30,6 +30,7 @@ from typing import Protocol, TypeVar
 from builder.model.errors import OperatorError
 from builder.store import content
 from publisher.write import disk, durable
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
 
 T = TypeVar("T")
 
@@ -61,6 +62,14 @@ class Store(Protocol):
     def remove_empty(self, owner: str, name: str) -> None:
         """Remove the folder of a repo that has nothing, and its owner's; the caller has the right
         to write to it.
+        """
+
+    def find_answers(self, key: IdempotencyKey) -> list[KeptAnswer]:
+        """What is kept of a request; as ``IdempotencyKey.find``."""
+
+    def keep_answer(self, key: IdempotencyKey, kept: KeptAnswer, owner: str, name: str) -> None:
+        """Keep what the request is about to write to the repo, at the latest with the next write;
+        as ``IdempotencyKey.store``. The caller has the right to write to the repo.
         """
 
     def write_version(
@@ -125,6 +134,12 @@ class Folder:
     def remove_empty(self, owner: str, name: str) -> None:
         durable.remove_empty(self.root, owner, name)
 
+    def find_answers(self, key: IdempotencyKey) -> list[KeptAnswer]:
+        return key.find()
+
+    def keep_answer(self, key: IdempotencyKey, kept: KeptAnswer, owner: str, name: str) -> None:
+        key.store(kept)
+
     def write_version(
         self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
         profile: bytes | None = None, sync: bool = True
@@ -165,7 +180,7 @@ def check_is_no_copy(content_root: str) -> None:
     """Raises OperatorError where what is written to a folder directly would reach no other node."""
     if os.path.lexists(f"{content_root}/{content.STORE_FILE}"):
         raise OperatorError(
-            f"{content_root} is a copy of a store that many nodes share, and what is written only "
-            "there reaches none of them. Pass the store with --store and another folder with "
-            "--content, or publish over HTTP."
+            f"{content_root} is a copy of a database that many nodes share, and what is written "
+            "only there reaches none of them. Pass the database with --database and another "
+            "folder with --content, or publish over HTTP."
         )

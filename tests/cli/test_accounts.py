@@ -36,7 +36,7 @@ def url(postgres: Postgres, small: Settings, monkeypatch: pytest.MonkeyPatch) ->
     """A new database, which the commands know of; so they know a small hub's folders."""
     made = postgres.new_database()
     variables = {
-        "HUB_ACCOUNTS": made, "HUB_CONTENT": small.content, "HUB_OUT": small.out,
+        "HUB_DATABASE": made, "HUB_CONTENT": small.content, "HUB_OUT": small.out,
         "HUB_STATE": small.state,
     }  # fmt: skip
     for variable, value in variables.items():
@@ -71,29 +71,29 @@ def test_owners_tokens_and_labels(url: str, small: Settings):
 
 def test_the_url_shows_nowhere(url: str, tmp_path: Path):
     for command in ("serve", "owner add", "token create", "label protect", "backup", "doctor"):
-        assert "HUB_ACCOUNTS" in hubctl(*command.split(), "--help").stdout
+        assert "HUB_DATABASE" in hubctl(*command.split(), "--help").stdout
     hubctl("init", tmp_path / "new")
     settings = (tmp_path / "new" / "hub.toml").read_text()
-    assert '# accounts = "postgresql://hub@db.example.org/hub"' in settings
+    assert '# database = "postgresql://hub@db.example.org/hub"' in settings
     wrong = url.replace(QUOTED_PASSWORD, "hunter2")
     for option in (wrong, wrong.replace("127.0.0.1", "host@127.0.0.1")):
-        done = hubctl("owner", "list", "--accounts", option, status=1)
+        done = hubctl("owner", "list", "--database", option, status=1)
         assert "Error: " in done.stderr and "hunter2" not in done.output
-    (tmp_path / "hub.toml").write_text('accounts = "postgresql://hub:hunter/2@db/hub"\n')
+    (tmp_path / "hub.toml").write_text('database = "postgresql://hub:hunter/2@db/hub"\n')
     done = hubctl("--config", tmp_path / "hub.toml", "owner", "list", status=1)
-    assert "hub.toml, line 1: `accounts`: Invalid address" in done.stderr
+    assert "hub.toml, line 1: `database`: Invalid address" in done.stderr
     assert "hunter" not in done.output
 
 
-def test_two_nodes(url: str, small: Settings, tmp_path: Path):
+def test_two_nodes(url: str, tmp_path: Path):
     """A token holds on both, and its revocation at the next request of each."""
     hubctl("owner", "add", "ann")
     text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()
-    environment = clean_environment(HUB_ACCOUNTS=url)
-    other = settings_in(tmp_path / "other")
-    processes = [Process(*serve_command(one), env=environment) for one in (small, other)]
+    environment = clean_environment(HUB_DATABASE=url)
+    settings = [settings_in(tmp_path / name) for name in ("one", "two")]
+    processes = [Process(*serve_command(one), env=environment) for one in settings]
     try:
-        nodes = [Server(processes[0], small), Server(processes[1], other)]
+        nodes = [*map(Server, processes, settings)]
 
         def publish(number: int) -> list[requests.Response]:
             body = {"content": f"Tell story {number}."}
@@ -117,7 +117,7 @@ def test_two_nodes(url: str, small: Settings, tmp_path: Path):
             process.stop(signal.SIGTERM)
     for process in processes:
         assert QUOTED_PASSWORD not in process.text and PASSWORD not in process.text
-    assert not os.path.exists(f"{small.state}/accounts.sqlite3")
+    assert not os.path.exists(f"{settings[0].state}/accounts.sqlite3")
 
 
 def test_moving_from_the_state_folder(url: str, small: Settings):
@@ -142,7 +142,7 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
     assert {name for (name,) in there} == rows.keys() and all(rows.values())
     assert "no accounts.sqlite3" in hubctl("owner", "copy", small.out, status=1).stderr
     assert (
-        "with --accounts" in hubctl("owner", "copy", small.state, "--accounts", "", status=2).stderr
+        "with --database" in hubctl("owner", "copy", small.state, "--database", "", status=2).stderr
     )
     assert "Copied the accounts of 2 owners." in hubctl("owner", "copy", small.state).stderr
     with Database(url) as database:
@@ -159,10 +159,11 @@ def test_moving_from_the_state_folder(url: str, small: Settings):
     assert "has owners already" in hubctl("owner", "copy", small.state, status=1).stderr
 
 
-def test_the_publish_service(url: str):
+def test_the_publish_service(url: str, tmp_path: Path):
     done = subprocess.run(
-        [sys.executable, "-c", "import cli.wsgi"], cwd=PROJECT, capture_output=True, text=True
-    )
+        [sys.executable, "-c", "import cli.wsgi"], cwd=PROJECT, capture_output=True, text=True,
+        env=os.environ | {"HUB_CONTENT": str(tmp_path / "copy")},
+    )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     with Database(url) as database:
         assert Accounts(database).owners() == []
@@ -172,7 +173,7 @@ def test_a_backup_leaves_them_to_the_database(url: str, small: Settings, tmp_pat
     with Database(small.state) as old:
         Accounts(old).add_owner("old")
     place, other = tmp_path / "backup", settings_in(tmp_path / "other")
-    before = hubctl("backup", place, "--accounts", "")
+    before = hubctl("backup", place, "--database", "")
     assert "Not backed up" not in before.output
     hubctl("owner", "add", "ann")
     text = hubctl("token", "create", "ann", "--name", "ci").stdout.strip()

@@ -1,4 +1,4 @@
-"""Commands that write to a store which many nodes share."""
+"""Commands that write to a database which many nodes share."""
 
 from pathlib import Path
 
@@ -6,29 +6,31 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.hubctl import main
-from publisher.nodes.objects import Objects
+from tests.support.postgres import Postgres
 
 
 class Hub:
-    def __init__(self, folder: Path) -> None:
-        self.url = f"file://{folder}/store"
+    def __init__(self, folder: Path, url: str) -> None:
+        self.url = url
         self.copies = folder / "copies"
 
     def run(self, *args: str, copy: str = "scratch", **more) -> Result:
         content = str(self.copies / copy)
-        return CliRunner().invoke(main, [*args, "--store", self.url, "--content", content], **more)
+        return CliRunner().invoke(
+            main, [*args, "--database", self.url, "--content", content], **more
+        )
 
     def text(self, path: str, copy: str = "scratch") -> str:
         return (self.copies / copy / path).read_text()
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Hub:
+def hub(tmp_path: Path, postgres: Postgres) -> Hub:
     (tmp_path / "story.md").write_text("Tell {{what}}.\n")
-    return Hub(tmp_path)
+    return Hub(tmp_path, postgres.new_database())
 
 
-def test_commands_publish_label_and_withdraw(hub: Hub, tmp_path: Path):
+def test_commands_publish_label_and_withdraw(hub: Hub, tmp_path: Path, postgres: Postgres):
     story = str(tmp_path / "story.md")
     done = hub.run("publish", "ann/story", story)
     assert (done.exit_code, done.stdout, done.stderr) == (0, "ann/story 1.0.0\n", "")
@@ -39,10 +41,11 @@ def test_commands_publish_label_and_withdraw(hub: Hub, tmp_path: Path):
     done = hub.run("withdraw", "ann/story@1.0.0", "--reason", "secret", "--yes", copy="third")
     assert (done.exit_code, done.stdout) == (0, "ann/story@1.0.0 withdrawn\n")
     assert "Each node takes it off its site" in done.stderr
-    assert [*Objects(hub.url).keys("blobs/")] == []
+    name = hub.url.rpartition("/")[2]
+    assert postgres.execute(name, "SELECT count(text) FROM change") == [(0,)]
 
 
-def test_an_import_goes_to_the_store(hub: Hub, tmp_path: Path):
+def test_an_import_goes_to_the_database(hub: Hub, tmp_path: Path):
     table = tmp_path / "prompts.csv"
     table.write_text("act,prompt\nPoet,Write a poem.\nCook,Cook a meal.\n")
     assert hub.run("import", str(table)).exit_code == 0
@@ -56,21 +59,29 @@ def test_a_copy_is_not_written_to_directly(hub: Hub, tmp_path: Path):
     copy = str(hub.copies / "scratch")
     done = CliRunner().invoke(main, ["publish", "ann/story", story, "--content", copy])
     assert done.exit_code == 1
-    assert "is a copy of a store that many nodes share" in done.stderr
+    assert "is a copy of a database that many nodes share" in done.stderr
 
 
-def test_what_is_no_store_is_refused(hub: Hub, tmp_path: Path):
+def test_a_copy_is_renewed(hub: Hub, tmp_path: Path, postgres: Postgres):
     story = str(tmp_path / "story.md")
-    for url in ("http://example.org/x", "s3://", "bucket", "s3://a b", "s3://key:secret@bucket"):
-        hub.url = url
-        done = hub.run("publish", "ann/story", story)
-        assert (done.exit_code, "no address of a store" in done.stderr) == (1, True), done.output
+    assert hub.run("publish", "ann/story", story).exit_code == 0
+    name = hub.url.rpartition("/")[2]
+    # As a restore to an earlier moment leaves it.
+    postgres.execute(name, "DELETE FROM change WHERE kind = 'version'", "UPDATE hub SET serial = 1")
+    done = hub.run("publish", "ann/other", story)
+    assert (done.exit_code, "hubctl store renew" in done.stderr) == (1, True)
+    copy = str(hub.copies / "scratch")
+    done = CliRunner().invoke(main, ["store", "renew", "--content", copy], input="n\n")
+    assert done.exit_code == 1 and hub.text("ann/story/1.0.0.md")
+    done = CliRunner().invoke(main, ["store", "renew", "--content", copy, "--yes"])
+    assert done.exit_code == 0 and not [*Path(copy).iterdir()]
+    assert hub.run("publish", "ann/other", story).exit_code == 0
+    done = CliRunner().invoke(main, ["store", "renew", "--content", str(tmp_path), "--yes"])
+    assert (done.exit_code, "is no copy" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("option", ["--git", "--watch"])
-def test_a_node_takes_no_other_source_of_changes(hub: Hub, option: str, tmp_path: Path):
-    more = [option, "origin"] if option == "--git" else [option]
+def test_a_node_takes_no_other_source_of_changes(hub: Hub, tmp_path: Path):
     folders = ["--out", str(tmp_path / "out"), "--state", str(tmp_path / "var"), "--port", "0"]
-    done = hub.run("serve", *folders, *more)
+    done = hub.run("serve", *folders, "--watch")
     assert done.exit_code == 1
-    assert f"{option} and --store exclude each other" in done.stderr
+    assert "--watch and --database exclude each other" in done.stderr

@@ -1,4 +1,4 @@
-"""A node that deploys when it has the lease, started with a JSON object. It builds its site anew
+"""A node that deploys when it is its turn, started with a JSON object. It builds its site anew
 for each line of input, and prints what becomes of it.
 """
 
@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import threading
+import uuid
 from typing import Any
 
 from builder.deploy.options import Options
@@ -15,8 +16,7 @@ from publisher.deploys import follower
 from publisher.deploys.follower import Deployer
 from publisher.deploys.job import Job
 from publisher.log import configure_logging
-from publisher.nodes.lease import Lease
-from publisher.nodes.objects import Objects
+from publisher.nodes.turn import open_turn
 
 follower.RETRY_SECONDS_MAX = 0.05
 follower.LOOK_SECONDS = 0.1
@@ -27,10 +27,8 @@ def main(given: dict[str, Any]) -> None:
     configure_logging()
     settings = Settings(**given["settings"])
     job = Job(settings.out, settings.state, given["bucket"], given["endpoint"], Options(jobs=1))
-    with (
-        Lease(Objects(given["store"]), "deploy", given["node"], given["ttl"]) as lease,
-        Deployer(job, lease=lease) as deployer,
-    ):
+    turn = open_turn(given["database"], "deploy", str(uuid.uuid4()), given["seconds"])
+    with Deployer(job, turn=turn) as deployer:
         threading.Thread(target=_print, args=(deployer,), daemon=True).start()
         for number, _ in enumerate(sys.stdin):
             deployer.tell(build(settings, index=False))

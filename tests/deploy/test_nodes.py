@@ -1,4 +1,4 @@
-"""Deploying from several nodes, of which one has the lease: none that is killed, stopped or paused
+"""Deploying from several nodes, which take turns: none that is killed, stopped or paused
 leaves older files at the destination.
 """
 
@@ -22,24 +22,25 @@ from builder.model.errors import OperatorError
 from builder.model.settings import Settings
 from builder.pipeline.build import build
 from builder.store.site import read_hub
+from publisher.accounts.database import Database
+from publisher.accounts.postgres_pool import Connections
 from publisher.deploys import follower
 from publisher.deploys.follower import Deployer
 from publisher.deploys.job import Job
-from publisher.nodes.deadline import now
-from publisher.nodes.lease import Lease
-from publisher.nodes.objects import Objects
+from publisher.nodes.turn import Turn
 from tests.deploy.conftest import PREFIX, S3, deploy_to, expected
 from tests.deploy.proxy import Proxy, Seen
 from tests.deploy.test_following import Followed
 from tests.support.catalogues import read_tree, settings_in, write_version
+from tests.support.postgres import Postgres
 from tests.support.servers import Process, wait_until
 
-TTL = 2.0
+SECONDS = 2.0
 Start = Callable[[str, str], "Node"]
 
 
 class Node(Process):
-    """A process that deploys ``settings`` when it has the lease."""
+    """A process that deploys ``settings`` when it is its turn."""
 
     def __init__(self, settings: Settings, **given: object) -> None:
         self.settings = settings
@@ -89,15 +90,29 @@ def content(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def start(tmp_path: Path, content: str, bucket: str) -> Iterator[Start]:
+def database_url(postgres: Postgres) -> str:
+    url = postgres.new_database()
+    Database(url).close()
+    return url
+
+
+@pytest.fixture
+def make_turn(database_url: str) -> Iterator[Callable[[], Turn]]:
+    """Each is another node's."""
+    with contextlib.closing(Connections(database_url)) as connections:
+        yield lambda: Turn(connections, "deploy", seconds=SECONDS)
+
+
+@pytest.fixture
+def start(tmp_path: Path, content: str, bucket: str, database_url: str) -> Iterator[Start]:
     """Starts a node of this name, which reaches the bucket at this URL, and builds its site."""
     nodes = []
 
     def start(name: str, endpoint: str) -> Node:
         settings = settings_in(tmp_path / name)._replace(content=content)
         node = Node(
-            settings, bucket=f"s3://{bucket}/{PREFIX}", endpoint=endpoint, node=name, ttl=TTL,
-            store=f"file://{tmp_path}/store",
+            settings, bucket=f"s3://{bucket}/{PREFIX}", endpoint=endpoint, seconds=SECONDS,
+            database=database_url,
         )  # fmt: skip
         nodes.append(node)
         node.build()
@@ -139,7 +154,7 @@ def test_whoever_is_left_deploys(
 @pytest.mark.parametrize("paused", ["the service", "both processes"])
 def test_a_paused_holder_leaves_no_older_file(
     paused: str, start: Start, content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_turn: Callable[[], Turn], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(follower, "RETRY_SECONDS_MAX", 0.05)
     monkeypatch.setattr(follower, "LOOK_SECONDS", 0.1)
@@ -164,10 +179,9 @@ def test_a_paused_holder_leaves_no_older_file(
     write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
     second = settings_in(tmp_path / "second")._replace(content=content)
     report = build(second, index=False)
-    lease = Lease(Objects(f"file://{tmp_path}/store"), "deploy", "second", TTL)
-    with Proxy(s3.url) as way, lease:
+    with Proxy(s3.url) as way:
         job = Job(second.out, second.state, f"s3://{bucket}/{PREFIX}", way.url, Options(jobs=8))
-        with Deployer(job, lease=lease) as deployer:
+        with Deployer(job, turn=make_turn()) as deployer:
 
             def wait_to_compare_again(seen: Seen) -> None:
                 if seen.method == "GET" and deployer.status()["deployed_at"]:
@@ -185,12 +199,12 @@ def test_a_paused_holder_leaves_no_older_file(
             assert not followed.has_all()
             uploads = proxy.count("PUT")
             first.signal_all(signal.SIGCONT, workers)
-            wait_until(lambda: first.status().startswith("standby"), "the end of its lease")
+            wait_until(lambda: first.status().startswith("standby"), "the end of its turn")
             landed.set()
             wait_until(followed.has_all, "the repair")
-            assert deployer.status()["holds_lease"]
+            assert deployer.status()["has_turn"]
     # Released, so the first has it again. Its site is older than what is there.
-    wait_until(lambda: first.status().startswith("behind"), "the lease again")
+    wait_until(lambda: first.status().startswith("behind"), "its turn again")
     first.build()
     wait_until(lambda: first.status() == f"ok {serial_of(second)}", "its site")
     assert proxy.count("PUT") == uploads  # nothing but what the other has deployed
@@ -198,32 +212,29 @@ def test_a_paused_holder_leaves_no_older_file(
 
 
 def test_a_site_that_is_older_than_the_destination_waits(
-    content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path,
+    content: str, s3: S3, bucket: str, proxy: Proxy, tmp_path: Path, make_turn: Callable[[], Turn],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(follower, "LOOK_SECONDS", 0.05)
 
-    class Held(Lease):
-        earlier, asked = 1_000_000, 0
-
-        def noted(self) -> int:
-            self.asked += 1
-            return max(self.earlier, super().noted())
-
-    lease = Held(Objects(f"file://{tmp_path}/store"), "deploy", "first")
-    lease.deadline.extend(1, now() + 3600)
+    earlier, later = make_turn(), make_turn()
+    assert earlier.take() and not later.take()
+    earlier.note(2)
+    earlier.release()
     settings = settings_in(tmp_path / "site")._replace(content=content)
     job = Job(settings.out, settings.state, f"s3://{bucket}/{PREFIX}", proxy.url, Options(jobs=8))
-    with Deployer(job, lease=lease) as deployer:
+    with Deployer(job, turn=later) as deployer:
         deployer.tell(build(settings, index=False))
-        wait_until(lambda: lease.asked > 2, "several looks")
+        wait_until(lambda: deployer.status()["has_turn"], "its turn")
         assert deployer.status()["status"] == "behind" and not proxy.seen
-        lease.earlier = 0
+        write_version(content, "ann", "story", "1.1.0", "Tell it.\n")
+        deployer.tell(build(settings, index=False))
         wait_until(lambda: deployer.status()["status"] == "ok", "the deployment")
+    write_version(content, "ann", "story", "1.2.0", "Tell it again.\n")
     # Later holders wait for what this one has deployed.
-    assert lease.noted() == serial_of(settings)
+    last = make_turn()
+    assert last.take() and last.noted == serial_of(settings) == 2
     assert Followed(settings, deployer, s3, bucket).has_all()
-    lease.deadline.close()
 
 
 def test_nothing_changes_after_the_check_fails(

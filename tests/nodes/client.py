@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import requests
 
 from tests.nodes.cluster import AGENT, Cluster, Node, numbers
-from tests.publisher.nodes.conftest import LARGE
 from tests.publisher.web.pages.conftest import Visitor
 from tests.support.linearizability import UNKNOWN, Operation
 
 LABELS = ("production", "canary")
+LARGE = "x" * 40_000
 TIMEOUT_SECONDS = 15
 ATTEMPTS_MAX = 8
 PAUSE_SECONDS = 0.1

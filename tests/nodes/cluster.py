@@ -1,5 +1,5 @@
-"""Nodes of one hub as they run in life: `hubctl serve --store` over an object store, PostgreSQL and
-Redis, each node with proxies before these three, and a clock of its own.
+"""Nodes of one hub as they run in life: `hubctl serve --database` over PostgreSQL, and Redis, each
+node with proxies before these two, and a clock of its own.
 """
 
 import contextlib
@@ -26,7 +26,6 @@ from publisher.accounts.database import Database
 from publisher.accounts.people.sessions import Sessions
 from tests.support.catalogues import settings_in
 from tests.support.fault_proxy import FaultProxy, Rule
-from tests.support.object_stores import ObjectStore
 from tests.support.postgres import Postgres
 from tests.support.redis import Redis
 from tests.support.servers import (
@@ -45,18 +44,16 @@ AGENT = "Mozilla/5.0 (X11; Linux x86_64) Firefox/146.0"
 
 
 class Services(NamedTuple):
-    """What all nodes share: URLs of accounts and limits."""
+    """What all nodes share: URLs of the database and of limits."""
 
-    store: ObjectStore
-    accounts: str
+    database: str
     limits: str
 
 
 class Proxies(NamedTuple):
     """What is between a node and the services."""
 
-    store: FaultProxy
-    accounts: FaultProxy
+    database: FaultProxy
     limits: FaultProxy
 
     def clear(self) -> None:
@@ -83,15 +80,13 @@ class Node:
 
     def start(self) -> None:
         """Start it; does not wait."""
-        store = self._services.store.through(self.proxies.store.address)
         command = serve_command(
             self.settings, "--port", str(urlsplit(self.url).port), "--base-url", BASE_URL,
-            "--store", store.url, "--accounts", self._proxied("accounts"),
-            "--limits", self._proxied("limits"),
+            "--database", self._proxied("database"), "--limits", self._proxied("limits"),
             "--rate-limit", NO_LIMIT, "--publish-limit", NO_LIMIT,
         )  # fmt: skip
         skewed = _skewed(self._skew) if self._skew else {}
-        environment = clean_environment(**store.environment, **skewed)
+        environment = clean_environment(**skewed)
         # Not as a fork of something that runs already, which has its clock.
         self._process = Process(sys.executable, *command, env=environment)
         self.starts += 1
@@ -165,7 +160,7 @@ class Node:
         url = getattr(self._services, what)
         proxied = url.replace(urlsplit(url).netloc.rpartition("@")[2],
                               getattr(self.proxies, what).address)  # fmt: skip
-        return f"{proxied}?sslmode=disable" if what == "accounts" else proxied
+        return f"{proxied}?sslmode=disable" if what == "database" else proxied
 
 
 @functools.cache
@@ -187,17 +182,16 @@ class Cluster:
 
     def __init__(self, nodes: list[Node], services: Services, owners: tuple[str, ...]) -> None:
         self.nodes = nodes
-        self.url = services.store.url
         self.tokens: dict[str, str] = {}
         self.secrets: dict[str, str] = {}
-        self._accounts = services.accounts
+        self.database = services.database
         self.add_owners(*owners)
 
     def add_owners(self, *owners: str) -> None:
         """Owners, each with a token, and with a secret for a cookie with which they are signed in.
         Changes on the pages of accounts are limited for each.
         """
-        with Database(self._accounts) as database:
+        with Database(self.database) as database:
             for owner in owners:
                 Accounts(database).add_owner(owner)
                 self.tokens[owner], _ = Accounts(database).create_token(owner, "test")
@@ -253,11 +247,11 @@ def tree(folder: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def running_services(store: ObjectStore, postgres: Postgres, folder: Path) -> Iterator[Services]:
-    """A new database and a new Redis beside a store."""
+def running_services(postgres: Postgres, folder: Path) -> Iterator[Services]:
+    """A new database and a new Redis."""
     redis = Redis(folder)
     try:
-        yield Services(store, postgres.new_database(), redis.url)
+        yield Services(postgres.new_database(), redis.url)
     finally:
         redis.kill()
 
@@ -268,20 +262,14 @@ def running_cluster(
     services: Services,
     owners: tuple[str, ...],
     skews: tuple[int, ...],
-    gateways: tuple[str, ...] = (),
 ) -> Iterator[Cluster]:
-    """A node for each of these skews of clocks, in seconds. Nodes reach the store by these
-    addresses in turn, if it has several.
-    """
-    addresses = itertools.cycle(gateways or (services.store.server,))
+    """A node for each of these skews of clocks, in seconds."""
     with contextlib.ExitStack() as stack:
         nodes = []
-        for number, (skew, address) in enumerate(zip(skews, addresses, strict=False)):
+        for number, skew in enumerate(skews):
             proxies = Proxies(
-                stack.enter_context(FaultProxy(address)),
-                *(stack.enter_context(FaultProxy(_address(url), plain=True))
-                  for url in (services.accounts, services.limits)),
-            )  # fmt: skip
+                *(stack.enter_context(FaultProxy(_address(url), plain=True)) for url in services)
+            )
             node = Node(number, folder / f"node-{number}", services, proxies, skew)
             stack.callback(_end, node)
             nodes.append(node)

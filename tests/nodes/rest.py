@@ -1,4 +1,4 @@
-"""What is found at rest: the log and the folders of nodes, and what that says of a history."""
+"""What is found at rest: the database and the folders of nodes, and what that says of a history."""
 
 import math
 from collections.abc import Iterable
@@ -8,8 +8,6 @@ from builder.store import content
 from builder.store.check import check
 from builder.store.labels import read_moves
 from builder.store.withdrawn_files import read_parts
-from publisher.nodes.entries import LOG, entry_number, read_entry
-from publisher.nodes.objects import Objects
 from tests.nodes.client import Published, number_of, version_of
 from tests.support.linearizability import UNKNOWN, Operation
 
@@ -62,26 +60,22 @@ def faults(root: str, repos: Iterable[str], published: Iterable[Published]) -> l
     return found
 
 
-def log_faults(objects: Objects, published: Iterable[Published]) -> list[str]:
-    """What is wrong with a store's log: gaps, a version twice, an order that is not that of
-    versions, or something acknowledged before it was there.
+def order_faults(rows: Iterable[tuple[int, str, str]], published: Iterable[Published]) -> list[str]:
+    """What is wrong with the order of a database, whose versions are ``rows`` of serial, prompt and
+    version: an order that is not that of versions, or something acknowledged before it was there.
     """
-    numbers = sorted(map(entry_number, objects.keys(LOG)))
-    found = [] if numbers == [*range(1, len(numbers) + 1)] else [f"the log has {numbers}"]
+    found: list[str] = []
     committed: dict[tuple[str, int], int] = {}
     last: dict[str, int] = {}
-    for number in numbers:
-        for change in read_entry(objects, number).changes:
-            if not change.version:
-                continue
-            repo, version = change.keys[0], number_of(change.version)
-            if (repo, version) in committed or version != last.get(repo, 0) + 1:
-                found.append(f"entry {number} has {repo} {change.version}")
-            committed[repo, version] = number
-            last[repo] = version
+    for serial, repo, version in rows:
+        number = number_of(version)
+        if number != last.get(repo, 0) + 1:
+            found.append(f"{serial} is {repo} {version}")
+        committed[repo, number] = serial
+        last[repo] = number
     for one in published:
         if committed.get((one.repo, one.number), math.inf) > one.serial:
-            found.append(f"{one}: its entry is {committed.get((one.repo, one.number))}")
+            found.append(f"{one}: it is {committed.get((one.repo, one.number))}")
     return found
 
 

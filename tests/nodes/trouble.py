@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.nodes.cluster import Cluster, Node, drop_requests
 from tests.support.fault_proxy import Rule
 
-STORE_FAULTS = ("cut", "lost", "late", "busy", "delay")
+FAULTS = ("cut", "lost", "late", "delay")
 
 
 class Trouble:
@@ -25,8 +25,8 @@ class Trouble:
             return
         node = self._chance.choice(self._cluster.nodes)
         work: Callable[[Node], None] = self._chance.choice([
-            self._kill, self._kill, self._pause, self._spoil_store, self._spoil_store,
-            self._lose_store, self._spoil_accounts, self._lose_accounts, self._lose_limits,
+            self._kill, self._kill, self._pause, self._spoil, self._spoil, self._lose,
+            self._lose_limits,
         ])  # fmt: skip
         self.made.append(f"{work.__name__} of node {node.number}")
         work(node)
@@ -50,21 +50,14 @@ class Trouble:
         if node.is_running:
             node.pause()
 
-    def _spoil_store(self, node: Node) -> None:
-        faults = self._chance.sample(STORE_FAULTS, 2)
-        rules = drop_requests(*faults, chance=0.25, seed=self._chance.randrange(10**6))
-        node.proxies.store.set_rules(*rules)
+    def _spoil(self, node: Node) -> None:
+        faults = self._chance.sample(FAULTS, 2)
+        rules = drop_requests(*faults, chance=0.1, seed=self._chance.randrange(10**6))
+        node.proxies.database.set_rules(*rules)
 
-    def _lose_store(self, node: Node) -> None:
-        node.proxies.store.set_rules(Rule(self._chance.choice(["cut", "hang", "lost", "late"])))
-
-    def _spoil_accounts(self, node: Node) -> None:
-        fault = self._chance.choice(["cut", "lost", "delay"])
-        rules = drop_requests(fault, chance=0.1, seed=self._chance.randrange(10**6))
-        node.proxies.accounts.set_rules(*rules)
-
-    def _lose_accounts(self, node: Node) -> None:
-        node.proxies.accounts.set_rules(Rule(self._chance.choice(["cut", "hang"])))
+    def _lose(self, node: Node) -> None:
+        fault = self._chance.choice(["cut", "hang", "lost", "late"])
+        node.proxies.database.set_rules(Rule(fault))
 
     def _lose_limits(self, node: Node) -> None:
         node.proxies.limits.set_rules(Rule(self._chance.choice(["cut", "hang", "lost"])))

@@ -19,6 +19,7 @@ from builder.model.metrics import ACCOUNTS_ERRORS
 from builder.model.settings import Settings
 from builder.pipeline.rebuild import Rebuilder
 from publisher.accounts import postgres as engine_module
+from publisher.accounts import postgres_pool as pool_module
 from publisher.accounts import schema
 from publisher.accounts.accounts import Accounts
 from publisher.accounts.database import Database, open_postgres
@@ -273,7 +274,7 @@ def test_a_text_that_postgresql_cannot_hold(database: Database):
 def test_a_commit_waits_for_the_disk(postgres: Postgres, url: str, default: str, used: str):
     name = url.rpartition("/")[2]
     postgres.execute("postgres", f"ALTER DATABASE {name} SET synchronous_commit = {default}")
-    with Database(url) as database:
+    with Database(url) as database, database.transaction():
         assert database.execute("SELECT current_setting('synchronous_commit')") == [(used,)]
 
 
@@ -340,9 +341,7 @@ def test_a_statement_alone_waits_for_a_transaction(database: Database, url: str)
         with database.transaction():
             waiting = thread.submit(rename, other)
             wait_until(
-                lambda: database.execute(
-                    "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-                ),
+                lambda: database.execute("SELECT 1 FROM pg_locks WHERE NOT granted"),
                 "the other to wait",
             )
             Accounts(database).create_token("ann", "ci", now=NOW)
@@ -364,8 +363,9 @@ def test_a_lock_that_is_held_too_long(
 
 
 def test_so_many_connections(url: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "CONNECTIONS_MAX", 1)
-    monkeypatch.setattr(engine_module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(pool_module, "CONNECTIONS_MAX", 1)
+    for module in (engine_module, pool_module):
+        monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
     with Database(url) as database, ThreadPoolExecutor(1) as thread:
         with database.transaction():
             refused = thread.submit(refusal, database, writes=False).result(DEADLINE_SECONDS)
@@ -376,7 +376,7 @@ def test_so_many_connections(url: str, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_reads_do_not_wait_for_writers(database: Database, url: str):
-    count = engine_module.CONNECTIONS_MAX
+    count = pool_module.CONNECTIONS_MAX
     with Database(url) as other, ThreadPoolExecutor(2 * count) as threads:
         with other.transaction():
             waiting = [
@@ -384,9 +384,7 @@ def test_reads_do_not_wait_for_writers(database: Database, url: str):
                 for number in range(2 * count - 1)
             ]
             wait_until(
-                lambda: other.execute(
-                    "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-                ),
+                lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted"),
                 "a writer to wait",
             )
             assert threads.submit(handles, database).result(DEADLINE_SECONDS) == ["ann"]
@@ -403,7 +401,7 @@ def test_threads_share_few_connections(postgres: Postgres, database: Database, u
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'prompt-hub' "
         "AND datname = current_database()",
     )
-    assert 1 <= count <= engine_module.CONNECTIONS_MAX
+    assert 1 <= count <= pool_module.CONNECTIONS_MAX
 
 
 # Nodes and servers that stop
@@ -458,14 +456,14 @@ def test_a_server_that_stops_in_a_transaction(own: Postgres, how: int):
 
 
 def test_a_server_that_hangs(own: Postgres, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "CONNECT_SECONDS", 2)
+    monkeypatch.setattr(pool_module, "CONNECT_SECONDS", 2)
     url = own.new_database()
     with Database(url) as database:
         Accounts(database).add_owner("ann", NOW)
         own.send(signal.SIGSTOP)
         try:
             with monkeypatch.context() as impatient:
-                impatient.setattr(engine_module, "ANSWER_SECONDS", 1)
+                impatient.setattr(pool_module, "ANSWER_SECONDS", 1)
                 # By a connection that is there, by a new one, and at the start.
                 for writes in (False, True):
                     assert "cannot be reached" in str(refusal(database, writes=writes))
@@ -504,7 +502,7 @@ def test_a_hub_whose_server_stops_is_not_ready(
 def test_a_statement_that_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine_module, "STATEMENT_SECONDS", 3)
     with Database(url) as database:
-        with pytest.raises(RequestError, match="takes too long"):
+        with pytest.raises(RequestError, match="takes too long"), database.transaction():
             database.execute("SELECT pg_sleep(600)")
         assert handles(database) == []
 
@@ -532,7 +530,7 @@ def test_a_standby_that_is_lost(installed_tools: None, monkeypatch: pytest.Monke
             with Database(url) as database:
                 Accounts(database).add_owner("ann", NOW)
             standby.stop()
-            monkeypatch.setattr(engine_module, "ANSWER_SECONDS", 3)
+            monkeypatch.setattr(pool_module, "ANSWER_SECONDS", 3)
             monkeypatch.setattr(engine_module, "BUSY_SECONDS", 1)
             with Database(url) as database:
                 # Nobody knows whether this one is stored.

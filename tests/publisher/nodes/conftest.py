@@ -1,4 +1,4 @@
-"""Nodes over a store in a folder."""
+"""Nodes of one database, in this process."""
 
 import contextlib
 from collections.abc import Iterator
@@ -6,34 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from publisher.nodes import bucket as bucket_module
-from publisher.nodes import log as log_module
-from publisher.nodes.bucket import Bucket
-from publisher.nodes.entries import BLOB_BYTES_MAX, INLINE_BYTES_MAX
-from publisher.nodes.objects import Objects
-from tests.publisher.nodes.faulty import FaultyObjects
+from publisher.accounts.database import Database
+from publisher.nodes.store import Shared
+from tests.support.postgres import Postgres
 
 # What a failing wait takes, at most.
 LONG = 300
-# Makes a text so long that it is a blob.
-LARGE = "x" * INLINE_BYTES_MAX
 
 
 class Nodes:
-    """Starts and stops nodes of one store."""
+    """Starts and stops nodes of one database, each with a content folder of its name."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, postgres: Postgres) -> None:
         self.root = root
-        self.url = f"file://{root}/store"
+        self.postgres = postgres
+        self.url = postgres.new_database()
         self._running: dict[str, contextlib.ExitStack] = {}
+        self.databases: dict[str, Database] = {}
 
-    def start(self, name: str, **options: object) -> Bucket:
-        """A node, once it has what the store has; its content folder has its name."""
-        stack = contextlib.ExitStack()
-        bucket = stack.enter_context(Bucket(str(self.root / name), self.url, node=name, **options))
-        assert bucket.wait_ready(LONG)
-        self._running[name] = stack
-        return bucket
+    def start(self, name: str, url: str = "", **options: object) -> Shared:
+        """A node, once it has what the database has."""
+        store = self.begin(name, url, **options)
+        assert store.wait_ready(LONG)
+        return store
+
+    def begin(self, name: str, url: str = "", **options: object) -> Shared:
+        """A node; does not wait."""
+        with contextlib.ExitStack() as stack:
+            database = self.databases[name] = stack.enter_context(Database(url or self.url))
+            store = Shared(str(self.root / name), database.engine.connections, **options)
+            stack.enter_context(store)
+            self._running[name] = stack.pop_all()
+        return store
 
     def stop(self, name: str) -> None:
         self._running.pop(name).close()
@@ -42,11 +46,8 @@ class Nodes:
         for name in [*self._running]:
             self.stop(name)
 
-    def stores(self, text: str) -> bool:
-        """Whether any object has a text in it."""
-        objects = Objects(self.url)
-        found = objects.each(lambda key: objects.get(key, BLOB_BYTES_MAX), objects.keys(""))
-        return any(text.encode() in data for data in found)
+    def execute(self, *statements: str) -> list[tuple]:
+        return self.postgres.execute(self.url.rpartition("/")[2], *statements)
 
     def content(self, name: str) -> dict[str, bytes]:
         """The files of a node's folder, without what is its own."""
@@ -59,10 +60,7 @@ class Nodes:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
-    monkeypatch.setattr(log_module, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(bucket_module, "Objects", FaultyObjects)
-    (tmp_path / "store").mkdir()
-    made = Nodes(tmp_path)
+def nodes(tmp_path: Path, postgres: Postgres) -> Iterator[Nodes]:
+    made = Nodes(tmp_path, postgres)
     yield made
     made.stop_all()

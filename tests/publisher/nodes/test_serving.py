@@ -1,4 +1,4 @@
-"""Two `hubctl serve` over one store: what one publishes, the other shows."""
+"""Two `hubctl serve` over one database: what one publishes, the other shows."""
 
 import filecmp
 import shutil
@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from builder.model.settings import Settings
+from publisher.accounts.accounts import Accounts
+from publisher.accounts.database import Database
+from tests.support.postgres import Postgres
 from tests.support.servers import (
     HUBCTL,
     Process,
     Server,
-    add_publisher,
     serve_command,
     serving,
     wait_until,
@@ -27,18 +29,20 @@ def settings_of(folder: Path) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server, str]]:
-    """Two nodes of an empty store, and a token that publishes on both."""
-    folder = tmp_path_factory.mktemp("nodes")
-    options = ("--store", f"file://{folder}/store", "--base-url", BASE_URL)
-    one, two = settings_of(folder / "one"), settings_of(folder / "two")
-    token = add_publisher(one, "ann")
-    with serving(one, *options) as first:
-        # In place of a database on the network.
-        Path(two.state).mkdir(parents=True)
-        Path(f"{two.state}/accounts.sqlite3").symlink_to(f"{one.state}/accounts.sqlite3")
-        with serving(two, *options) as second:
-            yield first, second, token
+def nodes(
+    tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
+) -> Iterator[tuple[Server, Server, str]]:
+    """Two nodes of an empty database, and a token that publishes on both."""
+    folder, url = tmp_path_factory.mktemp("nodes"), postgres.new_database()
+    options = ("--database", url, "--base-url", BASE_URL)
+    with Database(url) as database:
+        Accounts(database).add_owner("ann")
+        token, _ = Accounts(database).create_token("ann", "test")
+    with (
+        serving(settings_of(folder / "one"), *options) as first,
+        serving(settings_of(folder / "two"), *options) as second,
+    ):
+        yield first, second, token
 
 
 def publish(server: Server, token: str, name: str, text: str, **headers: str):
@@ -88,23 +92,23 @@ def test_a_repeated_request_gets_its_first_answer(nodes: tuple[Server, Server, s
 
 def test_readiness_shows_the_store(nodes: tuple[Server, Server, str]):
     part = nodes[0].get("/readyz").json()["parts"]["store"]
-    assert part["failures"] == part["missing"] == 0
+    assert part["failures"] == 0 and not part["other_history"]
     assert part["applied"] > 0
 
 
-def test_a_fault_of_a_moment_does_not_end_a_new_node(tmp_path: Path):
+def test_a_fault_of_a_moment_does_not_end_a_new_node(tmp_path: Path, postgres: Postgres):
     """As where a prompt is withdrawn between a build's looks at it."""
     settings = settings_of(tmp_path)
-    store = f"file://{tmp_path}/store"
+    place = ("--database", postgres.new_database())
     (tmp_path / "story.md").write_text("Tell a story.\n")
     publishing = [HUBCTL, "publish", "ann/story", str(tmp_path / "story.md")]
-    done = subprocess.run([*publishing, "--store", store, "--content", settings.content])
+    done = subprocess.run([*publishing, *place, "--content", settings.content])
     assert done.returncode == 0
-    # No file of the store's, which the node could write anew before it builds.
+    # No file of the database's, which the node could write anew before it builds.
     record = Path(settings.content) / "ann/other/1.0.0.json"
     record.parent.mkdir()
     record.write_bytes(b"{")
-    process = Process(*serve_command(settings, "--store", store))
+    process = Process(*serve_command(settings, *place))
     try:
         process.wait_for_line("The node tries again")
         shutil.rmtree(record.parent)

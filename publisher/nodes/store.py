@@ -1,0 +1,258 @@
+"""What is published, in a database that many nodes share; see ``publisher.write.store``.
+
+What is published is decided by this node's content folder with the code that decides by any
+folder, and committed by the database. Where something else was committed since, it is decided
+again.
+"""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self, TypeVar
+
+import psycopg
+
+from builder.model.errors import OperatorError
+from builder.pipeline.context import Named
+from builder.store import content
+from publisher.accounts.postgres_pool import Connections
+from publisher.nodes import rows
+from publisher.nodes.commits import Commits, Overtaken, StoreUnavailable
+from publisher.nodes.copy import Copy, remove_left
+from publisher.nodes.rows import EVENT, PROFILE, VERSION, WITHDRAWAL, Answer, File, Mark
+from publisher.write import durable
+from publisher.write.idempotency import IdempotencyKey, KeptAnswer
+
+# How long a decision is tried again for, because others are faster.
+PATIENCE_SECONDS = 30.0
+
+_T = TypeVar("_T")
+
+_BEHIND = (
+    "This node is behind the others. Send the same request again in a moment, or to another node: "
+    "with an Idempotency-Key nothing is saved twice."
+)
+
+
+class Shared:
+    """The store in a database, as seen by one node. While entered, ``root`` follows it. For any
+    number of threads.
+
+    ``on_applied`` and ``on_serial`` as in Copy. ``has_quotas``: owners have limits, so what they
+    have is a matter of order. Raises OperatorError where the folder cannot be used.
+    """
+
+    def __init__(
+        self, root: str, connections: Connections, *, has_quotas: bool = False,
+        on_applied: Callable[[Iterable[Named]], None] = lambda changed: None,
+        on_serial: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        self.root = root
+        self._connections = connections
+        self._has_quotas = has_quotas
+        self._copy = Copy(root, on_applied, on_serial)
+        self._commits = Commits(connections, self._copy)
+        self._turn = threading.local()
+        self._running = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        self._running.enter_context(self._copy)
+        self._running.enter_context(self._commits)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    @property
+    def serial(self) -> int:
+        """Up to where the folder has all that was published, on any node."""
+        return self._copy.applied.serial
+
+    @property
+    def decided_serial(self) -> int:
+        return getattr(self._turn, "serial", None) or 0
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Whether the folder has, within so many seconds, what there was at the start."""
+        until = time.monotonic() + seconds
+        serial = self._commits.first_head(seconds)
+        return serial is not None and self._copy.wait(serial, until - time.monotonic())
+
+    def check(self) -> None:
+        """Raises OperatorError where the database cannot be read now, and says why."""
+        if self._commits.has_other_history:
+            raise OperatorError(str(self._commits.note_other_history()))
+        if self._commits.problem:
+            raise OperatorError(str(self._commits.problem)) from self._commits.problem
+
+    def status(self) -> dict[str, Any]:
+        """For people and monitors."""
+        commits, copy = self._commits.status(), self._copy.status()
+        failing = max((commits, copy), key=lambda one: one["failures"])
+        return {
+            "applied": copy["applied"],
+            "behind": commits["head"] - copy["applied"],
+            "other_history": self._commits.has_other_history,
+            "failures": failing["failures"],
+            "failing_since": failing["failing_since"],
+            "last_error": failing["last_error"],
+        }
+
+    # The store, as ``publisher.write.store.Store``
+
+    def has_repo(self, owner: str, name: str) -> bool:
+        path = content.repo_path(self.root, owner, name)
+        if not os.path.isdir(path):
+            newest, _ = self._newer(owner, f"{owner}/{name}", self._copy.applied, by_owner=False)
+            self._wait(newest, time.monotonic() + PATIENCE_SECONDS)
+        return os.path.isdir(path)
+
+    def decide(self, owner: str, name: str, work: Callable[[], _T]) -> _T:
+        def work_alone() -> _T:
+            with durable.repo_lock(self.root, owner, name):
+                self._begin_turn()  # whoever had the lock may have committed something
+                return work()
+
+        return self._decide(owner, f"{owner}/{name}", work_alone, self._has_quotas)
+
+    @contextlib.contextmanager
+    def repo_lock(self, owner: str, name: str) -> Iterator[None]:
+        with durable.repo_lock(self.root, owner, name):
+            self._begin_turn()
+            yield
+
+    def remove_empty(self, owner: str, name: str) -> None:
+        durable.remove_empty(self.root, owner, name)
+
+    def find_answers(self, key: IdempotencyKey) -> list[KeptAnswer]:
+        found = key.find()
+        self._turn.known = len(found)
+        return found
+
+    def keep_answer(self, key: IdempotencyKey, kept: KeptAnswer, owner: str, name: str) -> None:
+        key.check_room(0 if self._turn.known else 1)
+        self._turn.answer = Answer(key, kept, self._turn.known)
+        if not kept.writes:
+            self._commit(owner, f"{owner}/{name}", [])
+
+    def write_version(
+        self, owner: str, name: str, version: str, text: bytes, record: bytes, *,
+        profile: bytes | None = None, sync: bool = True
+    ) -> None:  # fmt: skip
+        repo = f"{owner}/{name}"
+        files = [File(repo, VERSION, version, record, text)]
+        if profile is not None and durable.is_alone(self.root, owner, name):
+            files.insert(0, _profile(owner, profile))
+        self._commit(owner, repo, files, by_owner=len(files) > 1)
+
+    def write_events(
+        self, owner: str, name: str, events: Sequence[tuple[int, bytes]], *, sync: bool = True
+    ) -> None:
+        repo = f"{owner}/{name}"
+        self._commit(owner, repo, [File(repo, EVENT, str(at), data) for at, data in events])
+
+    def write_withdrawal(
+        self, owner: str, name: str, withdrawn: Sequence[tuple[str, bytes]], *, sync: bool = True
+    ) -> None:
+        repo = f"{owner}/{name}"
+        if withdrawn:
+            files = [File(repo, WITHDRAWAL, what, data) for what, data in withdrawn]
+            self._commit(owner, repo, files)
+        else:
+            remove_left(self.root, repo)
+
+    def replace_profile(
+        self, owner: str, data: bytes, may: Callable[[], bool] = lambda: True
+    ) -> None:
+        def work() -> None:
+            self._begin_turn()
+            if may():
+                self._commit(owner, owner, [_profile(owner, data)], by_owner=True)
+
+        self._decide(owner, owner, work, by_owner=True)
+
+    def sync_repo(self, owner: str, name: str) -> None:
+        """Nothing to do: what is seen is committed, and ``decide`` makes sure that it is all."""
+
+    # Decisions
+
+    def _decide(self, owner: str, repo: str, work: Callable[[], _T], by_owner: bool) -> _T:
+        if not self.wait_ready(0) and not self._commits.has_other_history:
+            raise StoreUnavailable(
+                "This node is still reading what the database has. Send the same request again in "
+                "a moment, or to another node."
+            )
+        until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return self._try(owner, repo, work, by_owner)
+            except Overtaken as overtaken:
+                self._wait(overtaken.serial, until)
+                if time.monotonic() > until:
+                    raise
+
+    def _try(self, owner: str, repo: str, work: Callable[[], _T], by_owner: bool) -> _T:
+        """What ``work`` comes to, in view of everything that is committed. Raises Overtaken."""
+        self._begin_turn()
+        try:
+            result = work()
+        except (Overtaken, StoreUnavailable):
+            raise
+        except Exception:
+            # Whatever it was, it may come from what this node did not have yet.
+            self._confirm(owner, repo, by_owner)
+            raise
+        self._confirm(owner, repo, by_owner)
+        return result
+
+    def _begin_turn(self) -> None:
+        self._commits.wait_current()
+        turn = self._turn
+        turn.seen, turn.serial, turn.known, turn.answer = self._copy.applied, None, 0, None
+
+    def _confirm(self, owner: str, repo: str, by_owner: bool) -> None:
+        """Make sure that there is nothing that a decision has not seen, unless a commit has. Raises
+        Overtaken.
+        """
+        if self._turn.serial is not None:
+            return
+        newest, touched = self._newer(owner, repo, self._turn.seen, by_owner)
+        if touched is not None:
+            raise Overtaken(touched)
+        self._turn.serial = newest
+
+    def _newer(self, owner: str, repo: str, seen: Mark, by_owner: bool) -> tuple[int, int | None]:
+        try:
+            with self._connections.taken() as connection, self._connections.limiting(connection):
+                return rows.newer(connection, owner, repo, seen, by_owner)
+        except rows.OtherHistory:
+            raise self._commits.note_other_history() from None
+        except psycopg.Error as error:
+            raise StoreUnavailable from error
+
+    def _commit(
+        self, owner: str, repo: str, files: Sequence[File], *, by_owner: bool = False
+    ) -> None:
+        turn = self._turn
+        change = rows.make_change(
+            owner, repo, files, turn.seen, by_owner or self._has_quotas, turn.answer
+        )
+        turn.serial = self._commits.commit(change)
+        turn.answer = None
+        if files:
+            # Nothing of what it was decided by was committed in between.
+            turn.seen = Mark(turn.serial, change.requests[-1])
+            self._wait(turn.serial, time.monotonic() + PATIENCE_SECONDS)
+
+    def _wait(self, serial: int, until: float) -> None:
+        if self._copy.head.serial < serial:
+            self._commits.hurry()
+        if not self._copy.wait(serial, until - time.monotonic()):
+            raise StoreUnavailable(_BEHIND)
+
+
+def _profile(owner: str, data: bytes) -> File:
+    # It has no number that could be given twice.
+    return File(owner, PROFILE, os.urandom(16).hex(), data)

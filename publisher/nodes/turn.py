@@ -1,0 +1,116 @@
+"""What only one node does at a time: a row says whose turn it is, by the database's clock alone.
+
+The turn has a generation, which rises each time that another process takes it. Who has it takes it
+again long before it ends, and makes sure of it before each batch of its work. After so many seconds
+without that, another node takes it.
+"""
+
+import logging
+import time
+import uuid
+from typing import Any
+
+import psycopg
+
+from builder.model.errors import OperatorError, RequestError
+from publisher.accounts.postgres_pool import Connections
+from publisher.log import log_event
+
+SECONDS = 30.0
+# What was asked is known for so long.
+KEPT_SECONDS = 1.0
+
+# Also a machine that sleeps loses what it knows; macOS knows this clock by the other name.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+_TAKE = """INSERT INTO turn AS t VALUES (%(what)s, 1, %(holder)s,
+    clock_timestamp() + make_interval(secs => %(seconds)s), %(noted)s)
+ON CONFLICT (what) DO UPDATE SET
+    generation = t.generation + (t.holder <> excluded.holder)::int,
+    holder = excluded.holder, until = excluded.until, noted = greatest(t.noted, excluded.noted)
+WHERE t.holder = excluded.holder OR t.until < clock_timestamp()
+RETURNING generation, noted"""
+_RELEASE = "UPDATE turn SET until = clock_timestamp() WHERE what = %(what)s AND holder = %(holder)s"
+
+log = logging.getLogger("hub.nodes")
+
+
+class Turn:
+    """The turn to do ``what``, as one process asks for it; ``told`` has what another process of the
+    same node needs to ask on its behalf.
+    """
+
+    def __init__(
+        self, connections: Connections, what: str, holder: str | None = None,
+        seconds: float = SECONDS,
+    ) -> None:  # fmt: skip
+        self.seconds = seconds
+        self._connections = connections
+        self._what = what
+        self._holder = uuid.UUID(holder) if holder else uuid.uuid4()
+        # The greatest serial that any holder has noted, as of the last time that this one took it.
+        self.noted = 0
+        self._generation: int | None = None
+        self._asked_at = -KEPT_SECONDS
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {
+            "url": self._connections.url, "what": self._what, "holder": str(self._holder),
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+    def take(self) -> int | None:
+        """The generation of this node's turn, or None: another node has it, or nobody knows."""
+        now = time.clock_gettime(_CLOCK)
+        if now < self._asked_at + KEPT_SECONDS:
+            return self._generation
+        before, self._generation = self._generation, None
+        try:
+            found = self._ask(_TAKE)
+        except (psycopg.Error, RequestError) as error:
+            if before is not None:
+                log_event(log, logging.WARNING, "turn", error, what=self._what, status="unknown")
+            return None
+        if found:
+            ((self._generation, self.noted),) = found
+        self._asked_at = now
+        if self._generation != before:
+            status = "held" if found else "lost"
+            log_event(log, logging.INFO, "turn", what=self._what, status=status)
+        return self._generation
+
+    def check(self, generation: int | None) -> None:
+        """Raises OperatorError unless this generation of the turn is still this node's."""
+        if generation is None or self.take() != generation:
+            raise OperatorError(
+                f"Another node may {self._what} now, so nothing more is changed from here. If this "
+                "happens often, check the connection to the database."
+            )
+
+    def note(self, serial: int) -> None:
+        """Tell later holders of the greatest serial that was begun with."""
+        if serial > self.noted:
+            self.noted, self._asked_at = serial, -KEPT_SECONDS
+            self.take()
+
+    def release(self) -> None:
+        """Let another node take it at once. Nothing may be done any more."""
+        self._generation = None
+        try:
+            self._ask(_RELEASE)
+        except (psycopg.Error, RequestError) as error:
+            # Others only have to wait longer.
+            log_event(log, logging.WARNING, "turn", error, what=self._what, status="unknown")
+
+    def _ask(self, sql: str) -> list[tuple]:
+        values = {"what": self._what, "holder": self._holder}
+        values |= {"seconds": self.seconds, "noted": self.noted}
+        with self._connections.taken() as connection, self._connections.limiting(connection):
+            cursor = connection.execute(sql, values)
+            return cursor.fetchall() if cursor.description else []
+
+
+def open_turn(url: str, what: str, holder: str, seconds: float) -> Turn:
+    """The same turn in another process of this node; see ``Turn.told``."""
+    return Turn(Connections(url), what, holder, seconds)

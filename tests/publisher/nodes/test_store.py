@@ -1,0 +1,474 @@
+"""Publishing through nodes of one database: one order for all, and each folder a copy of it."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from builder.model.errors import OperatorError, RequestError
+from builder.model.records import Draft, LabelDraft, OwnerFile, WithdrawalDraft
+from builder.store.content import list_versions
+from publisher.nodes import commits as commits_module
+from publisher.nodes import copy as copy_module
+from publisher.nodes import store as store_module
+from publisher.nodes.commits import StoreUnavailable
+from publisher.nodes.store import Shared
+from publisher.write.idempotency import IdempotencyKey
+from publisher.write.labels import LabelChange, change_label
+from publisher.write.profile import read_profile, write_profile
+from publisher.write.publish import Past, Published, publish, publish_past
+from publisher.write.quotas import QuotaKeeper, Quotas
+from publisher.write.store import Folder
+from publisher.write.withdraw import Withdrawn, withdraw
+from tests.publisher.nodes.conftest import LONG, Nodes
+
+
+def put(store: Shared | Folder, text: str, name: str = "story", owner: str = "ann", **more):
+    draft = Draft(content=text, **more.pop("draft", {}))
+    return publish(store, owner, name, draft, publisher=owner, **more)
+
+
+def label(store: Shared, version: str, key: IdempotencyKey | None = None, **more) -> LabelChange:
+    draft = LabelDraft(version=version, **more)
+    return change_label(store, "ann", "story", "live", draft, by="ann", idempotency_key=key)
+
+
+def take_back(store: Shared, version: str | None) -> Withdrawn:
+    draft = WithdrawalDraft(reason="secret")
+    return withdraw(store, "ann", "story", version, draft, by="ann")
+
+
+def meet(nodes: Nodes, *stores: Shared) -> None:
+    """Wait until nodes have what the database has."""
+    ((serial,),) = nodes.execute("SELECT serial FROM hub")
+    for store in stores:
+        assert store._copy.wait(serial, LONG)
+
+
+def before_next_group(store: Shared, work) -> None:
+    """Do something when this node is about to commit, once."""
+    take = store._commits._take
+
+    def take_later(group: list) -> None:
+        if group:
+            store._commits._take = take
+            work()
+        take(group)
+
+    store._commits._take = take_later
+
+
+def stop_reading(store: Shared) -> None:
+    """Let nothing reach a node by itself any more."""
+    with store._commits._changed:
+        store._commits._try_at = 0.0
+    take = store._commits._take
+    store._commits._take = lambda group: take(group) if group else None
+
+
+def key_of(nodes: Nodes, name: str) -> IdempotencyKey:
+    return IdempotencyKey(nodes.databases[name], "ann", "key-1", b"f" * 32)
+
+
+def test_two_nodes_number_one_prompt(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    assert put(one, "first\n").version == "1.0.0"
+    assert put(two, "second\n").version == "1.0.1"
+    assert put(one, "third\n").previous_version == "1.0.1"
+    meet(nodes, one, two)
+    assert nodes.content("one") == nodes.content("two")
+    assert one.serial == two.serial == 4  # with the profile
+    assert one.decided_serial == 4
+    assert nodes.execute("SELECT serial FROM change ORDER BY 1") == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_folder_would_have_the_same_files(nodes: Nodes, tmp_path: Path):
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    one = nodes.start("one")
+    (tmp_path / "plain").mkdir()
+    for store in (one, Folder(str(tmp_path / "plain"))):
+        put(store, "first\n", now=now)
+        put(store, "second\n", now=now, draft={"labels": ["beta"]})
+        put(store, "second\n", now=now, draft={"labels": ["gamma", "live"]})
+        change_label(store, "ann", "story", "live", LabelDraft(version="1.0.0"), by="ann", now=now)
+        withdraw(
+            store, "ann", "story", "1.0.1", WithdrawalDraft(reason="secret"), by="ann", now=now
+        )
+        write_profile(store, "ann", OwnerFile("Ann", "2026-01-01T00:00:00Z"))
+        put(store, "other\n", name="other", now=now)
+    assert nodes.content("one") == nodes.content("plain")
+
+
+def test_a_node_that_is_behind_decides_by_what_is_there(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    assert put(two, "first\n").unchanged
+    put(one, "second\n")
+    with pytest.raises(RequestError) as caught:
+        put(two, "third\n", draft={"base_version": "1.0.0"})
+    assert caught.value.code == "base_version_mismatch"
+    put(one, "third\n")
+    assert label(two, "1.0.2").version == "1.0.2"
+    assert label(one, "1.0.2").unchanged
+    with pytest.raises(RequestError) as caught:
+        label(one, "1.0.0", expected="1.0.1")
+    assert caught.value.code == "label_moved"
+    take_back(two, "1.0.2")
+    with pytest.raises(RequestError) as caught:
+        put(one, "third\n")
+    assert caught.value.code == "version_withdrawn"
+
+
+def test_what_was_overtaken_is_decided_again(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, one, two)
+    before_next_group(two, lambda: put(one, "between\n"))
+    done = put(two, "second\n")
+    assert (done.version, done.previous_version) == ("1.0.2", "1.0.1")
+
+
+def test_all_publications_of_many_at_once_are_there(nodes: Nodes):
+    running = [nodes.start(name) for name in ("one", "two", "three")]
+
+    def work(number: int) -> list[Published]:
+        return [
+            put(running[number % 3], f"{number} {turn}\n", name=f"p{number % 4}")
+            for turn in range(6)
+        ]
+
+    with ThreadPoolExecutor(12) as pool:
+        done = [one for some in pool.map(work, range(12)) for one in some]
+    assert len({(one.name, one.version) for one in done}) == 72
+    meet(nodes, *running)
+    assert nodes.content("one") == nodes.content("two") == nodes.content("three")
+    assert len([path for path in nodes.content("one") if path.endswith(".md")]) == 72
+
+
+def test_a_text_that_is_taken_twice_is_refused_by_the_database(nodes: Nodes):
+    """Whatever the code forgets to look at: here, what others have committed."""
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, one, two)
+    stop_reading(two)
+    put(one, "second\n")
+    newest = two._copy.head
+
+    def forget(change):
+        seen = commits_module.rows.Mark(newest.serial + 1, None)
+        return commits_module.rows.Change(
+            change.owner, change.repo, change.files, seen, change.by_owner, None, change.requests
+        )
+
+    commit = two._commits.commit
+    two._commits.commit = lambda change: commit(forget(change))
+    with pytest.raises(StoreUnavailable):
+        put(two, "third\n")
+    rows = nodes.execute("SELECT name FROM change WHERE kind = 'version' ORDER BY serial")
+    assert rows == [("1.0.0",), ("1.0.1",)]
+
+
+# A request that is sent again
+
+
+def test_a_request_sent_again_elsewhere_gets_its_first_answer(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    first = put(one, "first\n", idempotency_key=key_of(nodes, "one"))
+    put(one, "second\n")
+    assert put(two, "first\n", idempotency_key=key_of(nodes, "two")) == first
+
+
+def test_the_answer_is_in_the_transaction_of_its_version(nodes: Nodes):
+    one = nodes.start("one")
+    put(one, "first\n", idempotency_key=key_of(nodes, "one"))
+    (kept,) = nodes.execute("SELECT xmin::text FROM answer")
+    assert {kept} == set(nodes.execute("SELECT xmin::text FROM change"))
+
+
+def test_one_request_at_two_nodes_at_once_makes_one_version(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    made: list[Published] = []
+    before_next_group(
+        two, lambda: made.append(put(one, "first\n", idempotency_key=key_of(nodes, "one")))
+    )
+    assert put(two, "first\n", idempotency_key=key_of(nodes, "two")) == made[0]
+    meet(nodes, one, two)
+    assert [path for path in nodes.content("two") if path.endswith(".md")] == ["ann/story/1.0.0.md"]
+    assert nodes.execute("SELECT count(*) FROM answer") == [(1,)]
+
+
+def test_a_key_that_another_request_takes_first_is_refused(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    other = key_of(nodes, "one")._replace(fingerprint=b"g" * 32)
+    before_next_group(two, lambda: put(one, "first\n", name="other", idempotency_key=other))
+    with pytest.raises(RequestError) as caught:
+        put(two, "first\n", idempotency_key=key_of(nodes, "two"))
+    assert caught.value.code == "idempotency_key_reused"
+    assert nodes.execute("SELECT count(*) FROM change WHERE repo = 'ann/story'") == [(0,)]
+
+
+def test_an_answer_that_nothing_is_new_is_kept_only_if_it_is_so(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, two)
+    before_next_group(two, lambda: put(one, "second\n"))
+    done = put(two, "first\n", idempotency_key=key_of(nodes, "two"))
+    assert (done.version, done.unchanged) == ("1.0.2", False)
+    again = put(one, "first\n", idempotency_key=key_of(nodes, "one"))
+    assert again == done
+    assert put(two, "first\n", idempotency_key=key_of(nodes, "two")._replace(key="2")).unchanged
+    put(one, "third\n")
+    assert put(one, "first\n", idempotency_key=key_of(nodes, "one")._replace(key="2")).unchanged
+
+
+def test_an_answer_about_a_label_is_kept(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    put(one, "second\n")
+    first = label(one, "1.0.0", key_of(nodes, "one"))
+    label(one, "1.0.1")
+    assert label(two, "1.0.0", key_of(nodes, "two")) == first
+
+
+def test_an_owner_has_so_many_keys(nodes: Nodes):
+    one = nodes.start("one")
+    key = key_of(nodes, "one")._replace(kept_max=2)
+    for number in range(2):
+        put(one, f"{number}\n", idempotency_key=key._replace(key=f"{number}"))
+    with pytest.raises(RequestError) as caught:
+        put(one, "more\n", idempotency_key=key._replace(key="2"))
+    assert caught.value.code == "rate_limited"
+    assert put(one, "0\n", idempotency_key=key._replace(key="0")).version == "1.0.0"
+
+
+# Withdrawals
+
+
+def test_a_withdrawn_text_is_nowhere(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "hidden\n")
+    put(one, "fine\n")
+    meet(nodes, one, two)
+    take_back(two, "1.0.0")
+    meet(nodes, one, two)
+    shown = nodes.execute("SELECT convert_from(text, 'UTF8') FROM change WHERE text IS NOT NULL")
+    assert shown == [("fine\n",)]
+    records = nodes.execute("SELECT convert_from(record, 'UTF8') FROM change")
+    assert not [record for (record,) in records if "hidden" in record]
+    nodes.start("three")  # which reads the whole past
+    for name in ("one", "two", "three"):
+        assert not any(b"hidden" in data for data in nodes.content(name).values())
+        assert nodes.content("one") == nodes.content(name)
+
+
+def test_a_whole_prompt_is_withdrawn(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    for text in ("hidden a", "hidden b"):
+        put(one, f"{text}\n")
+    put(one, "other\n", name="other")
+    take_back(two, None)
+    meet(nodes, one, two)
+    assert nodes.execute("SELECT repo FROM change WHERE text IS NOT NULL") == [("ann/other",)]
+    assert nodes.content("one") == nodes.content("two")
+    with pytest.raises(RequestError, match="not given again"):
+        put(one, "c\n")
+
+
+# Owners
+
+
+def test_the_first_prompt_brings_a_profile_and_the_last_profile_stays(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, one, two)
+    assert read_profile(two.root, "ann").name == "ann"
+    before_next_group(
+        two, lambda: write_profile(one, "ann", OwnerFile("Ann", "2026-01-01T00:00:00Z"))
+    )
+    write_profile(two, "ann", OwnerFile("Anne", "2026-01-01T00:00:00Z"))
+    meet(nodes, one, two)
+    assert read_profile(one.root, "ann").name == "Anne"
+    assert nodes.content("one") == nodes.content("two")
+
+
+def test_two_first_prompts_at_once_bring_one_profile(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    before_next_group(two, lambda: put(one, "first\n"))
+    put(two, "second\n", name="other")
+    assert nodes.execute("SELECT count(*) FROM change WHERE kind = 'profile'") == [(1,)]
+
+
+def test_a_quota_holds_over_all_nodes(nodes: Nodes):
+    running = [nodes.start(name, has_quotas=True) for name in ("one", "two")]
+
+    def work(store: Shared) -> list[str]:
+        keeper, outcomes = QuotaKeeper(store.root, Quotas(versions=5)), []
+        for number in range(5):
+            try:
+                put(store, "x\n", name=f"{Path(store.root).name}-{number}", quotas=keeper)
+                outcomes.append("done")
+            except RequestError as error:
+                outcomes.append(error.code)
+        return outcomes
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [one for some in pool.map(work, running) for one in some]
+    assert sorted(outcomes) == ["done"] * 5 + ["validation_failed"] * 5
+
+
+def test_histories_come_whole_or_are_refused(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    past = [Past(Draft(content=f"{n}\n"), datetime(2025, 1, n, tzinfo=UTC)) for n in (1, 2, 3)]
+    done = [*publish_past(one, "ann", "story", past, after=None, publisher="ann")]
+    assert [one.version for one in done] == ["1.0.0", "1.0.1", "1.0.2"]
+    meet(nodes, two)
+    assert nodes.content("two") == nodes.content("one")
+    before_next_group(two, lambda: put(one, "between\n"))
+    with pytest.raises(RequestError) as caught:
+        [*publish_past(two, "ann", "story", past, after=two_latest(two), publisher="ann")]
+    assert caught.value.code == "version_conflict"
+
+
+def two_latest(store: Shared):
+    return list_versions(store.root, "ann", "story").versions[-1]
+
+
+# Starting
+
+
+def test_a_new_node_reads_many_pages(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
+    one = nodes.start("one")
+    for number in range(7):
+        put(one, f"{number}\n")
+    label(one, "1.0.2")
+    take_back(one, "1.0.1")
+    monkeypatch.setattr(commits_module.rows, "PAGE_ROWS", 3)
+    two = nodes.start("two")
+    assert nodes.content("two") == nodes.content("one")
+    assert two.serial == one.serial == 10
+
+
+def test_a_node_that_was_killed_keeps_nothing_that_was_withdrawn(nodes: Nodes):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "hidden\n")
+    put(one, "fine\n")
+    meet(nodes, one, two)
+    nodes.stop("one")
+    mark = nodes.root / "one" / ".hub-store"
+    mark.write_bytes(mark.read_bytes().replace(b'"applied":3', b'"applied":1'))
+    take_back(two, "1.0.0")
+    nodes.start("one")
+    assert nodes.content("one") == nodes.content("two")
+
+
+def test_a_node_goes_on_where_it_was(nodes: Nodes):
+    put(nodes.start("one"), "first\n")
+    nodes.stop("one")
+    put(nodes.start("two"), "second\n")
+    nodes.start("one")
+    assert nodes.content("one") == nodes.content("two")
+
+
+def test_a_folder_is_for_one_process(nodes: Nodes):
+    nodes.start("one")
+    with pytest.raises(OperatorError, match="Another process"):
+        Shared(str(nodes.root / "one"), nodes.databases["one"].engine.connections)
+
+
+def test_prompts_of_a_folder_are_not_mixed_with_those_of_a_database(nodes: Nodes):
+    (nodes.root / "one" / "ann").mkdir(parents=True)
+    with pytest.raises(OperatorError, match="hubctl store copy"):
+        nodes.start("one")
+
+
+# Another history
+
+
+def restore_before(nodes: Nodes, serial: int) -> None:
+    """As a restore to an earlier moment leaves the database."""
+    nodes.execute(
+        f"DELETE FROM change WHERE serial > {serial}", f"UPDATE hub SET serial = {serial}"
+    )
+
+
+@pytest.mark.parametrize("more", [0, 2], ids=["behind", "forked"])
+def test_a_node_writes_nothing_to_another_history(nodes: Nodes, more: int):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    put(one, "second\n")
+    meet(nodes, one, two)
+    stop_reading(two)
+    nodes.stop("one")
+    restore_before(nodes, 2)
+    three = nodes.start("three")
+    for number in range(more):
+        put(three, f"instead {number}\n")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        put(two, "third\n", name="other")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        put(two, "second\n")
+    assert two.status()["other_history"]
+    with pytest.raises(OperatorError, match="hubctl store renew"):
+        two.check()
+    assert nodes.execute("SELECT serial FROM hub") == [(2 + more,)]
+
+
+def test_a_killed_node_notices_another_history_by_what_it_had_written(nodes: Nodes):
+    one = nodes.start("one")
+    put(one, "first\n")
+    put(one, "second\n")
+    nodes.stop("one")
+    mark = nodes.root / "one" / ".hub-store"
+    mark.write_bytes(mark.read_bytes().replace(b'"applied":3', b'"applied":1'))
+    restore_before(nodes, 2)
+    one = nodes.begin("one")
+    with pytest.raises(StoreUnavailable, match="another history"):
+        one._commits.wait_current()
+
+
+# Failures
+
+
+def test_without_the_database_nothing_is_saved_and_it_says_so(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+):
+    one = nodes.start("one")
+    put(one, "first\n")
+    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", 0.05)
+    nodes.postgres.stop()
+    try:
+        for text in ("second\n", "first\n"):
+            with pytest.raises(RequestError) as caught:
+                put(one, text)
+            assert caught.value.code == "storage_unavailable"
+            assert "127.0.0.1" not in str(caught.value)
+    finally:
+        nodes.postgres.start()
+    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
+    assert put(one, "second\n").version == "1.0.1"
+    assert not one.status()["failures"]
+
+
+def test_a_disk_that_refuses_holds_nobody_for_ever(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
+    one, two = nodes.start("one"), nodes.start("two")
+    put(one, "first\n")
+    meet(nodes, one, two)
+    real = copy_module.apply_row
+    is_full = threading.Event()
+    is_full.set()
+
+    def refuse(root: str, row) -> None:
+        if is_full.is_set() and root == two.root:
+            raise RequestError("storage_unavailable", "Disk full.")
+        real(root, row)
+
+    monkeypatch.setattr(copy_module, "apply_row", refuse)
+    monkeypatch.setattr(store_module, "PATIENCE_SECONDS", 0.1)
+    with pytest.raises(StoreUnavailable, match="behind the others"):
+        put(two, "second\n")
+    assert two.status()["failures"]
+    is_full.clear()
+    meet(nodes, one, two)
+    assert nodes.content("one") == nodes.content("two")
