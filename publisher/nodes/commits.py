@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from builder.model.background import Background, Failures, pause_seconds
 from builder.model.errors import RequestError
@@ -227,6 +228,8 @@ class Commits(Background):
                 # A process that was killed may have left more than it knew to be on the disk.
                 rows.newer(connection, "", "", self._copy.highest, by_owner=False)
             self._is_checked = True
+            if isinstance(self.problem, LockNotAvailable):
+                rows.end_stopped(connection)
             if group:
                 changes = [waiting.change for waiting in group]
                 committed = rows.commit(connection, changes, mark)

@@ -15,14 +15,14 @@ import psycopg
 from msgspec import Struct
 
 from builder.model.withdrawn import WHOLE
-from publisher.nodes.statements import LOCK, NEWER, PUT, SINCE, TAKE_TEXTS
+from publisher.nodes.statements import END_STOPPED, LOCK, NEWER, PUT, SINCE, TAKE_TEXTS
 from publisher.write.idempotency import KEPT_SECONDS, IdempotencyKey, KeptAnswer
 
 # Of one page.
 PAGE_ROWS, PAGE_BYTES = 500, 8 * 1024 * 1024
 # For the hub's row, which others have for no longer than a commit takes; and after so long the
 # server ends the transaction of a node that has stopped within it.
-LOCK_SECONDS, STOPPED_SECONDS = 4.0, 2.0
+LOCK_SECONDS, STOPPED_SECONDS = 2.0, 2.0
 
 # A commit waits for the disk, whatever the server's default is. For this transaction alone, since
 # a pooler gives the next one to another connection.
@@ -163,6 +163,13 @@ def read_page(connection: psycopg.Connection, mark: Mark) -> list[Row]:
     return _after(connection.execute(SINCE, _page(mark), binary=True), mark)
 
 
+def end_stopped(connection: psycopg.Connection) -> None:
+    """End transactions whose processes have stopped while they held the hub's row. Raises
+    psycopg.Error.
+    """
+    connection.execute(END_STOPPED, (LOCK_SECONDS,))
+
+
 def newer(
     connection: psycopg.Connection, owner: str, repo: str, seen: Mark, by_owner: bool
 ) -> tuple[int, int | None]:
@@ -182,11 +189,9 @@ def _page(mark: Mark) -> dict[str, int]:
 
 def _after(cursor: psycopg.Cursor, mark: Mark) -> list[Row]:
     rows = [Row(*row) for row in cursor.fetchall()]
-    if mark.request is None:
-        return rows
-    if not rows or rows[0].mark != mark:
+    if mark.request and not (rows and rows[0].mark == mark):
         raise OtherHistory
-    return rows[1:]
+    return [row for row in rows if row.serial > mark.serial]
 
 
 def _columns(group: Sequence[Change]) -> dict[str, object]:

@@ -54,8 +54,18 @@ TAKE_TEXTS = """UPDATE change v SET record = '', text = NULL FROM change w
 WHERE w.request = ANY(%(request)s::uuid[]) AND w.kind = 'withdrawal' AND v.repo = w.repo
     AND v.kind = 'version' AND v.serial < w.serial AND w.name IN (v.name, %(whole)s)"""
 
-# A page. With `>=`, its first row is the one that the node has, or this is another history.
-SINCE = """SELECT serial, request, owner, repo, kind, name, record, text FROM (
+# Ends what holds the hub's row and waits for a client that has stopped while it sent: no timeout of
+# the server ends that. Whoever waits for its disk or its standby is left alone.
+END_STOPPED = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid IN (SELECT pid FROM pg_locks WHERE relation = 'hub'::regclass AND granted)
+    AND pid <> pg_backend_pid() AND application_name = 'prompt-hub' AND wait_event = 'ClientRead'
+    AND xact_start < clock_timestamp() - make_interval(secs => %s)"""
+
+# A page. With `>=`, its first row is the one that the node has, or this is another history; what
+# that row says is not sent again.
+SINCE = """SELECT serial, request, owner, repo, kind, name,
+    CASE WHEN serial > %(serial)s THEN record END, CASE WHEN serial > %(serial)s THEN text END
+FROM (
     SELECT *, sum(octet_length(record) + coalesce(octet_length(text), 0))
         OVER (ORDER BY serial) AS size
     FROM change WHERE serial >= %(serial)s ORDER BY serial LIMIT %(rows)s

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from publisher.nodes import commits as commits_module
@@ -13,6 +14,7 @@ from publisher.nodes.commits import StoreUnavailable
 from tests.publisher.nodes.conftest import LONG, Nodes
 from tests.publisher.nodes.test_store import key_of, meet, put
 from tests.support.fault_proxy import FaultProxy, Rule
+from tests.support.servers import wait_until
 
 # The last piece of a group, with which it is committed.
 COMMIT = "COMMIT\0"
@@ -72,6 +74,29 @@ def test_an_answer_that_never_comes_is_taken_for_lost(
     one = nodes.start("one", url)
     proxy.set_rules(Rule("hang", target=COMMIT, times=1))
     assert put(one, "first\n").version == "1.0.0"
+
+
+def test_a_node_that_stops_while_it_sends_holds_nobody(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+):
+    """Its transaction waits for the rest, which ends no timeout of the server's."""
+    monkeypatch.setattr(commits_module, "FAILING_PATIENCE_SECONDS", LONG)
+    one = nodes.start("one")
+    with psycopg.connect(nodes.url, application_name="prompt-hub", autocommit=True) as stopped:
+        stopped.execute("SET idle_in_transaction_session_timeout = 1")
+        stopped.pgconn.enter_pipeline_mode()
+        for sql in (b"BEGIN", b"SELECT serial FROM hub FOR UPDATE"):
+            stopped.pgconn.send_query_params(sql, None)
+        stopped.pgconn.send_flush_request()
+        stopped.pgconn.flush()
+        wait_until(
+            lambda: nodes.execute(
+                "SELECT 1 FROM pg_locks WHERE relation = 'hub'::regclass AND granted"
+            ),
+            "the lock",
+        )
+        assert put(one, "first\n").version == "1.0.0"
+        stopped.close()
 
 
 class Silent:
