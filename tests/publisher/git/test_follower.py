@@ -1,5 +1,6 @@
 """A service goes on whatever the remote does, and catches up."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -9,12 +10,17 @@ import pytest
 import requests
 
 from builder.pipeline.build import Report, build
+from publisher.accounts.database import Database
+from publisher.accounts.postgres_pool import Connections
 from publisher.git import branch, follower
 from publisher.git.follower import GitFollower
 from publisher.git.options import GitOptions
+from publisher.nodes import turn as turn_module
+from publisher.nodes.turn import Turn
 from publisher.write.store import Folder
 from tests.publisher.git.places import Place, git
 from tests.support.catalogues import read_tree, write_version
+from tests.support.postgres import Postgres
 from tests.support.servers import (
     DEADLINE_SECONDS,
     Process,
@@ -35,10 +41,10 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "STOP_SECONDS", 60.0)
 
 
-def following(place: Place, remote: str = "") -> GitFollower:
+def following(place: Place, remote: str = "", turn: Turn | None = None) -> GitFollower:
     options = GitOptions(remote or str(place.remote), "main", "content")
     store = Folder(place.settings.content)
-    return GitFollower(place.settings, store, options, place.rebuild)
+    return GitFollower(place.settings, store, options, place.rebuild, turn)
 
 
 def report(*changed: tuple[str, str | None]) -> Report:
@@ -175,3 +181,24 @@ def test_what_another_process_publishes_is_found(place: Place) -> None:
         write_version(place.content, "ann", "story", "1.1.0", "More.\n")
         build(place.settings._replace(state=f"{place.settings.state}-2"), index=False)
         wait_until(lambda: "ann/story/1.1.0.md" in place.files(), "the second push")
+
+
+def test_of_several_nodes_one_pushes(
+    place: Place, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(turn_module, "KEPT_SECONDS", 0.0)
+    url = postgres.new_database()
+    Database(url).close()
+    with contextlib.closing(Connections(url)) as connections:
+        other, turn = Turn(connections, "push"), Turn(connections, "push")
+        other.take()
+        asked = []
+        take = turn.take
+        turn.take = lambda: asked.append(take()) or asked[-1]
+        with following(place, turn=turn) as one:
+            wait_until(lambda: len(asked) > 5, "several looks")
+            assert one.status()["last_check"] is None and not pushed(place)
+            other.release()
+            wait_until(lambda: pushed(place), "the push")
+        assert other.take()
