@@ -149,7 +149,7 @@ def test_people_who_all_come_from_the_proxy(
 def test_accounts_in_postgresql(subject: Subject, postgres: Postgres) -> None:
     url = postgres.new_database()
     server = f"PostgreSQL database {url.rpartition('/')[2]} at 127.0.0.1"
-    shared = subject._replace(accounts=url)
+    shared = subject._replace(database_url=url)
     assert f"The {server} has no accounts yet." in only_warning(data.databases, shared)
     assert levels(data.client_addresses, shared) == set()
     with Database(url) as database:
@@ -160,7 +160,7 @@ def test_accounts_in_postgresql(subject: Subject, postgres: Postgres) -> None:
         assert "--trusted-proxy 127.0.0.1" in only_warning(data.client_addresses, shared)
         database.execute("UPDATE hub_accounts SET version = ?", (ACCOUNTS_VERSION + 1,))
         assert "newer release" in only_problem(data.databases, shared)
-    refused = shared._replace(accounts=url.replace(QUOTED_PASSWORD, "hunter2"))
+    refused = shared._replace(database_url=url.replace(QUOTED_PASSWORD, "hunter2"))
     told = only_problem(data.databases, refused)
     assert f"Cannot use the {server}: " in told and "hunter2" not in told
     assert levels(data.client_addresses, refused) == set()
