@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from builder.model.errors import cut
 from builder.model.records import format_time
 
 # What is before it is a placeholder: year 1 and 1970 stand for "never".
@@ -25,6 +26,17 @@ def to_time(value: Any, now: datetime | None = None) -> str | None:
     if moment is None or not _EARLIEST <= moment <= (now or datetime.now(UTC)):
         return None
     return format_time(moment)
+
+
+def read_time(value: Any, warnings: list[str]) -> str | None:
+    """As ``to_time``, with a warning that has the value where there is one that is no such time."""
+    moment = to_time(value)
+    if moment is None and value not in (None, ""):
+        warnings.append(
+            f"The time {cut(repr(value), _TEXT_CHARS_MAX)} is no time from 2000 until now. The "
+            "version gets the time of the next one, or that of the import."
+        )
+    return moment
 
 
 def _parse(text: str) -> datetime | None:

@@ -31,6 +31,9 @@ REFS = {
     ("ann/review@production", "--at", "2026-09-10T09:59:59Z"): ONE,
     ("ann/review", "--label", "production", "--at", MOVED): TWO,
     ("--at", "2030-01-01", "ann/review@production"): TWO,
+    ("--at", "2400-02-29", "ann/review@production"): TWO,
+    ("--at", "2028-02-29", "ann/review@production"): TWO,
+    ("--at", "2031-12-31", "ann/review@production"): TWO,
 }  # fmt: skip
 
 
@@ -108,7 +111,8 @@ WRONG = {
     **{
         ("cat", "ann/review@a", "--at", time): "is not a time. Pass a day"
         for time in (
-            "yesterday", "2026-11", "2026-13-01", "2026-11-32", "2026-11-01T25:00:00Z",
+            "yesterday", "2026-02-30", "2026-02-29", "1900-02-29", "2026-04-31T09:30:00Z",
+            "2026-11", "2026-13-01", "2026-11-32", "2026-11-01T25:00:00Z",
             "2026-11-01T10:00Z", "2026-11-01 10:00:00", "2026-11-01T10:00:00+01:00",
             "2026-11-01\n2026-11-02", "x2026-11-01",
         )

@@ -21,7 +21,7 @@ from publisher.importers.files import TRIALS, read_front, read_message_file
 from publisher.importers.folders import MESSAGE_SUFFIXES
 from publisher.importers.git_history import Repository, State, find_repository
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time
 from publisher.importers.vendors.documents import (
     TEXT_BYTES_MAX,
     ZIP_SUFFIX,
@@ -167,14 +167,16 @@ def _read_state(where: str, state: dict[str, Any]) -> tuple[Revision, bool]:
     text = state.get("text")
     messages, front, told = read_message_file(text if isinstance(text, str) else "")
     trials = [front.pop(key, None) for key in TRIALS]
-    fields, _, warnings = read_front(front)
+    fields, _, notes = read_front(front)
+    warnings = told + notes
+    published_at = read_time(state.get("at"), warnings)
     revision = Revision(
         where=where,
         prompt=as_prompt(messages),
         fields=fields,
-        warnings=told + warnings,
+        warnings=warnings,
         convention="mustache",
         changelog=one_line(str(state.get("subject", "")), _SUBJECT_CHARS_MAX),
-        published_at=to_time(state.get("at")),
+        published_at=published_at,
     )
     return revision, any(trials)

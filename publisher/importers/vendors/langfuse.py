@@ -26,7 +26,7 @@ from builder.model.records import Message
 from builder.text.prompts import VARIABLE_NAME
 from publisher.importers.chats import tell_placeholder, text_of_parts, to_role
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time
 from publisher.importers.vendors.api import Api, ApiError, file_part
 from publisher.importers.vendors.documents import FILES_MAX, load_json
 from publisher.importers.vendors.reading import list_names
@@ -169,6 +169,7 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
     })  # fmt: skip
     labels = _read_labels(value, is_row, warnings)
     changelog = _either(value, "commitMessage", "commit_message")
+    published_at = read_time(_either(value, "createdAt", "created_at"), warnings)
     return Revision(
         where=where,
         prompt=prompt,
@@ -176,7 +177,7 @@ def _read_revision(where: str, value: dict[str, Any]) -> Revision:
         warnings=warnings + told,
         convention="none",
         changelog=changelog.strip() if isinstance(changelog, str) else "",
-        published_at=to_time(_either(value, "createdAt", "created_at")),
+        published_at=published_at,
         labels=labels,
         number=number,
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time
 from publisher.importers.vendors.api import Api, file_part
 from publisher.importers.vendors.langchain_manifests import Template, is_manifest, read_manifest
 from publisher.importers.vendors.paging import list_entries, path_part
@@ -109,6 +109,7 @@ class _Commit(NamedTuple):
     parent: str
     created_at: str | None
     description: str
+    warnings: list[str]
 
 
 @dataclass
@@ -213,13 +214,15 @@ def _try_manifest(where: str, value: Any) -> Generator[Rejection, None, Template
 
 
 def _make_commit(where: str, value: dict[str, Any]) -> _Commit:
+    warnings: list[str] = []
     return _Commit(
         where,
         # Without a hash, its place tells it from others.
         get_text(value, "commit_hash") or where,
         get_text(value, "parent_commit_hash"),
-        to_time(value.get("created_at")),
+        read_time(value.get("created_at"), warnings),
         get_text(value, "description"),
+        warnings,
     )
 
 
@@ -260,7 +263,7 @@ def _make_revision(
         where=commit.where,
         prompt=template.prompt,
         fields=fields,
-        warnings=[*dict.fromkeys(template.warnings + told)],
+        warnings=[*dict.fromkeys(template.warnings + commit.warnings + told)],
         convention=template.convention,
         changelog=write_changelog(commit.description, found, TITLE),
         published_at=commit.created_at,

@@ -20,7 +20,7 @@ from builder.model.names import ORDINAL_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Message
 from publisher.importers.chats import left_out, text_of_parts, to_role
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time
 from publisher.importers.vendors.reading import get_text, leave_out_keys, list_names
 from publisher.write.fields import parse_loosely
 
@@ -70,13 +70,14 @@ class Saved(NamedTuple):
     def to_revision(self) -> Revision:
         """The version of the prompt that this response shows."""
         fields, warnings = parse_loosely({"parameters": self.parameters or None})
+        published_at = read_time(self.created, warnings)
         return Revision(
             where=self.where,
             prompt=self.prompt,
             fields=fields,
             warnings=list(dict.fromkeys([*self.warnings, *self._told(), *warnings])),
             convention="mustache",
-            published_at=to_time(self.created),
+            published_at=published_at,
             number=self.number,
         )
 

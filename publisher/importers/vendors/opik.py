@@ -17,7 +17,7 @@ from builder.model.plural import counted
 from builder.model.records import Message
 from publisher.importers.chats import from_parts
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time, to_time
 from publisher.importers.vendors.api import Api, file_part
 from publisher.importers.vendors.documents import load_json
 from publisher.importers.vendors.paging import list_entries, path_part
@@ -210,6 +210,7 @@ def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
         "parameters": read_parameters(as_dict(metadata), warnings),
     })  # fmt: skip
     labels = [*_strings(value, "environments", warnings), get_text(value, "environment")]
+    published_at = read_time(value.get("created_at"), warnings)
     return Revision(
         where=where,
         prompt=text,
@@ -219,7 +220,7 @@ def _read_version(prompt: dict[str, Any], version: Document) -> Revision:
         changelog=write_changelog(
             get_text(value, "change_description"), get_text(value, "commit"), TITLE
         ),
-        published_at=to_time(value.get("created_at")),
+        published_at=published_at,
         labels=tuple(dict.fromkeys(filter(None, labels))),
         number=_number_of(value),
     )

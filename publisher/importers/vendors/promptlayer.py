@@ -19,7 +19,7 @@ from builder.text.prompts import VARIABLE_NAME
 from builder.text.summary import clean_title
 from publisher.importers.chats import from_parts, tell_placeholder, text_of_parts
 from publisher.importers.items import Document, History, Rejection, Revision
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time
 from publisher.importers.vendors.api import Api, ApiError
 from publisher.importers.vendors.reading import (
     as_dict,
@@ -156,6 +156,7 @@ def _read_version(where: str, value: Any) -> tuple[str, Revision]:
         "tags": value.get("tags"),
         "parameters": read_parameters(settings, warnings),
     })  # fmt: skip
+    published_at = read_time(value.get("created_at"), warnings)
     return name, Revision(
         where=where,
         prompt=prompt,
@@ -163,7 +164,7 @@ def _read_version(where: str, value: Any) -> tuple[str, Revision]:
         warnings=warnings + told,
         convention=convention,
         changelog=get_text(value, "commit_message"),
-        published_at=to_time(value.get("created_at")),
+        published_at=published_at,
         number=number,
     )
 

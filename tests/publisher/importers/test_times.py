@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from publisher.importers.times import to_time
+from publisher.importers.times import read_time, to_time
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,6 +41,15 @@ def test_a_moment(value: Any, expected: str):
 )  # fmt: skip
 def test_no_moment(value: Any):
     assert to_time(value, NOW) is None
+
+
+@pytest.mark.parametrize("value", ["2026-02-30T10:00:00Z", 0, "0001-01-01", 10**400, ["2024"]])
+def test_a_value_that_is_no_moment_is_named_in_a_warning(value: Any):
+    warnings: list[str] = []
+    assert read_time(value, warnings) is None
+    assert repr(value)[:50] in warnings[0]
+    read_time(None, warnings), read_time("", warnings), read_time("2024-05-01", warnings)
+    assert len(warnings) == 1
 
 
 def test_now_is_the_clock():
