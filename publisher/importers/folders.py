@@ -15,6 +15,7 @@ from publisher.importers.items import PassedOver, Rejection
 SKILL_FILE = "skill.md"
 # Beside each other, these are two messages of one prompt.
 SYSTEM_FILE, USER_FILE = "system.md", "user.md"
+_PAIR = {SYSTEM_FILE, USER_FILE}
 MESSAGE_SUFFIXES = (".prompt.yml", ".prompt.yaml")
 # Files of coding assistants.
 ASSISTANT_SUFFIXES = (".prompt.md", ".instructions.md", ".agent.md", ".chatmode.md")
@@ -64,23 +65,24 @@ def find_prompts(
             found.append(one)
         else:
             yield PassedOver(one.where, ABOUT)
-    forms = {one.path for one in found if one.where in listed or _has_form(one.path.name)}
-    systems = {path.parent for path in forms if path.name.lower() == SYSTEM_FILE}
-    users = {
-        one.path.parent: one
+    folders: dict[Path, dict[str, Found]] = {}
+    for one in found:
+        folders.setdefault(one.path.parent, {})[one.path.name.lower()] = one
+    # A folder of such files alone is a prompt; among others, they are any two documents.
+    pairs = {folder for folder, files in folders.items() if {SYSTEM_FILE} <= {*files} <= _PAIR}
+    forms = {
+        one.path
         for one in found
-        if one.path.name.lower() == USER_FILE and one.path.parent in systems
+        if one.where in listed or _has_form(one.path.name) or one.path.parent in pairs
     }
     for one in found:
-        user = users.get(one.path.parent)
-        if one is user:
-            continue
+        beside = folders[one.path.parent]
         is_document = forms or "/." in f"/{one.where}"
         if is_document and one.path not in forms and not markdown:
             yield PassedOver(one.where, PLAIN)
-        elif one.path.name.lower() == SYSTEM_FILE:
-            yield one._replace(user=user)
-        else:
+        elif one is beside.get(SYSTEM_FILE):
+            yield one._replace(user=beside.get(USER_FILE))
+        elif one is not beside.get(USER_FILE) or SYSTEM_FILE not in beside:
             yield one
 
 
@@ -92,8 +94,7 @@ def is_about(name: str) -> bool:
 
 def _has_form(name: str) -> bool:
     """Whether a file of this name is a prompt by its form."""
-    lower = name.lower()
-    return lower.endswith(FORM_SUFFIXES) or lower in (SKILL_FILE, SYSTEM_FILE)
+    return name.lower().endswith(FORM_SUFFIXES) or name.lower() == SKILL_FILE
 
 
 def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | PassedOver]:
@@ -108,7 +109,8 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
         try:
             if path.is_symlink():
                 # A link inside leads to what is read anyway.
-                if not path.resolve().is_relative_to(root):
+                may_lose = path.is_dir() or path.name.lower().endswith(SUFFIXES)
+                if may_lose and not path.resolve().is_relative_to(root):
                     yield Rejection(where, "a link that leads outside the folder")
             elif path.is_dir():
                 if path != root and _is_no_source(path, own):
@@ -116,9 +118,12 @@ def _walk(root: Path, own: Collection[str]) -> Iterator[Found | Rejection | Pass
                     continue
                 entries = sorted(one for one in path.iterdir() if _is_looked_at(one))
                 if skill := _skill_in(entries):
-                    beside = _files_beside(skill, has_others=path == root)
-                    yield Found(skill, skill.relative_to(root).as_posix(), beside=beside)
                     entries = [one for one in entries if one.is_dir()] if path == root else []
+                    if skill.is_symlink():
+                        entries.insert(0, skill)
+                    else:
+                        beside = _files_beside(skill, has_others=path == root)
+                        yield Found(skill, skill.relative_to(root).as_posix(), beside=beside)
                 waiting += reversed(entries)
             elif path.is_file() and path.name.lower().endswith(SUFFIXES) and not is_skill:
                 yield Found(path, where)
@@ -145,7 +150,8 @@ def _is_no_source(folder: Path, own: Collection[str]) -> bool:
 
 
 def _skill_in(entries: Iterable[Path]) -> Path | None:
-    return next((one for one in entries if one.name.lower() == SKILL_FILE), None)
+    named = (one for one in entries if one.name.lower() == SKILL_FILE)
+    return next((one for one in named if one.is_symlink() or one.is_file()), None)
 
 
 def _files_beside(skill: Path, *, has_others: bool) -> tuple[tuple[str, int], ...]:
@@ -154,7 +160,7 @@ def _files_beside(skill: Path, *, has_others: bool) -> tuple[tuple[str, int], ..
     for name, folders, files in os.walk(skill.parent):
         folder = Path(name)
         folders[:] = sorted(one for one in folders if not one.startswith("."))
-        if has_others and folder != skill.parent and _skill_in(map(Path, files)):
+        if has_others and folder != skill.parent and _skill_in(folder / one for one in files):
             folders[:] = []
             continue
         for path in sorted(folder / one for one in files if not one.startswith(".")):

@@ -384,6 +384,7 @@ def test_a_folder(root: str):
     })  # fmt: skip
     (folder / "out.md").symlink_to(Path(root).parent)
     (folder / "in.md").symlink_to(folder / "chef.md")
+    (folder / "logo.svg").symlink_to("/etc/hostname")
     outcome = bring(root, folder, markdown=True)
     assert outcome.created == [
         "imported/chef 1.0.0", "imported/basic 1.0.0", "imported/chef-2 1.0.0",
@@ -547,6 +548,24 @@ def test_hidden_folders_of_coding_assistants(root: str):
     assert outcome.passed_over == [PassedOver(".github/bug.md", PLAIN)]
 
 
+def test_documents_called_system_and_user(root: str):
+    files = {"docs/system.md": "The system.", "docs/user.md": "Users.", "docs/other.md": "Others."}
+    folder = write_all(Path(root).parent / "work", files)
+    assert bring(root, folder).created == ["imported/other 1.0.0", "imported/docs 1.0.0"]
+    assert bring(root, write_all(folder, {"a.prompt.md": "Do a."})).created == ["imported/a 1.0.0"]
+
+
+def test_a_skill_that_is_a_link(root: str):
+    folder = write_all(Path(root).parent / "work", {"a/SKILL.md": "Do a.", "b/x.md": "x"})
+    (folder / "b/SKILL.md").symlink_to(folder / "a/SKILL.md")
+    write_all(folder / "c/skill.md", {"one.prompt.md": "Do one."})
+    (folder / "d").mkdir()
+    (folder / "d/SKILL.md").symlink_to("/etc/hostname")
+    outcome = bring(root, folder)
+    assert outcome.created == ["imported/a 1.0.0", "imported/one 1.0.0"]
+    assert reasons(outcome) == {"d/SKILL.md": "a link that leads outside the folder"}
+
+
 def test_a_folder_that_is_a_skill_with_others_below(root: str):
     folder = write_all(Path(root).parent / "kit", {
         "SKILL.md": "Do all.", "guide.md": "x", "scripts/run.sh": "xy", ".git/config": "x",
@@ -564,6 +583,7 @@ def test_a_folder_with_more_than_files_and_of_any_depth(root: str, monkeypatch: 
     folder = Path(root).parent / "library"
     folder.mkdir()
     os.mkfifo(folder / "pipe.md")
+    os.mkfifo(folder / "SKILL.md")
     (folder / "last.md").write_text("Last.")
     monkeypatch.chdir(folder)
     for _ in range(1_300):
