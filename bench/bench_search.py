@@ -9,6 +9,7 @@ again; needs wrk. ``--commits``: what becomes of an index's folder and of a read
 
 import argparse
 import contextlib
+import gzip
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from urllib.parse import urlencode
 
 import msgspec
@@ -28,15 +30,17 @@ from servers import hub, load
 
 from builder.model.names import Version
 from builder.model.records import CatalogueLine
-from builder.model.routes import QUERY_CHARS_MAX
+from builder.model.routes import BY_NAME, QUERY_CHARS_MAX
 from builder.model.settings import SEARCH_ENGINES, Settings
 from builder.pipeline.build import build
+from builder.render.catalogue_search import for_client
 from builder.search.engine import engine_named
 from builder.search.entries import entry_of
 from builder.search.index import index_folder
 from builder.search.language import STOP_STEMS
 from builder.search.plan import Scope, make_plan
 from builder.search.queries import REACHED_MAX, ListQuery, Queries
+from builder.search.rules import search_rules
 from builder.store import content
 from builder.store.state import State
 from builder.text import words
@@ -89,28 +93,55 @@ def measure_quality(options: argparse.Namespace, engine: str, folder: str) -> No
     settings = settings_in(folder, engine)
     run([*HUBCTL, "import", options.prompts, "--content", settings.content])
     build(settings)
-    queries = Queries(settings)
+    with contextlib.closing(Queries(settings)) as queries:
+
+        def ask(q: str) -> tuple[list[str], str]:
+            found = queries.find(ListQuery(q=q), 0, PAGE)
+            return ids_of(found.rows), found.match
+
+        judge(options, engine, ask)
+    if engine == options.engines[0]:
+        measure_lines(options, f"{settings.out}/{BY_NAME['catalogue'].file}")
+
+
+def measure_lines(options: argparse.Namespace, file: str) -> None:
+    """What browsers and the shell client find in the catalogue's lines."""
+    with open(file, "rb") as opened:
+        lines = opened.read()
+    client = ModuleType("client_search")
+    exec(compile(for_client(search_rules()), "search.py", "exec"), vars(client))
+    catalogue = client.Catalogue([json.loads(line) for line in lines.splitlines()])
+
+    def ask(q: str) -> tuple[list[str], str]:
+        repos, match, _ = catalogue.search(q, set())
+        return ["{owner}/{name}".format(**repo) for repo in repos[:PAGE]], match
+
+    judge(options, f"the lines ({len(gzip.compress(lines)):,} bytes)", ask)
+
+
+def judge(
+    options: argparse.Namespace, name: str, ask: Callable[[str], tuple[list[str], str]]
+) -> None:
+    """Ask the judged queries. ``ask`` gives the ids that are found, and ``match``."""
     with open(options.judgements, encoding="utf-8") as file:
         judgements = [json.loads(line) for line in file]
     scores: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     wrong = []
     for judged in judgements:
-        found = queries.find(ListQuery(q=judged["query"]), 0, PAGE)
-        ids = ids_of(found.rows)
+        ids, match = ask(judged["query"])
         if not judged["relevant"]:
-            if found.match != "some":
+            if match != "some":
                 wrong.append(judged["query"])
             continue
         scored = score(ids, judged["relevant"])
         for kind in (judged["kind"], "all"):
             scores[kind].append(scored)
         if options.verbose and scored[2] < 0.8:
-            print(f"{scored[2]:.2f} {judged['query']!r}: {found.total} found")
+            print(f"{scored[2]:.2f} {judged['query']!r}")
             for one in ids[:8]:
                 print(f"    {judged['relevant'].get(one, '-')} {one}")
-    queries.close()
     print_table(
-        f"What {engine} finds",
+        f"What is found by {name}",
         ["kind of query", "queries", "success@3", "MRR", "nDCG@10", "empty"],
         [
             [kind, len(rows), *(sum(part) / len(rows) for part in zip(*rows, strict=True))]

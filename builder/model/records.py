@@ -585,7 +585,11 @@ class Hub(Struct, omit_defaults=True):
 
 
 class CatalogueLine(Struct):
-    """One line of ``catalogue.jsonl``."""
+    """One line of ``catalogue.jsonl``.
+
+    `words` are some words of the latest text, for searches of the catalogue: not to be shown, and
+    no part of what `digest` is of.
+    """
 
     owner: Owner
     name: RepoName
@@ -595,6 +599,7 @@ class CatalogueLine(Struct):
     latest_version: VersionName
     sha256: Sha256
     digest: Digest
+    words: str = ""
 
 
 class Correction(Struct, rename={"word": "from", "nearest": "to"}):

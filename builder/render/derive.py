@@ -248,10 +248,12 @@ def repo_summary(repo: records.Repo) -> records.RepoSummary:
     return _part(records.RepoSummary, repo)
 
 
-def catalogue_line(repo: records.Repo, digest: str) -> records.CatalogueLine:
-    """The repo in ``catalogue.jsonl``; ``digest`` as ``builder.write.mirrored`` makes it."""
-    fields = records.CatalogueLine.__struct_fields__[:-1]
-    return records.CatalogueLine(*(getattr(repo, field) for field in fields), digest)
+def catalogue_line(repo: records.Repo, digest: str, words: str) -> records.CatalogueLine:
+    """The repo in ``catalogue.jsonl``; ``digest`` as ``builder.write.mirrored`` makes it, ``words``
+    as ``builder.search.telling_words`` does.
+    """
+    fields = records.CatalogueLine.__struct_fields__[:-2]
+    return records.CatalogueLine(*(getattr(repo, field) for field in fields), digest, words)
 
 
 def _part(kind: type[Part], whole: records.Version | records.Repo) -> Part:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from builder.model.records import CatalogueLine
 from builder.model.routes import SORTS
 from builder.search.language import STOP_STEMS
-from builder.text.words import distinct_words, words
+from builder.text.words import distinct_words, whole_of
 
 LONG_TEXT_CHARS = 4_000
 SHORT_TITLE_WORDS_MAX = 4
@@ -76,8 +76,3 @@ def entry_of(
         whole={whole_of(part) for part in (line.title, line.name, f"{line.owner} {line.name}")},
         order=order or dict.fromkeys(SORTS, 0),
     )
-
-
-def whole_of(text: str) -> str:
-    """All words of a short text as one, in order."""
-    return "_".join(word.stem for word in words(text))

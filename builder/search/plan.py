@@ -18,13 +18,14 @@ from typing import NamedTuple, Protocol
 
 from builder.model.errors import RequestError
 from builder.model.records import Correction
-from builder.search.entries import whole_of
 from builder.search.language import FREQUENT_STEMS, STOP_STEMS, SYNONYMS
 from builder.text import words
-from builder.text.words import Word
+from builder.text.words import Word, whole_of
 
 RARITY_STEPS = 4
 FREQUENT_SHARE = 0.3
+# In a query of frequent words alone, each counts as one that this part of the repos has at least.
+FREQUENT_PARTS = 4
 WEIGHT_MAX = 15
 SYNONYM_SHARE = 0.5
 # What a word that begins with the last one counts: in a title, elsewhere.
@@ -141,7 +142,9 @@ def _weigh(counted: list[tuple[int, Target]], size: int) -> tuple[Target, ...]:
     frequent = [pair for pair in counted if pair[1].stems[0] in FREQUENT_STEMS]
     rare = [pair for pair in counted if pair not in frequent]
     if not rare:
-        rare, frequent = frequent, []
+        # However few repos here have one of them, it tells none apart.
+        least = size // FREQUENT_PARTS
+        rare, frequent = [(max(count, least), target) for count, target in frequent], []
     left = HOLDERS_MAX
     chosen = []
     for pairs, limit in ((rare, TARGETS_MAX), (frequent, FREQUENT_TARGETS_MAX)):

@@ -2,6 +2,8 @@
 
 Text is NFKC-normalised, case-folded and freed of accents. Words are runs of letters, digits and
 marks; English ones are stemmed. Scripts written without spaces are cut into pairs of characters.
+Signs that carry meaning stay: C++, C#, .NET. What signs join, as node.js, snake_case and @types,
+is a word as a whole, and so is each of its parts.
 """
 
 import re
@@ -26,7 +28,14 @@ KNOWN_MAX = 200_000
 
 # Accents, as Latin, Greek and Cyrillic letters have them. The marks of other scripts are letters.
 _ACCENTS = re.compile("[\u0300-\u036f]")
-_ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
+# These have no braces, and mean the same in Python and in JavaScript.
+SIGNED = r"[a-z](?:\+\+|#(?![a-z]))|\.net(?![a-z0-9])"
+JOINED = (
+    r"(?<![a-z0-9@])@[a-z][a-z0-9]*"
+    r"|(?<![a-z0-9])[a-z][a-z0-9]*(?:_[a-z0-9]+|(?<=[a-z0-9][a-z0-9])\.[a-z][a-z0-9]+)+"
+)
+_ASCII_WORD = re.compile(f"{SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*")
+_joined = re.compile(JOINED).findall
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +56,7 @@ def _token() -> re.Pattern[str]:
     marks = mark_ranges()
     return re.compile(
         rf"(?P<run>[{UNSPACED}][{UNSPACED}{marks}]*)"
-        rf"|(?P<word>[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{marks}]|['’](?=[^\W_{UNSPACED}]))*)"
+        rf"|(?P<word>{SIGNED}|[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{marks}]|['’](?=[^\W_{UNSPACED}]))*)"
     )
 
 
@@ -59,10 +68,20 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> list[Word]:
-    """All words of ``text`` in order. A run without spaces gives its pairs and its last character,
-    so that every character of it begins a word.
+    """All words of ``text``: joined ones, then all others in order. A run without spaces gives its
+    pairs and its last character, so that every character of it begins a word.
     """
     return [*map(_known.__getitem__, _split(text))]
+
+
+def part_words(text: str) -> list[Word]:
+    """As ``words``, without the joined ones."""
+    return [*map(_known.__getitem__, _parts(_folded(text)))]
+
+
+def whole_of(text: str) -> str:
+    """All words of a short text as one, in order."""
+    return "_".join(word.stem for word in part_words(text))
 
 
 def distinct_words(text: str) -> tuple[set[str], set[str]]:
@@ -72,12 +91,24 @@ def distinct_words(text: str) -> tuple[set[str], set[str]]:
 
 
 def _split(text: str) -> list[str]:
+    folded = _folded(text)
+    return _joined(folded) + _parts(folded)
+
+
+def _folded(text: str) -> str:
+    """A text without case, accents and other forms of the same characters."""
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
+        return text.lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", folded))
+    return unicodedata.normalize("NFC", plain)
+
+
+def _parts(folded: str) -> list[str]:
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)
     found = []
-    for match in _token().finditer(unicodedata.normalize("NFC", plain)):
+    for match in _token().finditer(folded):
         run = match["run"]
         if run is None:
             found.append(match["word"])

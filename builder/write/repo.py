@@ -22,6 +22,7 @@ from builder.render import derive, envelopes, feeds, prompt_pages
 from builder.render.derive import Links, Stored
 from builder.render.hunks import hunks
 from builder.render.pages import pages_of
+from builder.search.telling_words import telling_words
 from builder.stats.pulls import PullCounts
 from builder.store import content
 from builder.store.site import Site
@@ -475,7 +476,8 @@ class RepoRenderer:
         digest = mirrored.digest_of(
             task.owner, task.name, versions, {row.version: row.sha256 for row in rows}, labels
         )
-        searched = envelopes.json_bytes(derive.catalogue_line(repo, ""))
+        words = telling_words(repo)
+        searched = envelopes.json_bytes(derive.catalogue_line(repo, "", words))
         published = [derive.epoch_seconds(one.published_at) for one in entries]
         pulls = repo.pulls or 0
         updated = derive.epoch_seconds(repo.updated_at)
@@ -499,7 +501,7 @@ class RepoRenderer:
             search_digest=digest_of(searched, b"%d %d %d %d" % (pulls, updated, created, trend)),
             summary=summary,
             card=card,
-            line=envelopes.json_bytes(derive.catalogue_line(repo, digest)),
+            line=envelopes.json_bytes(derive.catalogue_line(repo, digest, words)),
             langfuse=meta,
         )
 

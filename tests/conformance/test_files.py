@@ -18,6 +18,7 @@ from builder.model.routes import (
     READ_ROUTES,
     XML,
 )
+from builder.search.telling_words import BYTES_MAX, WORDS_MAX
 from tests.conformance.catalogue import FILES, FOUND, Catalogue, file_of, rows_of
 from tests.conformance.checks import Check
 from tests.conformance.client import Answer, Client
@@ -163,6 +164,10 @@ def test_catalogue_lines(check: Check, client: Client, catalogue: Catalogue) -> 
     found = [check.record(answer, line, records.CatalogueLine) for line in lines]
     ids = [(line.owner, line.name) for line in found if line]
     check.that(answer, len(ids) == len(set(ids)), "each repo once")
+    for line in found:
+        words = line.words.split() if line else []
+        is_short = len(words) <= WORDS_MAX and len(" ".join(words).encode()) <= BYTES_MAX
+        check.that(answer, words == sorted({*words}) and is_short, "few words, sorted", str(words))
     for line in found:
         if line and (line.owner, line.name) in catalogue.repos:
             repo_answer = client.get(file_of("repo", owner=line.owner, name=line.name))

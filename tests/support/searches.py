@@ -8,9 +8,9 @@ from builder.model.records import CatalogueLine
 from builder.text.words import QUERY_WORDS_MAX
 
 
-def _line(repo_id: str, title: str, description: str, *tags: str) -> CatalogueLine:
-    owner, name = repo_id.split("/")
-    return CatalogueLine(owner, name, title, description, [*tags], "1.0.0", "0" * 64, "0" * 32)
+def _line(repo_id: str, title: str, description: str, *tags: str, words: str = "") -> CatalogueLine:
+    hashes = "0" * 64, "0" * 32
+    return CatalogueLine(*repo_id.split("/"), title, description, [*tags], "1.0.0", *hashes, words)
 
 
 LINES = [
@@ -27,6 +27,14 @@ LINES = [
     _line("cleo/review", "Code review of a whole long pull request with tests", "", "code"),
     _line("cleo/todays-news", "Today's news", "What's new, from the editor’s desk.", "news"),
     _line("dan/the-who", "The Who", "Writes song texts in the style of a band.", "music"),
+    _line("eve/c", "C pointers", "Draws a program's heap."),
+    _line("eve/cpp", "C++17 headers", "Sorts what C++ includes."),
+    _line("eve/csharp", "C# services", "Designs an interface in ASP.NET."),
+    _line("eve/fsharp", "F# lessons", "From the first function on."),
+    _line("eve/names", "Snake_case and camelCase", "Keeps the style of a snake in its case."),
+    _line("eve/node", "Upgrades of node.js", "Adds @types where none are."),
+    _line("eve/parts", "Find types", "Sorts the node of a tree, a case of js, and a net."),
+    _line("eve/text", "Ledger", "Sums up a month.", words="c++ invoices quarterly"),
 ]  # fmt: skip
 
 
@@ -79,6 +87,30 @@ CASES = [
     Case("CV", "bob/cv"),
     Case("postgres", "bob/sql", "some"),
     Case("film song", "dan/the-who", "some"),
+    # Signs that carry meaning
+    Case("c++", "eve/cpp eve/text"),
+    Case("C++17", "eve/cpp eve/text"),
+    Case("c#", "eve/csharp"),
+    Case("Ｃ＃ services", "eve/csharp"),
+    Case("f#", "eve/fsharp"),
+    Case("c pointers", "eve/c"),
+    Case(".net", "eve/csharp"),
+    Case("asp.net", "eve/csharp"),
+    Case("net", "eve/parts"),
+    Case("node.js", "eve/node eve/parts"),
+    Case("nöde.js upgrade", "eve/node eve/parts"),
+    Case("@types", "eve/node eve/parts"),
+    Case("types", "eve/parts eve/node"),
+    Case("snake_case", "eve/names"),
+    Case("snake case", "eve/names eve/parts"),
+    Case("camelCase", "eve/names"),
+    Case("camel", "eve/names"),
+    # Words of the text
+    Case("invoice", "eve/text"),
+    Case("quart", "eve/text"),
+    Case("invoyces", "eve/text", corrected={"invoyces": "invoices"}),
+    # Frequent words alone
+    Case("make it better", "ann/prompt", "some"),
     # Words that nothing has
     Case("marketting", "bob/campaign", corrected={"marketting": "marketing"}),
     Case("slwo markteing", "bob/campaign bob/sql", "some",

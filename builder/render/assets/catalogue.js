@@ -13,19 +13,33 @@ const STEM_STEPS = RULES.STEM_STEPS.map((step) => new Map(
 const SUFFIX_CHARS_MAX = Math.max(...STEM_STEPS.flatMap((step) => [...step.keys()].map((one) => one.length)));
 const RUN = `[${UNSPACED}][${UNSPACED}${MARKS}]*`;
 const LETTER = `(?![${UNSPACED}])[\\p{L}\\p{N}]`;
-const TOKEN = new RegExp(`(${RUN})|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "gu");
+const TOKEN = new RegExp(
+  `(${RUN})|${RULES.SIGNED}|${LETTER}(?:${LETTER}|[${MARKS}]|['’](?=${LETTER}))*`, "gu",
+);
+const ASCII_TOKEN = new RegExp(`${RULES.SIGNED}|[a-z0-9]+(?:'[a-z0-9]+)*`, "g");
+const JOINED = new RegExp(RULES.JOINED, "g");
 const BEGINS_RUN = new RegExp(`^${RUN}`, "u");
 // A posting is the number of a repo times this, plus the value of the best place of a word there.
 const POSTING = 32;
 // The page answers its reader between as many repos.
 const ADDED_AT_ONCE = 2000;
 
-/** The words of a text, with their apostrophes; pairs of characters of unspaced scripts. */
+/** The words of a text, with their apostrophes: joined ones first; pairs of unspaced scripts. */
 function tokensOf(text) {
-  const lower = text.toLowerCase();
-  if (/^[\0-\x7f]*$/.test(text)) return lower.match(/[a-z0-9]+(?:'[a-z0-9]+)*/g) ?? [];
+  const plain = folded(text);
+  return [...(plain.match(JOINED) ?? []), ...partsOf(plain)];
+}
+
+const isAscii = (text) => /^[\0-\x7f]*$/.test(text);
+
+function folded(text) {
+  if (isAscii(text)) return text.toLowerCase();
   const folded = foldCase(text.normalize("NFKC")).normalize("NFKC");
-  const plain = folded.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC");
+  return folded.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").normalize("NFC");
+}
+
+function partsOf(plain) {
+  if (isAscii(plain)) return plain.match(ASCII_TOKEN) ?? [];
   return [...plain.matchAll(TOKEN)].flatMap(([token, run]) => {
     if (run === undefined) return [token];
     const characters = [...run];
@@ -76,7 +90,7 @@ function stemmed(word) {
 
 /** The words of a short text as one. */
 function wholeOf(text) {
-  return tokensOf(text).map(stemOf).join("_");
+  return partsOf(folded(text)).map(stemOf).join("_");
 }
 
 /** The first different words, each at its last place; not the last of a run, which is in a pair. */
@@ -150,7 +164,7 @@ export class Catalogue {
     for (const [value, tokens] of [
       [isShort ? VALUES.short_title : VALUES.title, title],
       [VALUES.tags, tokensOf(repo.tags.join(" "))],
-      [VALUES.description, tokensOf(repo.description)],
+      [VALUES.description, tokensOf(`${repo.description}\n${repo.words ?? ""}`)],
       [VALUES.text, tokensOf(repo.owner)],
     ]) {
       for (const token of tokens) {
@@ -281,7 +295,12 @@ export class Catalogue {
     counted.sort((a, b) => a.count - b.count || (a.target.stems[0] < b.target.stems[0] ? -1 : 1));
     let frequent = counted.filter(({ target }) => FREQUENT.has(target.stems[0]));
     let rare = counted.filter(({ target }) => !FREQUENT.has(target.stems[0]));
-    if (!rare.length) [rare, frequent] = [frequent, []];
+    if (!rare.length) {
+      // However few repos here have one of them, it tells none apart.
+      const least = Math.floor(this.repos.length / RULES.FREQUENT_PARTS);
+      rare = frequent.map(({ count, target }) => ({ count: Math.max(count, least), target }));
+      frequent = [];
+    }
     let left = RULES.HOLDERS_MAX;
     const chosen = [];
     for (const { count, target } of [

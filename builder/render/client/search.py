@@ -24,20 +24,34 @@ STEM_STEPS = [
 SUFFIX_CHARS_MAX = max(len(suffix) for step in STEM_STEPS for suffix in step)
 RUN = "[{UNSPACED}][{UNSPACED}{MARKS}]*".format_map(RULES)
 LETTER = r"[^\W_{UNSPACED}]".format_map(RULES)
-TOKEN = re.compile("({0})|{1}(?:{1}|[{MARKS}]|['’](?={1}))*".format(RUN, LETTER, **RULES))
-ASCII_TOKEN = re.compile("[a-z0-9]+(?:'[a-z0-9]+)*")
+TOKEN = re.compile("({0})|{SIGNED}|{1}(?:{1}|[{MARKS}]|['’](?={1}))*".format(RUN, LETTER, **RULES))
+ASCII_TOKEN = re.compile(RULES["SIGNED"] + "|[a-z0-9]+(?:'[a-z0-9]+)*")
+JOINED = re.compile(RULES["JOINED"])
 # A posting is the number of a repo times this, plus the value of the best place of a word there.
 POSTING = 32
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, with their apostrophes; pairs of characters of unspaced scripts."""
+    """The words of a text, with their apostrophes: joined ones first; pairs of characters of
+    unspaced scripts.
+    """
+    plain = folded(text)
+    return JOINED.findall(plain) + parts_of(plain)
+
+
+def folded(text: str) -> str:
     if text.isascii():
-        return ASCII_TOKEN.findall(text.lower())
+        return text.lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", folded))
+    return unicodedata.normalize("NFC", plain)
+
+
+def parts_of(plain: str) -> list[str]:
+    if plain.isascii():
+        return ASCII_TOKEN.findall(plain)
     found = []
-    for match in TOKEN.finditer(unicodedata.normalize("NFC", plain)):
+    for match in TOKEN.finditer(plain):
         run = match.group(1) or ""
         found += [run[at : at + 2] for at in range(len(run))] or [match.group()]
     return found
@@ -72,7 +86,7 @@ def stem(word: str) -> str:
 
 def whole_of(text: str) -> str:
     """The words of a short text as one."""
-    return "_".join(map(stem_of, tokens(text)))
+    return "_".join(map(stem_of, parts_of(folded(text))))
 
 
 def query_words(q: str) -> list[tuple[str, str]]:
@@ -134,7 +148,8 @@ class Catalogue:
         title = tokens(repo["title"] + " " + repo["name"])
         is_short = len(set(map(stem_of, title)) - STOP) <= RULES["SHORT_TITLE_WORDS_MAX"]
         best = dict.fromkeys(tokens(repo["owner"]), VALUES["text"])
-        best.update(dict.fromkeys(tokens(repo["description"]), VALUES["description"]))
+        described = tokens(repo["description"]) + tokens(repo.get("words", ""))
+        best.update(dict.fromkeys(described, VALUES["description"]))
         best.update(dict.fromkeys(tokens(" ".join(repo["tags"])), VALUES["tags"]))
         best.update(dict.fromkeys(title, VALUES["short_title" if is_short else "title"]))
         for token, value in best.items():
@@ -237,7 +252,9 @@ class Catalogue:
         frequent = [pair for pair in counted if pair[1].stems[0] in FREQUENT]
         rare = [pair for pair in counted if pair not in frequent]
         if not rare:
-            rare, frequent = frequent, []
+            # However few repos here have one of them, it tells none apart.
+            least = len(self.repos) // RULES["FREQUENT_PARTS"]
+            rare, frequent = [(max(count, least), target) for count, target in frequent], []
         left = RULES["HOLDERS_MAX"]
         chosen = []
         for pairs, most in (

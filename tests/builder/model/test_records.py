@@ -149,7 +149,7 @@ KEYS = {
     records.User: "handle name bio url joined_at repos_count pulls repos",
     records.Variable: "name description type required default example enum",
     records.ListMeta: "page pages total page_size sort tag q match corrected",
-    records.CatalogueLine: "owner name title description tags latest_version sha256 digest",
+    records.CatalogueLine: "owner name title description tags latest_version sha256 digest words",
     records.ErrorEnvelope: "error",
     records.ErrorDetail: "field message",
 }

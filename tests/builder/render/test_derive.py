@@ -175,8 +175,8 @@ def test_a_repo_shows_its_latest_version():
     assert pulled.pulls == derive.repo_summary(pulled).pulls == 12
     assert repo.raw_url == "https://hub.example/prompts/api/v1/repos/ann/n/raw.txt"
     assert derive.repo_summary(repo).url == repo.url
-    line = derive.catalogue_line(repo, "0" * 32)
-    assert (line.sha256, line.digest) == (repo.sha256, "0" * 32)
+    line = derive.catalogue_line(repo, "0" * 32, "some words")
+    assert (line.sha256, line.digest, line.words) == (repo.sha256, "0" * 32, "some words")
 
 
 @pytest.mark.parametrize(

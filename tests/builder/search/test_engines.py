@@ -25,6 +25,7 @@ from builder.search.plan import Scope, make_plan, strict
 from builder.text import words
 from tests.builder.search.model import Model
 from tests.support.depth import searching, some_of
+from tests.support.searches import CASES, LINES
 
 # Words that are common and rare, stop words, forms of a word, beginnings of others, synonyms.
 WORDS = """the to write story stories storyteller poem poet poetry sql review reviewer reviewing
@@ -137,6 +138,18 @@ def test_engine_finds_what_the_model_finds(
             assert reader.digests() == {one: entry.digest for one, entry in held.items()}
             for q, scope in asked:
                 check_same(reader, model, q, scope)
+
+
+def test_engine_finds_the_cases(engine: Engine, folder: str) -> None:
+    entries = [entry_of(line, line.words, line.name) for line in LINES]
+    engine.write(folder, entries, [])
+    model = Model(entries)
+    with opened(engine, folder) as reader:
+        for case in CASES:
+            tags = tuple(filter(None, case.tags.split(",")))
+            check_same(reader, model, case.q, Scope(tags))
+            plan = make_plan(case.q, reader)
+            assert {*reader.find(plan, Scope(tags), 0, 100).ids} == {*case.found.split()}
 
 
 def many_entries(count: int, seed: int) -> list[Entry]:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from builder.model.records import CatalogueLine, Correction
 from builder.model.routes import QUERY_CHARS_MAX
@@ -47,8 +48,11 @@ def client() -> ModuleType:
 
 
 def modelled(lines: list[CatalogueLine], q: str, tags: set[str]) -> tuple[list[str], str, object]:
-    """What the server's rules find without the texts."""
-    model = Model(entry_of(line, "", "") for line in lines)
+    """What the server's rules find without the texts, where `words` are of the description."""
+    model = Model(
+        entry_of(structs.replace(line, description=f"{line.description}\n{line.words}"), "", "")
+        for line in lines
+    )
     plan = make_plan(q, model)
     found = model.best(plan, Scope(tuple(tags)), 0, len(lines))
     has_all = plan.is_complete and found and found[0] in model.scores(strict(plan), Scope())
@@ -101,7 +105,7 @@ lines = st.lists(
         st.sampled_from(["ann", "bob-b"]), st.sampled_from(["email", "a-b", "review-1"]),
         texts, texts,
         st.lists(st.sampled_from(["x", "email"]), unique=True), st.just("1.0.0"), st.just(""),
-        st.just(""),
+        st.just(""), texts,
     ),
     max_size=6, unique_by=lambda line: (line.owner, line.name),
 )  # fmt: skip
