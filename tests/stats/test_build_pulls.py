@@ -628,7 +628,7 @@ def test_damaged_counts_are_told_and_the_site_stays(small: Settings) -> None:
 def test_a_check_of_the_site_knows_them(small: Settings) -> None:
     count(small, {"ann/story": 2})
     build(small)
-    assert compare(small) == ([], [], [])
+    assert compare(small)[:3] == ([], [], [])
     count(small, {"ann/story": 1})
     missing, differing, orphaned, _ = compare(small)
     assert missing == orphaned == []

@@ -1032,4 +1032,4 @@ def test_what_an_owner_without_prompts_might_have_had_is_no_difference(empty):
     write_withdrawn(empty.content, "ann/x")
     for _ in range(3):
         build(empty, full=True, index=False)
-        assert compare(empty) == ([], [], [])
+        assert compare(empty)[:3] == ([], [], [])

@@ -110,7 +110,7 @@ def test_workers_of_a_killed_build_write_nothing_later(many, method, platform):
     publish_everywhere(many, "1.1.0")
     run(many, method, "none")
     let_go_on(workers)
-    assert compare(many) == ([], [], [])
+    assert compare(many)[:3] == ([], [], [])
 
 
 def test_the_kernel_kills_stopped_workers_with_their_build(many):
@@ -126,7 +126,7 @@ def test_what_a_killed_build_had_under_way_is_compared_by_its_bytes(many, method
     for number in range(REPOS):
         Path(many.out, f"api/v1/repos/ann/r{number}/versions/1.0.0.txt").write_text("Not this.")
     build(many, index=False, changed=[])
-    assert compare(many) == ([], [], [])
+    assert compare(many)[:3] == ([], [], [])
 
 
 @pytest.mark.parametrize(("method", "fault"), [*some(product(METHODS, FAULTS))])
@@ -141,7 +141,7 @@ def test_what_killed_workers_had_is_built_without_them(many, method, fault):
 def test_where_no_worker_can_start_the_build_does_without(many):
     done = run(many, "fork", "no fork")
     assert "Cannot start more than 0 worker processes" in done.stderr
-    assert compare(many) == ([], [], [])
+    assert compare(many)[:3] == ([], [], [])
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ def check_at_rest(server: Server, ledger: Ledger) -> None:
     )
     wait_until(lambda: server.get("/healthz").json()["status"] == "ok", "the last build")
     ledger.check(server.settings)
-    assert compare(server.settings._replace(base_url=server.url)) == ([], [], [])
+    assert compare(server.settings._replace(base_url=server.url))[:3] == ([], [], [])
     assert '"level": "error"' not in server.process.text
 
 
@@ -509,4 +509,4 @@ def test_two_servers_of_the_same_folders(settings: Settings):
         for server in servers:
             wait_until(lambda: server.get("/healthz").json()["status"] == "ok", "its builds")  # noqa: B023
             assert '"level": "error"' not in server.process.text
-    assert compare(settings) == ([], [], [])
+    assert compare(settings)[:3] == ([], [], [])
