@@ -261,12 +261,13 @@ class _Withdrawn(RequestError):
 
 
 def _check_taken(found: Match, path: str, query: bytes) -> None:
-    """Raises RequestError where an address does not take a parameter: it would not be answered."""
+    """Raises RequestError where an address does not take a parameter, or not with another one."""
     taken = ()
     if path == found.url and found.route.name in ("repos", *ASKED_TEXTS):
         taken = LIST_PARAMETERS if found.route.name == "repos" else TEXT_PARAMETERS
     given = parse_parameters(query)
-    if any(key in given and key not in taken for key in PARAMETERS):
+    strange = any(key in given and key not in taken for key in PARAMETERS)
+    if strange or given.keys() >= {*TEXT_PARAMETERS}:
         meant = {key: given[key] for key in TEXT_PARAMETERS if fits(key, given.get(key, ""))}
         raise RequestError("invalid_parameter", misplaced({**found.params, **meant}))
 
@@ -274,8 +275,6 @@ def _check_taken(found: Match, path: str, query: bytes) -> None:
 def _asked_text(latest: Match, query: Mapping[str, str]) -> Match:
     """The text that a query asks for instead of the latest. Raises RequestError."""
     version, label = query.get("version"), query.get("label")
-    if version is not None and label is not None:
-        raise RequestError("invalid_parameter", "Give `version` or `label`, not both.")
     if version is not None:
         params = {**latest.params, "version": str(Version.parse(version))}
         return Match(BY_NAME[f"version_{latest.route.name}"], params)

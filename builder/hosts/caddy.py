@@ -20,6 +20,7 @@ from builder.hosts.rules import (
     header_lines,
     misplaced,
     open_patterns,
+    parameter_pattern,
     rules,
     well_known_pattern,
 )
@@ -196,9 +197,9 @@ def _queries(base: str) -> dict[str, object]:
         "asked_pattern": "|".join(
             re.escape(base) + _pattern(BY_NAME[name].url) for name in ("repos", *ASKED_TEXTS)
         ),
-        "text_parameters": _named(TEXT_PARAMETERS),
-        "list_parameters": _named(LIST_PARAMETERS),
-        "all_parameters": _named(PARAMETERS),
+        "text_parameters": parameter_pattern(TEXT_PARAMETERS),
+        "list_parameters": parameter_pattern(LIST_PARAMETERS),
+        "all_parameters": parameter_pattern(PARAMETERS),
         "repos_url": base + BY_NAME["repos"].url,
         "list_url": base + BY_NAME["list"].url_for(sort="${1}", page="${2}"),
         "tag_list_url": base + BY_NAME["tag_list"].url_for(sort="${1}", page="${2}", tag="${3}"),
@@ -218,11 +219,6 @@ def _queries(base: str) -> dict[str, object]:
         "not_filters": rf"(?:^|&)(?:{'|'.join(LANGFUSE_NOT_FILTERS)})(?:[=&]|$)",
         "langfuse_unknown": _filled(missing.MESSAGES[LANGFUSE_NOT_FOUND], "{{re.langfuse.{}}}"),
     }
-
-
-def _named(parameters: tuple[str, ...]) -> str:
-    """The pattern of queries that have one of these parameters."""
-    return f"(?:^|&)(?:{'|'.join(parameters)})(?:[=&]|$)"
 
 
 def _asked_text(base: str, name: str) -> tuple[str, str, dict[str, str]]:

@@ -20,6 +20,7 @@ from builder.hosts.rules import (
     header_lines,
     misplaced,
     open_patterns,
+    parameter_pattern,
     rules,
     value_pattern,
     well_known_pattern,
@@ -206,9 +207,9 @@ def _queries(site: HostedSite) -> dict[str, object]:
         ],
         "ask": ask,
         "misplaced": {
-            "list": _named(TEXT_PARAMETERS),
-            "text": _named(LIST_PARAMETERS),
-            "other": _named(PARAMETERS),
+            "list": parameter_pattern(TEXT_PARAMETERS),
+            "text": parameter_pattern(LIST_PARAMETERS),
+            "other": parameter_pattern(PARAMETERS),
         },
         # Names of parameters are small letters, which are %61 to %7A.
         "encoded": r"(?:^|&)[a-z]*%[67][0-9A-Fa-f](?:[a-z]|%[67][0-9A-Fa-f])*(?:[=&]|$)",
@@ -224,11 +225,6 @@ def _queries(site: HostedSite) -> dict[str, object]:
         },
         **_langfuse_queries(site),
     }
-
-
-def _named(parameters: tuple[str, ...]) -> str:
-    """The pattern of queries that have one of these parameters."""
-    return f"(?:^|&)(?:{'|'.join(parameters)})(?:[=&]|$)"
 
 
 def _langfuse_queries(site: HostedSite) -> dict[str, object]:

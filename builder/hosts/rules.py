@@ -55,7 +55,7 @@ MESSAGES = {
     "hyphens between them.",
     "invalid_parameter": "Invalid parameter. page is a whole number from 1, sort is one of "
     f"{', '.join(SORTS)}, tag is one tag or several separated by commas, and q has at most "
-    f"{QUERY_CHARS_MAX} characters. Give each parameter once, and version or label, not both.",
+    f"{QUERY_CHARS_MAX} characters. Give each parameter once.",
     "invalid_version": "Invalid version. A version is x.y.z: three whole numbers without leading "
     "zeros.",
     "not_found": f"Nothing at this address. {API}/openapi.json lists the endpoints.",
@@ -76,8 +76,8 @@ MESSAGES = {
 
 
 def misplaced(params: Mapping[str, str] = MappingProxyType({})) -> str:
-    """What to ask instead of an address that does not take a parameter of PARAMETERS; ``params``
-    are those that are known of what was meant.
+    """What to ask instead of an address that does not take some of PARAMETERS, or not together;
+    ``params`` are those that are known of what was meant.
     """
     names_of_all = {"owner": "OWNER", "name": "NAME", "version": "X.Y.Z", "label": "LABEL"}
     version, version_text, label, label_text = (
@@ -85,9 +85,9 @@ def misplaced(params: Mapping[str, str] = MappingProxyType({})) -> str:
         for route in map(BY_NAME.__getitem__, ("version", "version_raw", "label", "label_raw"))
     )
     return (
-        "This address does not take that parameter. A version is at "
-        f"{version} (its text at {version_text}), the version that a label names at {label} "
-        f"({label_text}). {', '.join(LIST_PARAMETERS)} belong to {BY_NAME['repos'].url}."
+        f"This address does not take these parameters, or not together. A version is at {version} "
+        f"(its text at {version_text}), the version that a label names at {label} (its text at "
+        f"{label_text}). {', '.join(LIST_PARAMETERS)} belong to {BY_NAME['repos'].url}."
     )
 
 
@@ -209,6 +209,11 @@ def value_pattern(parameter: str) -> str:
     if parameter not in CHARS_MAX:
         return grammar
     return f"(?![a-z0-9-]{{{CHARS_MAX[parameter] + 1}}}){grammar}"
+
+
+def parameter_pattern(parameters: tuple[str, ...]) -> str:
+    """The pattern of queries that have one of these parameters."""
+    return f"(?:^|&)(?:{'|'.join(parameters)})(?:[=&]|$)"
 
 
 def open_patterns(group: str = "?<{}>") -> Iterator[str]:

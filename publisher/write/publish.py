@@ -31,7 +31,7 @@ from publisher.write.labels import Events, hash_event
 from publisher.write.quotas import QuotaKeeper, Quotas
 from publisher.write.rendering import render
 from publisher.write.resolve import Metadata, resolve
-from publisher.write.step import interface_of, propose_step
+from publisher.write.step import take_step
 from publisher.write.store import Store
 
 
@@ -232,7 +232,7 @@ def _answer_again(
         with contextlib.suppress(ContentError):  # withdrawn since
             before = Version.parse(kept.previous_version)
             previous = content.read_version(root, owner, name, before)
-            warnings = _step(draft, previous, record)[1] + warnings
+            warnings = take_step(draft, previous, record)[1] + warnings
     return _published(owner, name, kept, record, draft, warnings)
 
 
@@ -336,20 +336,10 @@ def _plan(
         return _Plan(published, kept, None, events, False)
     if previous and create_only:
         raise _not_owner(repo)
-    bump, breaking = _step(draft, previous, metadata)
+    bump, breaking = take_step(draft, previous, metadata)
     draft, warnings = structs.replace(draft, bump=bump), breaking + warnings
     plan, _ = _plan_version(repo, draft, metadata, warnings, publisher, moment, there)
     return plan
-
-
-def _step(
-    draft: Draft, previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile
-) -> tuple[str, list[str]]:
-    """The bump that a publication takes, and warnings of what it breaks."""
-    if not previous:
-        return "patch", []
-    step = propose_step(interface_of(*previous), interface_of(new, draft.content))
-    return step.taken(draft.bump), step.warnings(draft.bump)
 
 
 def _plan_version(

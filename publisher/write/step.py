@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from builder.model.names import AUTO
-from builder.model.records import Variable, VersionFile
+from builder.model.records import Draft, Variable, VersionFile
 from builder.text.messages import parse_messages
 from builder.text.prompts import body_of, variable_names
 from builder.text.values import as_text
@@ -41,19 +41,21 @@ class Step(NamedTuple):
     removed: list[str]
     changed: list[str]
 
-    def taken(self, wanted: str) -> str:
-        """The bump of a publication that asks for ``wanted``: AUTO, or one of names.BUMPS."""
-        return self.bump if wanted == AUTO else wanted
 
-    def warnings(self, wanted: str) -> list[str]:
-        """What the author of a publication has to know; nothing if no caller can fail."""
-        taken = self.taken(wanted)
-        if self.bump != "major" or taken == "major":
-            return []
-        return [
-            f"breaking_variables: Programs that use the version before can fail with this {taken} "
-            f"version. {' '.join(self.reasons)} Use bump major or {AUTO} for such a change."
-        ]
+def take_step(
+    draft: Draft, previous: tuple[VersionFile, str] | None, new: Metadata | VersionFile
+) -> tuple[str, list[str]]:
+    """The bump that a publication after ``previous`` takes, and warnings of what it breaks."""
+    if not previous:
+        return "patch", []
+    step = propose_step(interface_of(*previous), interface_of(new, draft.content))
+    bump = step.bump if draft.bump == AUTO else draft.bump
+    if step.bump != "major" or bump == "major":
+        return bump, []
+    return bump, [
+        f"breaking_variables: Programs that use the version before can fail with this {bump} "
+        f"version. {' '.join(step.reasons)} Use bump major or {AUTO} for such a change."
+    ]
 
 
 def interface_of(one: Metadata | VersionFile, text: str) -> Interface:

@@ -154,7 +154,8 @@ def test_addresses_that_take_no_parameter(
 @each_path(
     "/api/v1/repos?version={version}", "/api/v1/repos?sort=new&label=production",
     "/api/v1/repos?q=a&version=1.0.0", "{repo}/raw?page=2", "{repo}/body?version={version}&tag=a",
-    "{repo}/raw?q=x&utm=y", "{repo}/body?sort",
+    "{repo}/raw?q=x&utm=y", "{repo}/body?sort", "{repo}/raw?label=a&version={version}",
+    "{repo}/body?version={version}&label=production",
 )  # fmt: skip
 def test_parameters_of_other_addresses(
     check: Check, client: Client, catalogue: Catalogue, template: str

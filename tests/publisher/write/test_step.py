@@ -45,9 +45,6 @@ def asking(*variables: Variable, is_chat: bool = False) -> Interface:
 def test_the_step(before: list[Variable], after: list[Variable], bump: str, reason: str) -> None:
     step = propose_step(asking(*before), asking(*after))
     assert step.bump == bump and reason in step.reasons[0]
-    assert bool(step.warnings("patch")) == (bump == "major")
-    assert step.warnings("major") == step.warnings("auto") == []
-    assert step.taken("auto") == bump and step.taken("minor") == "minor"
 
 
 @pytest.mark.parametrize(("before", "told"), [(False, "is now a chat"), (True, "is no longer a")])
