@@ -147,7 +147,7 @@ class Commits(Background):
         """Stop writing for good; returns what to raise."""
         with self._changed:
             if not self.has_other_history:
-                log_event(log, logging.ERROR, "commits", OtherHistory(OTHER_HISTORY))
+                log_event(log, logging.ERROR, "commits", reason=OTHER_HISTORY)
             self.has_other_history = True
             self._failures.add(OTHER_HISTORY)
             for waiting in self._waiting:
@@ -275,8 +275,12 @@ class Commits(Background):
             pause = pause_seconds(self._failures.count, PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX)
             self._try_at = time.monotonic() + pause
             self._changed.notify_all()
-            level = logging.WARNING if isinstance(error, psycopg.Error | Unsure) else logging.ERROR
-            log_event(log, level, "commits", error, failures=self._failures.count)
+            count = self._failures.count
+            if isinstance(error, psycopg.OperationalError | Unsure | RequestError):
+                # For the operator alone: it names hosts and users.
+                log_event(log, logging.WARNING, "commits", reason=str(error), failures=count)
+            else:
+                log_event(log, logging.ERROR, "commits", error, failures=count)
 
 
 @contextlib.contextmanager

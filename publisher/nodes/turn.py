@@ -70,7 +70,7 @@ class Turn:
             found = self._ask(_TAKE)
         except (psycopg.Error, RequestError) as error:
             if before is not None:
-                log_event(log, logging.WARNING, "turn", error, what=self._what, status="unknown")
+                self._log_unknown(error)
             return None
         if found:
             ((self._generation, self.noted),) = found
@@ -100,8 +100,11 @@ class Turn:
         try:
             self._ask(_RELEASE)
         except (psycopg.Error, RequestError) as error:
-            # Others only have to wait longer.
-            log_event(log, logging.WARNING, "turn", error, what=self._what, status="unknown")
+            self._log_unknown(error)  # others only have to wait longer
+
+    def _log_unknown(self, error: Exception) -> None:
+        told = {"what": self._what, "status": "unknown", "reason": str(error)}
+        log_event(log, logging.WARNING, "turn", **told)
 
     def _ask(self, sql: str) -> list[tuple]:
         values = {"what": self._what, "holder": self._holder}

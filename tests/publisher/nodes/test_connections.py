@@ -153,3 +153,18 @@ def test_a_group_takes_one_round_trip(nodes: Nodes, monkeypatch: pytest.MonkeyPa
         assert way.commits == 1
         way.is_silent = False
         nodes.stop("one")
+
+
+def test_the_log_says_why_the_database_cannot_be_used(
+    nodes: Nodes, proxy: FaultProxy, url: str, caplog: pytest.LogCaptureFixture
+):
+    one = nodes.start("one", url)
+    proxy.set_rules(Rule("cut"))
+    wait_until(lambda: one.status()["failures"], "a failure")
+    wait_until(
+        lambda: any("reason" in each.fields for each in caplog.records if each.msg == "commits"),
+        "a line of the log",
+    )
+    assert "the log has the cause" in one.status()["last_error"]
+    proxy.set_rules()
+    wait_until(lambda: not one.status()["failures"], "an end of it")
