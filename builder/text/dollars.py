@@ -9,8 +9,6 @@ also show their templates in fences.
 import re
 from bisect import bisect_right
 
-from builder.text.prompts import VARIABLE_NAME
-
 # Longer ones are no names, but prose or code between braces.
 READABLE_CHARS_MAX = 200
 # One expression among so many ${…} shows that the text is code.
@@ -24,7 +22,9 @@ _readable = re.compile(r"(?:\w|[^\x00-\x7f])(?:[\w ,'/&-]|[^\x00-\x7f])*+\??")
 # What no name has, and names without a letter.
 _code_in_name = re.compile(r" -|- |,,|,$|//|&&|^[\d_\s]*$")
 # What editors ask for before a prompt is sent.
-asked_for = re.compile(rf"input:(?P<name>{VARIABLE_NAME})(?::(?P<about>.*))?", re.DOTALL)
+asked_for = re.compile(
+    r"input:\s*(?P<name>[\w][\w ,'/&-]{0,63}?)\s*(?:(?P<sign>[:|])(?P<more>.*))?", re.DOTALL
+)
 # What begins the default in a shell's ${name:-default}.
 _SHELL_DEFAULTS = ("-", "=", "?", "+")
 # Prompty's, which are filled in where the prompt is loaded.

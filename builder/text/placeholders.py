@@ -291,13 +291,20 @@ class _Turner:
             if found.start() not in turned or _is_escaped(found):
                 return self._keep(found[0])
             if asked := dollars.asked_for.fullmatch(dollars.content_of(found)):
-                about = cut(" ".join((asked["about"] or "").split()), DESCRIPTION_CHARS_MAX)
-                if about:
-                    self._known.setdefault(asked["name"], Variable(asked["name"], about))
-                return self._variable(asked["name"])
+                return self._asked(asked)
             return self._variable(*dollars.split(found))
 
         return dollars.pattern.sub(one, text)
+
+    def _asked(self, asked: re.Match[str]) -> str:
+        """The variable of ``${input:name:what to enter}`` or ``${input:name|default}``."""
+        more = " ".join((asked["more"] or "").split())
+        spelled = self._variable(asked["name"], more if asked["sign"] == "|" else None)
+        name = self._names[asked["name"]]
+        if more and asked["sign"] == ":":
+            about = cut(more, DESCRIPTION_CHARS_MAX)
+            self._known.setdefault(name, Variable(name, about))
+        return spelled
 
     def _typed(self, text: str) -> str:
         def one(found: re.Match[str]) -> str:

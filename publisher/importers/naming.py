@@ -17,8 +17,8 @@ _VAGUE = {
     "readme", "skill", "system", "template", "user",
 }  # fmt: skip
 _INITIALS = {
-    "ai", "api", "aws", "cli", "css", "csv", "html", "http", "json", "llm", "mcp", "pdf", "qa",
-    "seo", "sql", "ui", "url", "ux", "xml", "yaml",
+    "ai", "api", "aws", "cli", "css", "csv", "diy", "gpt", "html", "http", "json", "llm", "mcp",
+    "pdf", "php", "prd", "qa", "seo", "sql", "ui", "url", "ux", "xml", "yaml",
 }  # fmt: skip
 
 

@@ -66,6 +66,8 @@ def test_dollar(text: str, turned: str, variables: list[Variable]):
          [Variable("b", "what it is: x")], []),
         ("${input:a:first} ${input:a:second} ${a}", "{{a}} {{a}} {{a}}",
          [Variable("a", "first")], []),
+        ("${input:Folder|docs/new} ${input:my-file: any }", "{{Folder}} {{my_file}}",
+         [optional("Folder", "docs/new"), Variable("my_file", "any")], []),
         ("${file} ${env:HOME} ${a.b} ${c}", "{{file}} ${env:HOME} ${a.b} {{c}}",
          [], ["${env:HOME}", "${a.b}"]),
         ("```js\n${x} ${input:y}\n```\n${z}", "```js\n${x} {{y}}\n```\n{{z}}", [], []),
