@@ -1,13 +1,17 @@
 """Two versions of the project side by side, in turns: what the same work takes each.
 
     python bench/bench_versions.py OLD NEW
+    python bench/bench_versions.py OLD NEW --versions 1,500,2500,9900
 
 OLD and NEW are checkouts; both run in this environment. What counts is processor time, which other
 programs on the machine disturb least; a ratio above 1 says that the new version takes less.
+``--versions`` measures publications to prompts with so many versions instead, without a label and
+with one that each version took.
 """
 
 import argparse
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -16,15 +20,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import NamedTuple
 
-from catalogue import Catalogue, publish
+from catalogue import FIRST_DAY, TIME_FORMAT, Catalogue, publish
 from processes import environment, run
 from report import median, print_machine, print_table, scratch_folder, spread
 from servers import free_port
 
 COMMAND = "import sys; sys.path.insert(0, {!r}); from cli.hubctl import main; main()"
 START_SECONDS_MAX = 600
+LABEL = "production"
+PUBLICATIONS = 30
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -66,19 +73,23 @@ def main() -> None:
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--repos", type=int, default=2_000, metavar="N")
+    parser.add_argument("--versions", metavar="N,…", help="only publish to prompts with so many")
     parser.add_argument("--rounds", type=int, default=5, metavar="K")
     parser.add_argument("--scratch", metavar="DIR", help="where the files go [/dev/shm]")
     options = parser.parse_args()
     checkouts = [os.path.abspath(one) for one in (options.old, options.new)]
     found: dict[str, tuple[list[float], list[float]]] = {}
+    counts = [int(one) for one in options.versions.split(",")] if options.versions else []
     with scratch_folder(options.scratch) as scratch:
         Catalogue(options.repos, 3).write(f"{scratch}/content")
+        for count in counts:
+            write_versions(f"{scratch}/content", count)
         for number in range(options.rounds):
             # Who is first in one round is second in the next.
             for which in (0, 1) if number % 2 == 0 else (1, 0):
                 version = Version(checkouts[which], f"{scratch}/{number}-{which}")
                 shutil.copytree(f"{scratch}/content", f"{version.folder}/content")
-                for name, seconds in measure(version):
+                for name, seconds in measure_busy(version, counts) if counts else measure(version):
                     found.setdefault(name, ([], []))[which].append(seconds)
                 shutil.rmtree(version.folder)
         print_table(
@@ -124,6 +135,39 @@ def measure(version: Version) -> Iterator[tuple[str, float]]:
             {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call},
             Accept="application/json, text/event-stream", **{"Content-Type": "application/json"},
         ))  # fmt: skip
+
+
+def write_versions(content: str, count: int) -> None:
+    """Two prompts of ``busy`` with so many versions; each of one of them took the label."""
+    for name, is_labelled in ((f"plain-{count}", False), (f"labelled-{count}", True)):
+        folder = f"{content}/busy/{name}"
+        os.makedirs(folder)
+        for number in range(count):
+            text = f"Version {number} of a prompt for {{{{topic}}}}.\n"
+            at = FIRST_DAY + timedelta(minutes=number)
+            record = {
+                "publisher": "busy", "published_at": at.strftime(TIME_FORMAT), "title": name,
+                "sha256": hashlib.sha256(text.encode()).hexdigest(), "ordinal": number + 1,
+                "changelog": f"Change {number}.", "variables": [{"name": "topic"}],
+            }  # fmt: skip
+            record |= {"labels": [LABEL], "label_number": number + 1} if is_labelled else {}
+            for kind, data in (("md", text), ("json", json.dumps(record))):
+                with open(f"{folder}/1.0.{number}.{kind}", "w") as file:
+                    file.write(data)
+
+
+def measure_busy(version: Version, counts: list[int]) -> Iterator[tuple[str, float]]:
+    """What a publication to each prompt of ``write_versions`` takes, in seconds."""
+    with serving(version, "busy") as server:
+        for count in counts:
+            for kind, labels in (("plain", []), ("labelled", [LABEL])):
+                seconds = timed(server, PUBLICATIONS, lambda number: server.ask(
+                    "POST", f"/api/v1/repos/busy/{kind}-{count}/versions",  # noqa: B023
+                    {"content": f"Text {number} about {{{{topic}}}}.\n", "labels": labels},  # noqa: B023
+                    Authorization=f"Bearer {server.token}", **{"Content-Type": "application/json"},
+                ))  # fmt: skip
+                told = ", label moved" if labels else ""
+                yield f"publication, {count:,} versions{told}", seconds / PUBLICATIONS
 
 
 def timed(server: Server, count: int, work: Callable[[int], object]) -> float:

@@ -7,6 +7,7 @@ history. What a label named before a move follows from that order.
 
 from collections.abc import Container, Iterable, Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from builder.model.errors import Fault
@@ -56,10 +57,7 @@ class Labels(NamedTuple):
 
     def by_version(self) -> dict[str, list[str]]:
         """The labels of each version that has some, sorted."""
-        found: dict[str, list[str]] = {}
-        for label, version in self.versions().items():
-            found.setdefault(version, []).append(label)
-        return found
+        return _by_version(self.versions())
 
 
 NO_LABELS = Labels({}, {}, 1)
@@ -109,6 +107,19 @@ def fold(moves: Iterable[Move]) -> Labels:
     return Labels(current, newest_first, ordered[-1].number + 1 if ordered else 1)
 
 
+def named_by(moves: Iterable[Move]) -> dict[str, list[str]]:
+    """As ``fold(moves).by_version()``, at less cost."""
+    last = {move.label: move.version for move in _in_order(moves)}
+    return _by_version({label: last[label] for label in sorted(last) if last[label]})
+
+
+def _by_version(versions: dict[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for label, version in versions.items():
+        found.setdefault(version, []).append(label)
+    return found
+
+
 def find_faults(
     moves: Iterable[Move],
     versions: Container[str],
@@ -153,4 +164,4 @@ def find_faults(
 
 def _in_order(moves: Iterable[Move]) -> list[Move]:
     # Faulty moves may share a number; the order is to be the same nevertheless.
-    return sorted(moves, key=lambda move: (move.number, move.file))
+    return sorted(moves, key=itemgetter(0, 1))

@@ -69,7 +69,8 @@ def _note_begun(context: Context, found: Changes) -> None:
             state.orphans.add(files_left(context.site, repo_id))
         state.todo.add(Work.REPO, repos)
         for task in tasks:
-            state.orphans.add(new_files(task, state.repos.get(f"{task.owner}/{task.name}")))
+            old = task.old or state.repos.get(f"{task.owner}/{task.name}")
+            state.orphans.add(new_files(task, old))
     state.checkpoint()
 
 
@@ -94,11 +95,12 @@ def _write_withdrawn(context: Context, tasks: list[Task]) -> None:
 
 def _write_repos(context: Context, tasks: list[Task]) -> None:
     state = context.state
+    known = {f"{task.owner}/{task.name}": task.old for task in tasks}
     try:
         for done, row in enumerate(render_repos(tasks, context.settings, context.site)):
             context.request.progress("Writing prompts", done, len(tasks))
             context.rendered += 1
-            old = None if context.is_fresh else state.repos.get(row.id)
+            old = None if context.is_fresh else known[row.id] or state.repos.get(row.id)
             state.repos.put(row, old)
             state.withdrawn.remove(row.id)
             if context.is_fresh:

@@ -26,7 +26,7 @@ PUBLICATION_WEIGHT = 5
 HALF_LIFE_SECONDS = 7 * DAY_SECONDS
 # On a page.
 VERSIONS_WITH_PROMPT_MAX = 10
-VERSIONS_SHOWN_MAX = 1_000
+VERSIONS_SHOWN_MAX = 200
 LABELS_SHOWN_MAX = 40
 # Versions whose changes the page links, of the last move of a label.
 CARRIED_SHOWN_MAX = 5

@@ -18,6 +18,7 @@ import hashlib
 import os
 import re
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -29,7 +30,7 @@ from builder.model.names import Version
 from builder.model.records import CONTENT_BYTES_MAX, OwnerFile, VersionFile
 from builder.model.withdrawn import FOLDER as WITHDRAWN
 from builder.store import label_files, withdrawn_files
-from builder.store.plain_files import entries_of, mark_of_files, read_file, read_record_file
+from builder.store.plain_files import files_in, mark_of_files, read_file, read_record_file
 from builder.store.restored import check_not_restoring
 from builder.store.withdrawn_files import NOTHING_WITHDRAWN, WithdrawnListing
 
@@ -69,6 +70,8 @@ class RepoListing(NamedTuple):
 
 # The kernel stamps files by a clock that ticks every 1 to 10 ms.
 CLOCK_GRAIN_NS = 20_000_000
+# Of how many versions' names this process remembers what they are.
+VERSIONS_PARSED = 2 * names.VERSIONS_PER_REPO_MAX
 
 
 def repo_path(root: str, owner: str, name: str) -> str:
@@ -185,9 +188,12 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
     repo, path = f"{owner}/{name}", repo_path(root, owner, name)
     faults: list[Fault] = []
     events = label_files.list_events(root, repo, time.time_ns() - CLOCK_GRAIN_NS, faults)
-    texts, records = _list_files(path, repo, faults)
+    texts, records = files = set[str](), set[str]()
+    for found, _ in files_in(root, repo, version_file, faults):
+        files[found[2] == "json"].add(found[1])
     withdrawn = withdrawn_files.list_withdrawn(root, repo, faults)
-    alive = {text for text in records if not withdrawn.has(text)}
+    gone = texts | records if withdrawn.is_whole else withdrawn.versions
+    alive = records - gone
     lost = {text for text in alive - texts if not _is_there(f"{path}/{text}.md")}
     if not all(_is_there(f"{path}/{text}.json") for text in lost):
         return list_versions(root, owner, name)  # a withdrawal has removed both meanwhile
@@ -198,29 +204,13 @@ def list_versions(root: str, owner: str, name: str) -> RepoListing:
         faults.append(Fault(repo, f"more than {names.VERSIONS_PER_REPO_MAX:,} versions"))
     if faults:
         raise ContentError(sorted(faults))
-    left = [f"{text}.json" for text in records if withdrawn.has(text)]
-    left += [f"{text}.md" for text in texts if withdrawn.has(text)]
-    versions = sorted(Version(*map(int, text.split("."))) for text in alive)
-    return RepoListing(versions, events, withdrawn, tuple(sorted(left)))
+    left = [*(f"{text}.json" for text in records & gone), *(f"{text}.md" for text in texts & gone)]
+    return RepoListing(sorted(map(_parse, alive)), events, withdrawn, tuple(sorted(left)))
 
 
-def _list_files(path: str, repo: str, faults: list[Fault]) -> tuple[set[str], set[str]]:
-    """The versions that have a text in the folder of ``repo`` (``owner/name``), and those that
-    have a record.
-    """
-    found: dict[str, set[str]] = {"md": set(), "json": set()}
-    try:
-        for entry in entries_of(path):
-            version = version_file.fullmatch(entry.name)
-            if version and entry.is_file(follow_symlinks=False):
-                found[version[2]].add(version[1])
-            elif version:
-                faults.append(Fault(f"{repo}/{entry.name}", "not a plain file"))
-            elif entry.name in (LABELS, WITHDRAWN) and not entry.is_dir(follow_symlinks=False):
-                faults.append(Fault(f"{repo}/{entry.name}", "not a plain folder"))
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return found["md"], found["json"]
+@lru_cache(VERSIONS_PARSED)
+def _parse(version: str) -> Version:
+    return Version(*map(int, version.split(".")))
 
 
 def _is_there(path: str) -> bool:

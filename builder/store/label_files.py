@@ -1,5 +1,6 @@
 """Reads the files that move labels: ``content/{owner}/{name}/labels/{number}.json``."""
 
+import contextlib
 import os
 import re
 
@@ -9,7 +10,7 @@ from builder.model import names
 from builder.model.errors import Fault
 from builder.model.labels import FOLDER, event_file
 from builder.model.records import LabelFile
-from builder.store.plain_files import entries_of, mark_of_files, read_record_file
+from builder.store.plain_files import files_in, mark_of_files, read_record_file
 
 EVENT_BYTES_MAX = 16 * 1024
 
@@ -18,22 +19,14 @@ _decode = msgspec.json.Decoder(LabelFile).decode
 
 
 def list_events(root: str, repo: str, settled_ns: int, faults: list[Fault]) -> dict[int, str]:
-    """The mark of each file (see ``mark_of_files``) by its number, in order; opens none. Adds to
-    ``faults`` for a link, too many files, or a folder that cannot be read.
-
-    ``repo`` is ``owner/name``.
+    """The mark of each file (see ``mark_of_files``) of ``repo`` (``owner/name``) by its number, in
+    order; opens none. Adds to ``faults`` as ``files_in``, and for too many files.
     """
     marks = {}
-    try:
-        for entry in entries_of(f"{root}/{repo}/{FOLDER}"):
-            found = _event_name.fullmatch(entry.name)
-            if found and entry.is_file(follow_symlinks=False):
-                status = entry.stat(follow_symlinks=False)
-                marks[int(found[1])] = mark_of_files((status,), settled_ns)
-            elif found:
-                faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
-    except OSError as error:
-        faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
+    for found, entry in files_in(root, f"{repo}/{FOLDER}", _event_name, faults):
+        with contextlib.suppress(FileNotFoundError):  # removed by hand meanwhile
+            status = entry.stat(follow_symlinks=False)
+            marks[int(found[1])] = mark_of_files((status,), settled_ns)
     if len(marks) > names.LABEL_EVENTS_PER_REPO_MAX:
         limit = names.LABEL_EVENTS_PER_REPO_MAX
         faults.append(Fault(f"{repo}/{FOLDER}", f"more than {limit:,} changes of labels"))

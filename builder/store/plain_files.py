@@ -2,8 +2,9 @@
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -35,13 +36,28 @@ def read_file(path: str, bytes_max: int) -> bytes:
         os.close(descriptor)
 
 
-def entries_of(path: str) -> list[os.DirEntry[str]]:
-    """What is in a plain folder; nothing where there is none. Raises OSError."""
+def files_in(
+    root: str, folder: str, pattern: re.Pattern[str], faults: list[Fault]
+) -> Iterator[tuple[re.Match[str], os.DirEntry[str]]]:
+    """The plain files in a folder below ``root`` whose names match; none where there is no folder.
+    Adds to ``faults`` for other things with such a name, a link, or a folder that cannot be read.
+    """
+    path = f"{root}/{folder}"
     try:
         with os.scandir(path) as entries:
-            return [] if os.path.islink(path) else [*entries]
+            if os.path.islink(path):
+                raise NotADirectoryError
+            for entry in entries:
+                found = pattern.fullmatch(entry.name)
+                if found and entry.is_file(follow_symlinks=False):
+                    yield found, entry
+                elif found:
+                    faults.append(Fault(f"{folder}/{entry.name}", "not a plain file"))
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        if os.path.lexists(path):
+            faults.append(Fault(folder, "not a plain folder"))
+    except OSError as error:
+        faults.append(Fault(folder, error.strerror or "unreadable"))
 
 
 def read_record_file(

@@ -25,7 +25,7 @@ from builder.model.withdrawn import (
     moves_of,
     withdrawn_file,
 )
-from builder.store.plain_files import entries_of, read_record_file
+from builder.store.plain_files import files_in, read_record_file
 
 # One that withdraws as many versions as a repo can have takes 3 MB.
 FILE_BYTES_MAX = 8 * 1024 * 1024
@@ -56,19 +56,10 @@ NOTHING_WITHDRAWN = WithdrawnListing(frozenset(), False)
 
 
 def list_withdrawn(root: str, repo: str, faults: list[Fault]) -> WithdrawnListing:
-    """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` for a
-    link, or a folder that cannot be read.
+    """What was withdrawn of ``repo`` (``owner/name``); opens no file. Adds to ``faults`` as
+    ``files_in``.
     """
-    found = set()
-    try:
-        for entry in entries_of(f"{root}/{repo}/{FOLDER}"):
-            name = _file_name.fullmatch(entry.name)
-            if name and entry.is_file(follow_symlinks=False):
-                found.add(name[1])
-            elif name:
-                faults.append(Fault(f"{repo}/{FOLDER}/{entry.name}", "not a plain file"))
-    except OSError as error:
-        faults.append(Fault(f"{repo}/{FOLDER}", error.strerror or "unreadable"))
+    found = {name[1] for name, _ in files_in(root, f"{repo}/{FOLDER}", _file_name, faults)}
     return WithdrawnListing(frozenset(found - {WHOLE}), WHOLE in found)
 
 

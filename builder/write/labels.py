@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from builder.model.errors import ContentError
-from builder.model.labels import Labels, Move, find_faults, fold, move_of
+from builder.model.labels import Labels, Move, find_faults, move_of
 from builder.model.names import LATEST
 from builder.model.records import LabelMove, Version
 from builder.model.routes import BY_NAME
@@ -20,18 +20,33 @@ from builder.store.site import Site
 # A move of a label, and the mark of the file of its own; empty where it has none.
 Marked = tuple[str, Move]
 
+
+class LabelNames(NamedTuple):
+    """The labels of a repo that have files: those that name a version, and all that ever were."""
+
+    current: list[str]
+    history: list[str]
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Marked]).decode
+_decode = msgspec.msgpack.Decoder(tuple[LabelNames, msgspec.Raw]).decode
+_decode_moves = msgspec.msgpack.Decoder(list[Marked]).decode
 
 
-def encode_moves(moves: list[Marked]) -> bytes:
-    """As in ``RepoRow.labels``."""
-    return _encode(moves) if moves else b""
+def encode_moves(labels: Labels, moves: list[Marked]) -> bytes:
+    """As in ``RepoRow.labels``; ``labels`` is what the moves come to."""
+    names = LabelNames([*labels.current], [*labels.history])
+    return _encode((names, msgspec.Raw(_encode(moves)))) if moves else b""
 
 
 def decode_moves(blob: bytes | None) -> list[Marked]:
     """The moves of ``RepoRow.labels``."""
-    return _decode(blob) if blob else []
+    return _decode_moves(_decode(blob)[1]) if blob else []
+
+
+def decode_names(blob: bytes) -> LabelNames:
+    """The labels of ``RepoRow.labels``, at a cost that does not grow with the moves."""
+    return _decode(blob)[0] if blob else LabelNames([], [])
 
 
 def encode_current(labels: Labels) -> bytes:
@@ -66,16 +81,14 @@ def read_events(
     return events
 
 
-def labels_of(repo: str, marked: list[Marked], versions: set[str], withdrawn: set[str]) -> Labels:
-    """What the moves of a repo (``owner/name``) that has some versions, and had others, come to.
-    Raises ContentError for what no site can show.
+def check_moves(repo: str, moves: list[Move], versions: set[str], withdrawn: set[str]) -> None:
+    """Raises ContentError where no site can show the moves of a repo (``owner/name``) that has
+    some versions, and had others.
     """
-    moves = [move for _, move in marked]
     found = find_faults(moves, versions, f"{repo}/", withdrawn)
     faults = [one for one in found if not one.is_warning]
     if faults:
         raise ContentError(faults)
-    return fold(moves)
 
 
 class Named(NamedTuple):

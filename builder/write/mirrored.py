@@ -29,8 +29,8 @@ def digest_of(
     SHA-256 of each version's record.
     """
     at = {"owner": owner, "name": name}
-    route = BY_NAME["version"]
-    sums = {route.file_for(**at, version=version): record for version, record in records.items()}
+    before, after = BY_NAME["version"].file_for(**at, version="*").split("*")
+    sums = {f"{before}{version}{after}": record for version, record in records.items()}
     sums[BY_NAME["versions"].file_for(**at)] = sha256_of(versions)
     if labels.history:
         sums[BY_NAME["labels"].file_for(**at)] = sha256_of(encode_current(labels))

@@ -5,7 +5,6 @@ The answer comes from the table of routes and the state, so it needs no list of 
 
 from functools import cache
 
-from builder.model.labels import NO_LABELS, Labels
 from builder.model.langfuse import NO_REF
 from builder.model.names import LATEST
 from builder.model.routes import (
@@ -24,10 +23,10 @@ from builder.store.site import Site
 from builder.store.state import State
 from builder.store.state.repos import RepoRow
 from builder.write import langfuse
+from builder.write.labels import LabelNames, decode_names
 from builder.write.repo import (
     COMPARED_MIN,
     Task,
-    remembered_labels,
     remembered_refs,
     remembered_versions,
     remembered_withdrawn,
@@ -111,12 +110,12 @@ def _withdrawn(state: State, repo_id: str) -> set[str]:
     return remembered_withdrawn(row) if row else set()
 
 
-def _labels(state: State, repo_id: str) -> Labels:
+def _labels(state: State, repo_id: str) -> LabelNames:
     row = state.repos.get(repo_id)
-    return remembered_labels(row) if row else NO_LABELS
+    return decode_names(row.labels if row else b"")
 
 
-def _has_file(labels: Labels, route: str, label: str | None) -> bool:
+def _has_file(labels: LabelNames, route: str, label: str | None) -> bool:
     """Whether a repo with these labels has the file of a route of their scope."""
     if label in (None, LATEST):
         return bool(labels.history)
@@ -158,12 +157,13 @@ def lost_files(old: RepoRow, new: RepoRow | None) -> list[str]:
         # The first version has no diff, and may have had one.
         files.append(BY_NAME["diff"].file_for(owner=owner, name=name, version=after[0]))
     files += [langfuse.file_of(owner, name, ref) for ref in _refs(old) - _refs(new)]
-    return files + [file for file in _label_files(old) if not new or file not in _label_files(new)]
+    kept = {*_label_files(new)} if new else set()
+    return files + [file for file in _label_files(old) if file not in kept]
 
 
 def _label_files(row: RepoRow) -> list[str]:
     """The files of labels that a repo has."""
-    labels = remembered_labels(row)
+    labels = decode_names(row.labels)
     owner, name = row.id.split("/")
     return [
         route.file_for(owner=owner, name=name, label=label)

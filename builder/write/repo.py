@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from builder.model.errors import ContentError
-from builder.model.labels import Labels, Move, fold, moves_with
+from builder.model.labels import Labels, Move, fold, moves_with, named_by
 from builder.model.langfuse import Findable, refs_of
 from builder.model.names import LATEST, Version
 from builder.model.ordinals import Counted, count_withdrawn, find_faults, number_versions
@@ -34,10 +34,11 @@ from builder.text.summary import summarize
 from builder.write import langfuse, mirrored
 from builder.write.labels import (
     LabelFiles,
+    Marked,
     Named,
+    check_moves,
     decode_moves,
     encode_moves,
-    labels_of,
     read_events,
 )
 from builder.write.withdrawn import WithdrawnFiles, files_of, remove
@@ -72,7 +73,7 @@ class _Remembered(msgspec.Struct, array_like=True):
 
     version: str
     mark: str
-    entry: bytes
+    entry: ListedVersion
     shown: list[str]
     is_counted: bool
     sha256: str
@@ -88,6 +89,17 @@ class _Ahead(NamedTuple):
     numbers: dict[Version, int]
 
 
+class _Place(NamedTuple):
+    """A version in the folder, and its mark. ``is_current``: its files are known to be on the site
+    as they should be.
+    """
+
+    version: Version
+    name: str
+    mark: str
+    is_current: bool
+
+
 class _Written(NamedTuple):
     """What the versions of a repo that can be read have come to, oldest first. ``moves``: of
     labels, by their publications. ``texts``: versions that were read anyway, and are wanted again.
@@ -95,15 +107,17 @@ class _Written(NamedTuple):
     """
 
     rows: list[_Remembered]
-    entries: list[ListedVersion]
     moves: list[Move]
     texts: dict[str, Stored]
     renewed: set[str]
 
+    @property
+    def entries(self) -> list[ListedVersion]:
+        return [row.entry for row in self.rows]
+
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[_Remembered]).decode
-_decode_entry = msgspec.json.Decoder(ListedVersion).decode
 
 
 def remembered_versions(row: RepoRow) -> list[str]:
@@ -114,11 +128,6 @@ def remembered_versions(row: RepoRow) -> list[str]:
 def remembered_withdrawn(row: RepoRow) -> set[str]:
     """The versions that the last build took for withdrawn."""
     return {*row.withdrawn.split()}
-
-
-def remembered_labels(row: RepoRow) -> Labels:
-    """The labels that the last build put on the site."""
-    return fold(move for _, move in decode_moves(row.labels))
 
 
 def remembered_refs(row: RepoRow) -> set[str]:
@@ -137,10 +146,8 @@ def task_as_remembered(row: RepoRow, pulls: PullCounts | None) -> Task:
     return Task(owner, name, row.mark, versions, events, withdrawn, row, False, pulls)
 
 
-def _find_current(root: str, task: Task, known: dict[str, _Remembered]) -> list[tuple[str, bool]]:
-    """The mark of each version, and whether its files are known to be on the site as they should
-    be. They depend on it and on the one below it (diff, previous).
-    """
+def _find_places(root: str, task: Task, known: dict[str, _Remembered]) -> list[_Place]:
+    """The versions of a repo. Their files depend on them and on the one below (diff, previous)."""
     found = []
     below_known = dict(zip(known, [None, *known], strict=False))
     below, is_below_same = None, True
@@ -152,20 +159,27 @@ def _find_current(root: str, task: Task, known: dict[str, _Remembered]) -> list[
         else:
             mark = content.version_mark(root, task.owner, task.name, version)
             is_same = bool(old and mark and mark == old.mark)
-        found.append((mark, is_same and is_below_same and below_known[name] == below))
+        is_current = is_same and is_below_same and below_known[name] == below
+        found.append(_Place(version, name, mark, is_current))
         below, is_below_same = name, is_same
     return found
 
 
-def _counted(version: Version, row: _Remembered, entry: ListedVersion) -> Counted:
-    stored = entry.ordinal if row.is_counted else None
-    return Counted(entry.published_at, version, stored, f"{version}.json")
+def _by_label(marked: list[Marked]) -> dict[str, list[Move]]:
+    found: dict[str, list[Move]] = {}
+    for _, move in marked:
+        found.setdefault(move.label, []).append(move)
+    return found
+
+
+def _counted(version: Version, row: _Remembered) -> Counted:
+    stored = row.entry.ordinal if row.is_counted else None
+    return Counted(row.entry.published_at, version, stored, f"{row.version}.json")
 
 
 def _number(task: Task, written: _Written, gone: list[Counted]) -> dict[Version, int]:
     """The number of each version of a repo. Raises ContentError where two store the same."""
-    rows = zip(task.versions, written.rows, written.entries, strict=True)
-    counted = [*gone, *(_counted(*row) for row in rows)]
+    counted = [*gone, *map(_counted, task.versions, written.rows)]
     faults = [*find_faults(counted, f"{task.owner}/{task.name}/")]
     if faults:
         raise ContentError(faults)
@@ -201,25 +215,32 @@ class RepoRenderer:
         gone = read_parts(self.settings.content, repo, task.withdrawn)
         self._withdraw(task, gone, known)
         events = read_events(self.settings.content, repo, task.events, remembered)
-        before = [move for _, move in remembered]
         loose = [*(move for _, move in events), *gone.moves]
         counted = [count_withdrawn(one, task.withdrawn.versions) for one in gone.versions]
-        written = self._write_versions(task, known, before, loose, counted)
+        written = self._write_versions(task, known, remembered, loose, counted)
         numbers = _number(task, written, counted)
         moves = [*events, *(("", move) for move in (*written.moves, *gone.moves))]
         withdrawn = {str(one.version) for one in gone.versions}
-        labels = labels_of(repo, moves, {row.version for row in written.rows}, withdrawn)
+        of_labels = [move for _, move in moves]
+        check_moves(repo, of_labels, {row.version for row in written.rows}, withdrawn)
+        labels = fold(of_labels)
         self._renew(task, written, labels.by_version(), numbers)
         entries = self._with_withdrawn(task, written.entries, gone, numbers)
         if labels.history:
             is_same = not written.renewed and [*known] == [row.version for row in written.rows]
             is_same = is_same and remembered_withdrawn(task.old) == withdrawn
             latest = derive.moves_of_latest(entries, gone.versions)
-            self._write_labels(task, written, labels, fold(before), latest, is_same)
+            before, after = _by_label(remembered), _by_label(moves)
+            same = {label for label in before if before[label] == after.get(label)}
+            if remembered and is_same:
+                same.add(LATEST)
+            self._write_labels(task, written, labels, latest, same)
         if self.settings.langfuse:
             self._write_langfuse(task, written, known, gone)
         row = self._write_repo(task, written, labels, entries)
-        return row._replace(labels=encode_moves(moves), withdrawn=" ".join(sorted(withdrawn)))
+        return row._replace(
+            labels=encode_moves(labels, moves), withdrawn=" ".join(sorted(withdrawn))
+        )
 
     def _withdraw(
         self, task: Task, gone: WithdrawnParts, remembered: dict[str, _Remembered]
@@ -262,27 +283,24 @@ class RepoRenderer:
         return [found[version] for version in sorted(found)]
 
     def _write_versions(
-        self, task: Task, known: dict[str, _Remembered], moves: list[Move], events: list[Move],
-        gone: list[Counted],
+        self, task: Task, known: dict[str, _Remembered], remembered: list[Marked],
+        events: list[Move], gone: list[Counted],
     ) -> _Written:  # fmt: skip
-        """Write what is not as ``known``; so are the ``moves`` of what is. ``gone``: the withdrawn
-        versions.
+        """Write what is not as ``known``; so are the ``remembered`` moves of what is. ``gone``: the
+        withdrawn versions.
         """
-        written = _Written([], [], [], {}, set())
+        written = _Written([], [], {}, set())
         carried: dict[str, list[Move]] = {}
-        for move in moves:
+        for _, move in remembered:
             if move.is_carried:
                 carried.setdefault(move.version, []).append(move)
-        marked = _find_current(self.settings.content, task, known)
-        current = [is_current for _, is_current in marked]
+        places = _find_places(self.settings.content, task, known)
         ahead: _Ahead | None = None
         stored = None
-        for index, version in enumerate(task.versions):
-            name = str(version)
-            if current[index]:
+        for index, (version, name, mark, is_current) in enumerate(places):
+            if is_current:
                 old = known[name]
                 written.rows.append(old)
-                written.entries.append(_decode_entry(old.entry))
                 written.moves.extend(carried.get(name, ()))
                 stored = None
                 continue
@@ -291,17 +309,15 @@ class RepoRenderer:
             older, stored = stored, self._read(task, version)
             record = stored.record
             if not ahead and (events or carried or record.labels or not record.ordinal):
-                with_versions, counted = self._look_ahead(task, known, carried, current, stored)
-                labelled = fold([*events, *with_versions]).by_version()
+                with_versions, counted = self._look_ahead(places, known, carried, stored)
+                labelled = named_by([*events, *with_versions])
                 ahead = _Ahead(labelled, number_versions([*counted, *gone]))
             shown = ahead.labelled.get(name, []) if ahead else []
             ordinal = record.ordinal or ahead.numbers[version]
             entry, sha256 = self._write_version(stored, older, shown, ordinal)
-            data = envelopes.json_bytes(entry)
             is_counted = bool(record.ordinal)
-            row = _Remembered(name, marked[index][0], data, shown, is_counted, sha256)
+            row = _Remembered(name, mark, entry, shown, is_counted, sha256)
             written.rows.append(row)
-            written.entries.append(entry)
             written.moves.extend(moves_with(name, stored.record))
             written.renewed.add(name)
             if shown or version == task.versions[-1]:
@@ -309,24 +325,24 @@ class RepoRenderer:
         return written
 
     def _look_ahead(
-        self, task: Task, known: dict[str, _Remembered], carried: dict[str, list[Move]],
-        current: list[bool], stored: Stored,
+        self, places: list[_Place], known: dict[str, _Remembered], carried: dict[str, list[Move]],
+        stored: Stored,
     ) -> tuple[list[Move], list[Counted]]:  # fmt: skip
         """What the records of all versions say of labels and of numbers, so that no file shows
-        others for a moment. Reads those of the versions that are not ``current``, but for the one
-        that is ``stored``; the moves with the others are ``carried``.
+        others for a moment. Reads those of the versions that are not current, but for the one that
+        is ``stored``; the moves with the others are ``carried``.
         """
         moves: list[Move] = []
         counted: list[Counted] = []
-        for version, is_current in zip(task.versions, current, strict=True):
-            name = str(version)
+        at = self.settings.content, stored.owner, stored.name
+        for version, name, _, is_current in places:
             if is_current:
                 moves += carried.get(name, ())
-                counted.append(_counted(version, known[name], _decode_entry(known[name].entry)))
+                counted.append(_counted(version, known[name]))
                 continue
             record = stored.record
             if version != stored.version:
-                record = content.read_record(self.settings.content, task.owner, task.name, version)
+                record = content.read_record(*at, version)
             moves += moves_with(name, record)
             counted.append(
                 Counted(record.published_at, version, record.ordinal or None, f"{name}.json")
@@ -340,7 +356,7 @@ class RepoRenderer:
         """Write the versions that show other labels than they have, or another number."""
         for index, row in enumerate(written.rows):
             shown, version = labelled.get(row.version, []), task.versions[index]
-            is_counted_anew = written.entries[index].ordinal != numbers[version]
+            is_counted_anew = row.entry.ordinal != numbers[version]
             if row.shown == shown and not is_counted_anew:
                 continue
             older = self._read(task, task.versions[index - 1]) if index else None
@@ -349,30 +365,27 @@ class RepoRenderer:
             written.texts[row.version] = stored
             row.shown = shown
             if is_counted_anew:
-                row.entry = envelopes.json_bytes(entry)
-                written.entries[index] = entry
+                row.entry = entry
                 written.renewed.add(row.version)
 
     def _write_labels(
-        self, task: Task, written: _Written, labels: Labels, before: Labels,
-        latest: list[LabelMove], is_same: bool,
+        self, task: Task, written: _Written, labels: Labels, latest: list[LabelMove],
+        same: set[str],
     ) -> None:  # fmt: skip
-        """Write the files of labels that are not as ``before``, and of ``latest``, which has these
-        moves. ``is_same``: the versions are as before.
+        """Write the files of labels, and of ``latest``, which has these moves. ``same``: those with
+        the moves that they had.
         """
 
         def is_current(label: str) -> bool:
-            if label == LATEST:
-                return is_same and bool(before.history)
-            moves = labels.history[label]
-            return before.history.get(label) == moves and moves[0].version not in written.renewed
+            moves = labels.history.get(label, latest)
+            return label in same and moves[0].version not in written.renewed
 
         def named(name: str) -> Named:
             version = Version.parse(name)
             index = task.versions.index(version)
             stored = written.texts.get(name) or self._read(task, version)
             previous = task.versions[index - 1] if index else None
-            ordinal = written.entries[index].ordinal
+            ordinal = written.rows[index].entry.ordinal
             record = derive.version_record(stored, previous, ordinal, self.links)
             return Named(record, stored.content.encode(), stored.body.encode())
 
@@ -387,10 +400,7 @@ class RepoRenderer:
         """
         # Before the rows change, which are the written ones, too.
         before = {ref for row in known.values() for ref in row.refs}
-        found = [
-            Findable(row.version, entry.ordinal, row.shown)
-            for row, entry in zip(written.rows, written.entries, strict=True)
-        ]
+        found = [Findable(row.version, row.entry.ordinal, row.shown) for row in written.rows]
         wanted: set[str] = set()
         for index, (one, refs) in enumerate(zip(found, refs_of(found), strict=True)):
             row = written.rows[index]
@@ -444,9 +454,8 @@ class RepoRenderer:
         total, by_day = task.pulls or (None, ())
         repo = derive.repo_record(latest, entries, total, self.links, labels)
         repo_json = envelopes.json_bytes(repo)
-        known = {row.version: row.entry for row in rows}
         shown = {row.version: row.shown for row in rows}
-        listed = [known.get(one.version) or envelopes.json_bytes(one) for one in reversed(entries)]
+        listed = [*map(envelopes.json_bytes, reversed(entries))]
         if labels.history:
             listed = [
                 envelopes.with_labels(row, shown.get(one.version, []))

@@ -62,7 +62,7 @@ class State:
 
     @classmethod
     def find_damage(cls, folder: str) -> str | None:
-        """What shows that the state in a folder is damaged; reads all of it. Raises OperatorError."""
+        """What shows that a folder's state is damaged; reads it whole. Raises OperatorError."""
 
         def look(db: sqlite3.Connection) -> str | None:
             is_ours = db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
