@@ -1,7 +1,7 @@
 // Search as you type: suggestions below the field on every page, the whole list on /search.
 //
 // A host that answers queries is asked; what it answers says whether it understood. Any other
-// host has the catalogue as one file, which catalogue.js searches, without the texts.
+// host has the catalogue as one file, which catalogue.js searches, with some words of each text.
 
 const WAIT_MS = 120;
 const SUGGESTIONS = 8;
