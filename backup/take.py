@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import NamedTuple
 
 import msgspec
@@ -13,12 +12,11 @@ from backup.objects import LIST_BYTES_MAX, Objects, StoredFile
 from backup.places import Place
 from backup.snapshots import FORMAT, Snapshot
 from backup.tree import find_units, store_unit
+from builder import installed_version
 from builder.deploy.manifest import lock
 from builder.deploy.parallel import Work
 from builder.model.errors import OperatorError
 from builder.store.content import check_folder
-
-PACKAGE = "prompt-hub"
 
 
 class Report(NamedTuple):
@@ -85,7 +83,7 @@ def back_up(
             _check(objects, work)
         snapshot_id, at = snapshots.next_id(existing)
         snapshot = Snapshot(
-            FORMAT, snapshot_id, at, version(PACKAGE),
+            FORMAT, snapshot_id, at, installed_version(),
             files=sum(one.files for one in shards) + len(databases),
             bytes=sum(one.bytes for one in shards) + sum(one.size for one in databases),
             lists={one.name: one.listed for one in sorted(shards)},

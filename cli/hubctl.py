@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from builder import DISTRIBUTION
 from builder.model.errors import HubError
 from cli.config import find_file, read_config
 from cli.standard_error import lose_what_cannot_be_written
@@ -84,7 +85,7 @@ def _use_config(context: click.Context, option: click.Option, file: str | None) 
     help="File of settings; '' uses none. [default: the nearest hub.toml, here or in a folder "
     "above]",
 )  # fmt: skip
-@click.version_option(package_name="prompt-hub", prog_name="hubctl")
+@click.version_option(package_name=DISTRIBUTION, prog_name="hubctl")
 def main() -> None:
     """Build, serve and manage a hub: a catalogue of prompts in plain files.
 

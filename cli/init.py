@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from builder import DISTRIBUTION
 from builder.model.errors import OperatorError, RequestError
 from builder.model.names import check_new_owner
 from builder.model.plural import counted
@@ -27,7 +28,6 @@ from publisher.write.publish import publish
 from publisher.write.store import Folder
 
 PARTS = Path(__file__).parent / "new_hub"
-PACKAGE = "prompt-hub"
 FIRST_PROMPT = "summarize"
 JOBS = {".github/workflows/hub.yml": "github.yml", ".gitlab-ci.yml": "gitlab.yml"}
 # In .gitattributes: a text's hash is that of its bytes, whatever git does to ends of lines.
@@ -196,10 +196,10 @@ def _installed_as() -> str | None:
     """What pip takes to install this release again: its commit or its URL, as PEP 610 notes them.
     None where neither is known: in a package index, another project may have this name.
     """
-    origin = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
+    origin = importlib.metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
     direct = json.loads(origin) if origin else {}
     url = direct.get("url", "")
     commit = direct.get("vcs_info")
     if commit and not url.startswith("file:"):
-        return f"{PACKAGE} @ {commit['vcs']}+{url}@{commit['commit_id']}"
-    return f"{PACKAGE} @ {url}" if url.startswith("https:") else None
+        return f"{DISTRIBUTION} @ {commit['vcs']}+{url}@{commit['commit_id']}"
+    return f"{DISTRIBUTION} @ {url}" if url.startswith("https:") else None

@@ -9,12 +9,12 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
+from builder import DISTRIBUTION, installed_version
 from builder.pipeline.build import stamp
 from builder.store.site import read_hub
 from builder.store.state import State
 from doctor.findings import Finding, Subject, ok, problem, warning
 
-DISTRIBUTION = "prompt-hub"
 # The first that can drop a column, as a database of accounts needs when it is upgraded.
 SQLITE_MIN = (3, 35, 0)
 PYTHON_MIN = (3, 11)
@@ -23,7 +23,7 @@ PYTHON_MIN = (3, 11)
 def versions(subject: Subject) -> Iterator[Finding]:
     """Of the programs below."""
     yield ok(
-        f"hub {metadata.version(DISTRIBUTION)}, Python {platform.python_version()}, "
+        f"hub {installed_version()}, Python {platform.python_version()}, "
         f"SQLite {sqlite3.sqlite_version}"
     )
     for name, found, least in (

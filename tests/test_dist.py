@@ -1,5 +1,6 @@
 """The distributions of ``make dist`` have everything, and a hub runs from the wheel alone."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -38,17 +39,34 @@ def tracked() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def dist(tracked: set[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both distributions, built from the files of the repository alone."""
+def clone(tracked: set[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git repository of one commit, with both distributions in ``dist``."""
     clone = tmp_path_factory.mktemp("clone")
     for name in tracked:
         if not name.startswith(f"{SAMPLE}/"):
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / name, clone / name, follow_symlinks=False)
     (clone / SAMPLE).symlink_to("../../content")
-    # What make has done, when it has made an environment.
-    (clone / ".venv").symlink_to(sys.prefix)
+    run("git", "init", "--quiet", cwd=clone)
+    commit(clone)
+    return clone
+
+
+def commit(clone: Path) -> None:
+    """Commit all there is, and make the distributions of that."""
+    run("git", "add", "--all", cwd=clone)
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    run("git", *who, "commit", "--quiet", "--allow-empty", "--message", "Change", cwd=clone)
+    if not (clone / ".venv").is_symlink():
+        # What make has done, when it has made an environment.
+        (clone / ".venv").symlink_to(sys.prefix)
+        (clone / ".git/info/exclude").write_text("/.venv\n")
     run("make", "--assume-old", ".venv/.serve", "dist", cwd=clone)
+
+
+@pytest.fixture(scope="module")
+def dist(clone: Path) -> Path:
+    """The folder with both distributions, built from the files of the repository alone."""
     return clone / "dist"
 
 
@@ -130,6 +148,27 @@ def test_a_hub_from_the_wheel(hub: str) -> None:
             ("/clients/hub.js", "class Hub"),
             ("/cli/releases/v1.0.0/hub", "#!/bin/sh"),
             ("/account/login", "my-hub"),
+            ("/api/v1/hub.json", '"version":"1.0.1.dev1+g'),
         ):
             answer = session.get(hub + path, timeout=DEADLINE_SECONDS)
             assert answer.status_code == 200 and part in answer.text, path
+
+
+def test_each_commit_has_a_version_and_a_newer_wheel_replaces_an_older_one(
+    clone: Path, tmp_path: Path
+) -> None:
+    newer = tmp_path / "newer"
+    run("git", "clone", "--quiet", str(clone), str(newer), cwd=tmp_path)
+    commit(newer)
+    environment = tmp_path / "environment"
+    run(sys.executable, "-m", "venv", "--without-pip", str(environment), cwd=tmp_path)
+    pip = (sys.executable, "-m", "pip", "--python", f"{environment}/bin/python", "install")
+    for count, source in enumerate((clone, newer), 1):
+        (wheel,) = (source / "dist").glob("*.whl")
+        head = run("git", "rev-parse", "HEAD", cwd=source)[:7]
+        version = wheel.name.split("-")[1]
+        # Of the source distribution, which has no git, the wheel is of the same version.
+        assert re.fullmatch(rf"1\.0\.1\.dev{count}\+g{head}[0-9a-f]*", version)
+        assert (source / f"dist/prompt_hub-{version}.tar.gz").exists()
+        said = run(*pip, "--no-deps", "--no-index", str(wheel), cwd=tmp_path)
+        assert "already" not in said and f"prompt-hub-{version}" in said

@@ -569,7 +569,7 @@ class Paths(Struct):
 class Hub(Struct, omit_defaults=True):
     """This service. `queries`: whether it answers `q` and several tags at once. `search`: the
     search engine. `private`: only members read it, with a session or a token; left out of a hub
-    that everybody reads.
+    that everybody reads. `version`: that of the software that built the site.
     """
 
     name: str
@@ -582,6 +582,7 @@ class Hub(Struct, omit_defaults=True):
     repos_count: int
     paths: Paths
     private: bool = False
+    version: str = ""  # older sites have none
 
 
 class CatalogueLine(Struct):

@@ -19,6 +19,7 @@ from functools import cache
 from typing import NamedTuple
 
 import builder
+from builder import installed_version
 from builder.model.errors import ContentError, OperatorError, PullsError
 from builder.model.progress import Progress
 from builder.model.settings import Settings, check_folders
@@ -257,7 +258,8 @@ def compare(settings: Settings, progress: Progress = lambda what, done, total: N
 
 def stamp(settings: Settings) -> str:
     """Differs whenever the same content would give other files: code, templates, settings."""
-    return hashlib.sha256(repr(settings[3:]).encode() + _code_digest()).hexdigest()
+    made_with = f"{settings[3:]!r}{installed_version()}"
+    return hashlib.sha256(made_with.encode() + _code_digest()).hexdigest()
 
 
 @cache

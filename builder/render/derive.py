@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec import UNSET
 
+from builder import installed_version
 from builder.model import records
 from builder.model.labels import NO_LABELS, Labels
 from builder.model.names import LATEST, Version
@@ -331,4 +332,5 @@ def hub_record(settings: Settings, repos_count: int, serial: int) -> records.Hub
             **{field: "/" + BY_NAME[field].file for field in records.Paths.__struct_fields__}
         ),
         private=settings.private,
+        version=installed_version(),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from builder import installed_version
 from builder.model.errors import STATUS
 from builder.model.routes import BY_NAME, HTML, match_file
 from builder.model.settings import Settings
@@ -31,6 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CONTENT = f"{HERE}/content"
 SITE = f"{HERE}/site"
 PAGES = f"{HERE}/pages.txt"
+HUB = BY_NAME["hub"].file
 
 
 def golden_settings(out: str, state: str) -> Settings:
@@ -69,6 +71,11 @@ def from_sources(settings: Settings) -> dict[str, bytes]:
         | {BY_NAME[name].file: data for name, data in files.items()}
         | texts
     )
+
+
+def without_version(hub: bytes) -> bytes:
+    """``hub.json`` without the version of this installation."""
+    return hub.replace(f',"version":"{installed_version()}"'.encode(), b"")
 
 
 def other_pages(site: dict[str, bytes]) -> list[str]:
