@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,11 @@ def test_server_json_has_the_site_s_name_as_people_write_it(small):
     assert document["name"] == "example.hub/ada-s-prompts-grosse"
 
 
-def test_the_version_is_stated_once():
-    project = tomllib.loads(PYPROJECT.read_text())["project"]
-    assert project["version"] == VERSION
-    assert json.loads(connect.server_json(Settings()))["version"] == VERSION
+def test_versions_count_from_the_release_whose_interface_this_is(small):
+    assert tomllib.loads(PYPROJECT.read_text())["tool"]["setuptools_scm"] == {
+        "fallback_version": VERSION
+    }
+    files = build_files(small)
+    assert json.loads(files["server.json"])["version"] == VERSION
+    hub = json.loads(files["api/v1/hub.json"])["data"]
+    assert hub["version"] == metadata.version("prompt-hub")
