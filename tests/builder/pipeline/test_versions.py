@@ -1,5 +1,6 @@
 """What a build makes for a prompt with several versions: their list, and a page to compare them."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -67,6 +68,31 @@ def test_a_new_version_writes_neither_the_page_that_compares_nor_older_versions(
     built(one)
     assert [path.stat() for path in kept] == before
     assert "1.2.0" in (out / "versions.html").read_text()
+
+
+def test_a_publication_looks_at_no_file_of_older_versions(
+    one: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    write(one, "1.1.0")
+    build(one)
+    write(one, "1.2.0")
+    looked: set[str] = set()
+    lstat = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path, **more: looked.add(path) or lstat(path, **more))
+    build(one, changed=[("ann", "x")], edited=False)
+    folder = f"{one.content}/ann/x"
+    looked = {path for path in looked if path.startswith(f"{folder}/1.")}
+    assert looked == {f"{folder}/1.2.0.md", f"{folder}/1.2.0.json"}
+
+
+def test_an_edit_beside_a_publication_is_found_by_the_next_look(one: Settings):
+    write(one, "1.1.0", changelog="Old.")
+    build(one)
+    write(one, "1.1.0", changelog="Edited.")
+    write(one, "1.2.0")
+    build(one, changed=[("ann", "x")], edited=False)
+    assert b"Edited." in build_files(one)["ann/x/1.1.0.html"]
+    assert compare(one).differing == []
 
 
 def test_the_pages_go_with_all_versions_but_one(one: Settings, tmp_path: Path):
