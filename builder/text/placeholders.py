@@ -26,6 +26,7 @@ from typing import NamedTuple
 from builder.model.errors import cut
 from builder.model.records import Message, Variable, Variables
 from builder.text import dollars, typed_placeholders
+from builder.text.foreign import KEPT_CHARS_MAX, KEPT_MAX, Kept
 from builder.text.messages import change_messages, write_messages
 from builder.text.plain_words import plain_words
 from builder.text.prompts import VARIABLE_NAME, variable_names
@@ -33,10 +34,6 @@ from builder.text.prompts import VARIABLE_NAME, variable_names
 CONVENTIONS = (
     "dollar", "single", "f-string", "mustache", "jinja", "vscode", "typed", "none",
 )  # fmt: skip
-KEPT_MAX = 10
-KEPT_CHARS_MAX = 40
-# A warning names fewer, since no message has more than 500 characters.
-TOLD_MAX = 4
 NAME_CHARS_MAX = 64
 VARIABLES_MAX = Variables.__metadata__[0].max_length
 DESCRIPTION_CHARS_MAX = 500
@@ -72,15 +69,6 @@ _format_field = re.compile(r"\w++(?:[.\[!:]\S*+)?$|[^\W\d][\w -]*+$")
 _ours = re.compile(r"\{\{[ \t]*" + VARIABLE_NAME + r"[ \t]*\}\}")
 _ours_or_escape = re.compile(r"\\\{\{|" + _ours.pattern + r"|\{\{(?=[ \t]*role[ \t])")
 _valid_in_braces = re.compile(r"\{[ \t]*+(" + VARIABLE_NAME + r")\b")
-_foreign = re.compile(
-    r"(?P<escape>\\)?\{\{(?P<tag>[^{}]*+)\}\}|\{%[-+]?\s*+(?P<word>\w++)[^{}]*+\}?"
-)
-_foreign_tag = re.compile(r"[#/^>&!~=@$-]?[ \t]*[\w.]")
-_JINJA_WORDS = {
-    "if", "elif", "else", "endif", "for", "endfor", "set", "endset", "block", "endblock", "include",
-    "import", "from", "macro", "endmacro", "call", "endcall", "filter", "endfilter", "raw",
-    "endraw", "extends", "with", "endwith", "autoescape", "assign", "unless", "endunless",
-}  # fmt: skip
 
 
 class Turned(NamedTuple):
@@ -131,67 +119,6 @@ def guess(texts: Iterable[str]) -> str:
     return "typed" if typed else "none"
 
 
-def find_foreign(text: str) -> list[str]:
-    """What looks like a placeholder or logic of another convention, and is text here.
-
-    Each once, at most KEPT_MAX, shortened. Nothing in fences and in spans of code.
-    """
-    prose = dollars.without_code(text)
-    kept = _Kept()
-    for found in _foreign.finditer(prose):
-        tag = found["tag"]
-        if tag is None:
-            if found["word"] in _JINJA_WORDS:
-                kept.add(found[0])
-        elif not found["escape"] and _is_foreign(tag.strip()):
-            kept.add(found[0])
-    if dollars.find_names(text):  # else it is code
-        for found in dollars.find_names(prose):
-            kept.add(found[0])
-    return kept.spelled
-
-
-def _is_foreign(tag: str) -> bool:
-    return (
-        _foreign_tag.match(tag) is not None
-        and re.fullmatch(VARIABLE_NAME, tag) is None
-        and re.match(r"role\s", tag) is None
-    )
-
-
-def tell_foreign(found: Sequence[str]) -> list[str]:
-    """One warning of what ``find_foreign`` has found; none if that is nothing."""
-    names = [one for one in found if one.startswith("$")]
-    logic = [one for one in found if not one.startswith("$")]
-    told = []
-    if logic:
-        told.append(
-            f"These stay text, because prompts have no logic: {_list(logic)}. "
-            "Write {{name}} for a variable."
-        )
-    if len(names) == 1:
-        told.append(f"Write {{{{name}}}} if {names[0]} is to be filled in.")
-    elif names:
-        told.append(f"Write {{{{name}}}} if one of these is to be filled in: {_list(names)}.")
-    return [" ".join(told)] if told else []
-
-
-def _list(found: Sequence[str]) -> str:
-    return ", ".join(found[:TOLD_MAX]) + (" and others" if len(found) > TOLD_MAX else "")
-
-
-class _Kept:
-    def __init__(self) -> None:
-        self.spelled: list[str] = []
-
-    def add(self, spelled: str) -> None:
-        if len(self.spelled) < KEPT_MAX:
-            # Of a huge one, no more is read than can be shown.
-            short = cut(" ".join(spelled[: 4 * KEPT_CHARS_MAX].split()), KEPT_CHARS_MAX)
-            if short not in self.spelled:
-                self.spelled.append(short)
-
-
 class _Turner:
     """Turns the texts of one prompt: the same name in two of them is the same variable."""
 
@@ -201,7 +128,7 @@ class _Turner:
             "mustache": self._mustache, "jinja": self._jinja, "vscode": self._vscode,
             "typed": self._typed, "none": lambda text: text,
         }[convention]  # fmt: skip
-        self._kept = _Kept()
+        self._kept = Kept()
         self._names: dict[str, str] = {}
         # Names that are right already are nobody else's, wherever they stand.
         self._taken = {found[1] for text in texts for found in _valid_in_braces.finditer(text)}

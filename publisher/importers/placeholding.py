@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from builder.model.plural import counted
 from builder.model.records import Description, Message, Variable
-from builder.text.placeholders import VARIABLES_MAX, find_foreign, guess, turn, turn_messages
+from builder.text.foreign import find_foreign
+from builder.text.placeholders import VARIABLES_MAX, guess, turn, turn_messages
 from builder.text.prompts import parse_document
 from publisher.importers.items import Item
 

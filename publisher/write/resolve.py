@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from builder.model.errors import Detail, cut, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
-from builder.text.placeholders import find_foreign, tell_foreign
+from builder.text.foreign import find_foreign, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from builder.text.values import as_text, inexact_integers

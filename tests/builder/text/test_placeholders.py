@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from builder.model.errors import MESSAGE_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
+from builder.text.foreign import KEPT_MAX, find_foreign, tell_foreign
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.placeholders import (
     CONVENTIONS,
-    KEPT_MAX,
     VARIABLES_MAX,
     Turned,
-    find_foreign,
     guess,
-    tell_foreign,
     turn,
     turn_messages,
 )
@@ -289,11 +287,12 @@ def test_guess(texts: list[str], convention: str):
 @pytest.mark.parametrize(
     ("text", "warnings"),
     [
-        ('{{role "user"}}\n{{a}} {{{b}}} {{ "x" }} {{}} {a} {% x', []),
+        ('{{role "user"}}\n{{a}} {{{b}}} {{ "x" }} {{}} {% x', []),
+        (r"\frac{a}{b} x^{n} {1} {a b} /users/{id} `{c}` ${ {d}} {}", []),
         (r"\{{#if x}} \{{a.b}}", []),
         ("```\n{{#if x}} ${a}\n```\n`{{a.b}} ${b}` {% raised", []),
         ("`${a}${b.c}` ${d}", []),
-        ("{{x^2}} {{1, 2}}", None),
+        ("{{x^2}} {{(1, 2)}}", None),
         (
             "{{#if x}}{{y.z}}{{/if}}{% for a in b %}{{ c | d }}",
             [
@@ -301,13 +300,27 @@ def test_guess(texts: list[str], convention: str):
                 "{% for a in b %} and others. Write {{name}} for a variable."
             ],
         ),
-        ("${Your Name:Ada}", ["Write {{name}} if ${Your Name:Ada} is to be filled in."]),
-        ("${a} ${b}", ["Write {{name}} if one of these is to be filled in: ${a}, ${b}."]),
         (
-            "{{#x}} ${a}",
+            "${Your Name:Ada} ${b}",
             [
-                "These stay text, because prompts have no logic: {{#x}}. Write {{name}} for a "
-                "variable. Write {{name}} if ${a} is to be filled in."
+                "Write {{name}} for what is to be filled in: ${Your Name:Ada}, ${b}. `hubctl "
+                "import --placeholders dollar` does so."
+            ],
+        ),
+        (
+            "Tell {name} of '{größe}'.",
+            [
+                "Write {{name}} for what is to be filled in: {name}, {größe}. `hubctl import "
+                "--placeholders single` does so."
+            ],
+        ),
+        (
+            "{{質問}} {{ my-var }} {{1a}} {{first name}} {{else if x}}",
+            [
+                "These stay text: {{質問}}, {{ my-var }}, {{1a}}, {{first name}}. The name of a "
+                "variable has at most 64 of a-z, A-Z, 0-9 and _, and begins with no digit.",
+                "These stay text, because prompts have no logic: {{else if x}}. Write {{name}} for "
+                "a variable.",
             ],
         ),
     ],
@@ -323,7 +336,7 @@ def test_a_warning_is_no_longer_than_a_message():
     assert len(find_foreign(logic)) == KEPT_MAX
     found = find_foreign(logic)[:5] + find_foreign(dollars)
     assert len(found) == 10
-    assert len(tell_foreign(found)[0]) <= MESSAGE_CHARS_MAX
+    assert all(len(one) <= MESSAGE_CHARS_MAX for one in tell_foreign(found))
 
 
 FULL = CONTENT_BYTES_MAX // 4  # enough that more than linear time does not end

@@ -151,7 +151,9 @@ def test_what_is_no_variable_here_is_told_once():
     _, warnings = resolved("---\ntitle: ${t} {{#no}}\n---\n{{#if x}}{{a.b}}{{/if}} ${Some name:x}")
     assert warnings == [
         "These stay text, because prompts have no logic: {{#if x}}, {{a.b}}, {{/if}}. Write "
-        "{{name}} for a variable. Write {{name}} if ${Some name:x} is to be filled in."
+        "{{name}} for a variable.",
+        "Write {{name}} for what is to be filled in: ${Some name:x}. `hubctl import --placeholders "
+        "dollar` does so.",
     ]
 
 
