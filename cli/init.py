@@ -19,9 +19,8 @@ from builder.model.errors import OperatorError, RequestError
 from builder.model.names import check_new_owner
 from builder.model.plural import counted
 from builder.store import content as tree
-from cli.config import FILE_NAME, schema_of
+from cli.config import FILE_NAME, read_config, schema_of
 from cli.config_text import config_text
-from cli.options import value_in
 from publisher.importers.naming import handle_of
 from publisher.write.drafts import make_draft
 from publisher.write.publish import publish
@@ -64,7 +63,9 @@ def init(
       hubctl init my-hub
       hubctl init demo --sample
     """
-    owner = owner or value_in(context, "publish", "owner")
+    group, file = context.find_root().command, _inside(directory, FILE_NAME)
+    if not owner and os.path.isfile(file):  # of a run before this one
+        owner = read_config(file, group).get("publish", {}).get("owner")
     owner = check_new_owner(owner) if owner else _ask_owner()
     spec = package or _installed_as() or ""
     if '"' in spec or not spec.isprintable():  # it stands in quotes in the jobs
@@ -73,7 +74,7 @@ def init(
     words = {"@NAME@": name, "@OWNER@": owner, "@PACKAGE@": spec}
     chosen = {"site-name": name, "default-owner": owner}
     texts = {
-        FILE_NAME: config_text(schema_of(context.parent.command), chosen),
+        FILE_NAME: config_text(schema_of(group), chosen),
         "README.md": _filled("README.md", words),
         ".gitignore": IGNORED,
         ".gitattributes": KEEP_BYTES,
@@ -181,6 +182,7 @@ def _ask_owner() -> str:
         user = ""
     handle = handle_of(user, "author")
     if not sys.stdin.isatty():
+        click.echo(f"The prompts belong to {handle}. To choose another, pass --owner.", err=True)
         return handle
     return click.prompt("Owner of the prompts", default=handle, value_proc=_check_owner, err=True)
 

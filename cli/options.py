@@ -207,21 +207,14 @@ def following_options(command: Callable) -> Callable:
     return with_deployment
 
 
-def value_in(context: click.Context, words: str, name: str) -> Any:
-    """The value that an option of another command has without its flag: from the variable, hub.toml
-    or the default.
-    """
-    root = context.find_root()
-    command = root.command.get_command(root, words)
-    with command.make_context(words, [], root, resilient_parsing=True) as other:
-        return other.params[name]
-
-
 def address_of_serve(context: click.Context) -> str:
     """HOST:PORT at which `hubctl serve` listens by its settings, as this machine reaches it."""
-    host, port = value_in(context, "serve", "host"), value_in(context, "serve", "port")
+    root = context.find_root()
+    command = root.command.get_command(root, "serve")
+    with command.make_context("serve", [], root, resilient_parsing=True) as serve:
+        host, port = serve.params["host"], serve.params["port"] or DEFAULT_PORT
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"[{host}]:{port or DEFAULT_PORT}" if ":" in host else f"{host}:{port or DEFAULT_PORT}"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def settle_private(out: str, private: bool | None) -> bool:

@@ -76,7 +76,8 @@ def test_nothing_is_overwritten_and_what_is_missing_is_added(made: Path, tmp_pat
     assert "Kept README.md" in done.stderr and "Kept content" in done.stderr
     there = read_tree(tmp_path)
     assert {*there} == FILES - {".gitignore"} and there["README.md"] == b"mine"
-    again = init(str(tmp_path), *NAMED, cwd=tmp_path)
+    again = init(str(tmp_path), "--package", "a-package", cwd=tmp_path)
+    assert "belong to" not in again.stderr  # hub.toml says whose they are
     assert again.exit_code == 0 and again.stdout == "" and read_tree(tmp_path) == there
 
 
