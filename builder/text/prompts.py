@@ -21,6 +21,7 @@ _variable = re.compile(r"\\\{\{|\{\{[ \t]*(" + VARIABLE_NAME + r")[ \t]*\}\}")
 _fence = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 # The same with line ends that YAML has, and front matter has not.
 _any_fence = re.compile(r"[\r\n]---[ \t]*+(?:[\r\n]|\Z)")
+_lone_return = re.compile(r"\r(?!\n)")
 BOM = "\ufeff"
 # A text between two rules is a prompt; one whose first line begins with a key is meant as metadata.
 _begins_with_key = re.compile(
@@ -69,13 +70,12 @@ def parse_document(
 def _without_front(text: str) -> Document:
     """A text in which no lines of hyphens enclose front matter."""
     if without_block(text) is not text:
-        is_marked = text.startswith(BOM)
-        return _kept(
-            text,
-            "a byte order mark comes before it; save the text as UTF-8 without one"
-            if is_marked
-            else "its lines end in CR alone; save the text with line ends of LF or CR LF",
-        )
+        if text.startswith(BOM):
+            told = "line 1, column 1 is a byte order mark; save the text as UTF-8 without one"
+            return _kept(text, told)
+        before = text[: _lone_return.search(text).start()].split("\n")
+        place = f"line {len(before)}, column {len(before[-1]) + 1}"
+        return _kept(text, f"{place} is a CR alone; save the text with line ends of LF or CR LF")
     told = "The text begins like front matter, but no second line of --- ends it: it is all text."
     return Document(None, text, [told] if _begins_with_key.match(text) else [])
 

@@ -88,9 +88,9 @@ def test_a_block_that_is_no_mapping_is_prompt_text_with_a_warning(block):
         ("---\nタイトル: a: b\n---\n", "line 2, column 8: a second colon"),
         ("---\na: !!set {x}\n---\n", "line 2, column 4: the tag !!set is not supported"),
         ("---\na: 1\n--- b\n---\n", "line 3, column 1: a second document begins"),
-        ("---\ra: 1\r---\rBody.", "its lines end in CR alone"),
-        ("---\na: 1\r---\rBody.", "its lines end in CR alone"),
-        (f"{BOM}---\na: 1\n---\nBody.", "a byte order mark comes before it"),
+        ("---\ra: 1\r---\rBody.", "line 1, column 4 is a CR alone"),
+        ("---\na: 1\r---\rBody.", "line 2, column 5 is a CR alone"),
+        (f"{BOM}---\na: 1\n---\nBody.", "line 1, column 1 is a byte order mark"),
         (f"---\na: [{'b,' * VALUES_MAX}]\n---\n", "it has more than 2,000 values"),
     ],
 )
