@@ -159,7 +159,7 @@ class _Task:
         self._progress = progress
         self._names = Names()
         self._seen: dict[tuple[str, str, str], str] = {}
-        self._told: set[str] = set()  # notes on names, which many items may share
+        self._noted: set[str] = set()  # notes on names, which many items may share
 
     def take_all(self, found: list[Item | History | Rejection | PassedOver]) -> None:
         histories = self._name_histories([one for one in found if isinstance(one, History)])
@@ -203,14 +203,14 @@ class _Task:
         return named
 
     def _named(self, one: Item | History) -> tuple[str, str]:
-        """The owner and the name that one asks for; a name instead of a reserved one is told."""
+        """The owner and the name of one. Warns where another name replaces a reserved one."""
         nobody = self._options.columns.contributor == ""
         notes: list[str] = []
         owner = handle_of("" if nobody else one.owner, self._options.owner, notes)
         name = name_of(one.name, notes)
-        new = [note for note in notes if note not in self._told]
+        new = [note for note in notes if note not in self._noted]
         self.outcome.warnings += [f"{one.where}: {note}" for note in new]
-        self._told.update(notes)
+        self._noted.update(notes)
         return owner, name
 
     def _take_item(self, one: Item) -> None:

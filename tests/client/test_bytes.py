@@ -87,13 +87,13 @@ def test_the_request_is_json(pair: Client) -> None:
     created = answer('{"data":{"owner":"ada","name":"x","version":"1.0.0","warnings":[]}}', 201)
     with Fake(lambda _: created) as fake:
         done = pair.to(fake.url, HUB_TOKEN=TOKEN).run(
-            "push", "ada/x", "-", changelog, "minor", stdin=content
+            "push", "ada/x", "-", changelog, "auto", stdin=content
         )
     assert done.out == b"ada/x 1.0.0\n", done.err
     (request,) = fake.requests
     assert request.body.isascii()
     assert json.loads(request.body) == {
-        "content": content.decode(), "changelog": changelog, "bump": "minor",
+        "content": content.decode(), "changelog": changelog, "bump": "auto",
     }  # fmt: skip
     assert (request.method, request.path) == ("POST", "/api/v1/repos/ada/x/versions")
     assert request.headers["content-type"] == "application/json"
