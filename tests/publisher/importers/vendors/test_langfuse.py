@@ -61,6 +61,11 @@ def read_one(**fields: Any) -> Any:
     return revision
 
 
+def test_a_time_that_is_none_is_named():
+    revision = read_one(createdAt="9999-01-01T00:00:00.000Z")
+    assert revision.published_at is None and "'9999-01-01T00:00:00.000Z'" in revision.warnings[0]
+
+
 def test_a_prompt_comes_with_its_history(server: LangfuseServer, tmp_path: Path):
     server.create(
         "support/greeting", "Hi {{name}}.", config={"model": "m-1", "maxTokens": 9},

@@ -277,3 +277,9 @@ def test_a_wrong_type_anywhere():
                 for revision in one.revisions:
                     assert isinstance(revision.changelog, str)
                     assert all(isinstance(label, str) for label in revision.labels)
+
+
+def test_a_time_that_is_none_is_named():
+    (history,) = read(prompt(commit("x", created_at="0001-01-01T00:00:00")))
+    (revision,) = history.revisions
+    assert revision.published_at is None and "'0001-01-01T00:00:00'" in revision.warnings[0]

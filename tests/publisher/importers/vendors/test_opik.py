@@ -57,6 +57,11 @@ def read_one(template: Any = "x", **fields: Any) -> Any:
     return revision
 
 
+def test_a_time_that_is_none_is_named():
+    revision = read_one(created_at="2025-02-30T00:00:00Z")
+    assert revision.published_at is None and "'2025-02-30T00:00:00Z'" in revision.warnings[0]
+
+
 def test_a_workspace_comes_with_its_histories(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
