@@ -115,7 +115,7 @@ export interface HubOptions {
 }
 
 export interface GetOptions {
-  /** The text to use when there is no prompt. With it, `get` throws nothing. */
+  /** The text to use when there is no prompt. With it, `get` throws only InvalidName. */
   fallback?: string | undefined;
   /** In Workers: `(promise) => ctx.waitUntil(promise)`. Without it, a Worker waits for every refresh. */
   waitUntil?: ((promise: Promise<unknown>) => void) | undefined;

@@ -229,7 +229,8 @@ export class Hub {
     let got = { prompt: known?.prompt, source: "memory" };
     if (!(Date.now() < known?.freshUntil)) {
       got = await this.#find(id, known, started, fallback !== undefined, waitUntil).catch((error) => {
-        if (fallback === undefined) throw error;
+        if (fallback === undefined || error instanceof InvalidName) throw error;
+        console.warn(`hub-prompts: Using the fallback: ${error.message}`);
         const record = { sha256: null, content: fallback, body: fallback, variables: [], parameters: {} };
         return { prompt: new Prompt(String(id).split("@")[0], null, record), source: "fallback", error };
       });
@@ -303,6 +304,9 @@ export class Hub {
       }
       return copy;
     } catch (error) {
+      if (this.#copies.has(id) && !(error instanceof NotFound)) {
+        console.warn(`hub-prompts: ${error.message} (using the last copy)`);
+      }
       remember(this.#failures, id, { error, retryAt: Date.now() + RETRY_SECONDS * 1000 });
       if (error instanceof NotFound) {
         this.#copies.delete(id);

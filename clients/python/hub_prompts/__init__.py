@@ -20,13 +20,16 @@ import logging
 import math
 import os
 import re
+import socket
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, Callable, NamedTuple
 from urllib import request
 
@@ -38,7 +41,8 @@ ANSWER_BYTES_MAX = 8 * 1024 * 1024
 FILLED_CHARS_MAX = 50_000_000
 # Prompts in memory, and on the disk: the oldest go first.
 PROMPTS_MAX = 500
-THREADS_MAX = 16
+# How many prompts are asked for at a time.
+FLIGHTS_MAX = 16
 # How long a failure is remembered, and for how long other addresses come first after one.
 RETRY_SECONDS = 5
 DOWN_SECONDS = 30
@@ -84,7 +88,7 @@ class UnknownVariable(InvalidValue):
 
 class Got(NamedTuple):
     """For ``on_get``: a call of ``get`` that returned a prompt. ``source`` is memory, disk, network
-    or fallback, which has no version, but an error.
+    or fallback, which has no version. ``error``: why it is a fallback, or a copy in an outage.
     """
 
     repo: str
@@ -237,7 +241,8 @@ _VERSION = r"(?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8})){2}"
 _LABEL = "[a-z0-9](?:[a-z0-9._-]{0,34}[a-z0-9])?"
 _REFERENCE = re.compile(f"({_NAME}/{_NAME})(?:@(?:({_VERSION})|({_LABEL})))?")
 _LOCKED = re.compile(f" *({_NAME}/{_NAME}) +({_LABEL}) +({_VERSION}) +([0-9a-f]{{64}})(?: .*)?")
-_PRIVATE_WAY = re.compile(r"https://.*|http://(localhost|127(\.[0-9]+){3}|\[::1\])([:/].*)?")
+_LOOPBACK = re.compile(r"https?://(localhost|127(\.[0-9]+){3}|\[::1\])([:/].*)?")
+_PRIVATE_WAY = re.compile(rf"https://.*|{_LOOPBACK.pattern}")
 _FENCE = r"---[ \t]*(?:\r?\n|\Z)"
 _FRONT_MATTER = re.compile(f"(?:{_FENCE}(?:(?!{_FENCE}).*\n)*{_FENCE})?")
 # What reading an answer raises if it is not the JSON that was expected.
@@ -346,6 +351,86 @@ def _disk_trouble(repo: str) -> Iterator[None]:
         _log.warning("Cannot use the copy of %s on disk: %s", repo, error)
 
 
+class _Reading:
+    """A request and its answer, in a thread of its own: nothing else bounds a look-up of a name, or
+    headers that come byte by byte. After ``give_up`` nothing waits for it, nor it for the server.
+    """
+
+    def __init__(self, opener: request.OpenerDirector, url: str, headers: dict[str, str]) -> None:
+        self.answer, self._is_over = bytearray(), False
+        self._asked, self._socket = request.Request(url, headers=headers), None
+        self._asked.connect = self._connect  # type: ignore[attr-defined]
+        self._opener, self._result = opener, Future()
+
+    def wait(self, seconds: float) -> Any:
+        """The response, whose body is in ``answer``; raises what went wrong, or TimeoutError."""
+        _in_thread(self._run, seconds)
+        if not wait([self._result], seconds).done:
+            raise TimeoutError("no answer within its time")
+        return self._result.result()
+
+    def give_up(self) -> None:
+        self._is_over = True
+        if self._socket:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+
+    def _run(self, seconds: float) -> None:
+        try:
+            self._result.set_result(self._read(seconds))
+        except BaseException as error:
+            self._result.set_exception(error)
+
+    def _read(self, seconds: float) -> Any:
+        with self._opener.open(self._asked, timeout=seconds) as response:
+            while chunk := response.read1(65536):
+                self.answer += chunk
+                if len(self.answer) > ANSWER_BYTES_MAX:
+                    raise Unavailable(f"{self._asked.full_url} is too large.")
+        return response
+
+    def _connect(self, *address: Any) -> socket.socket:
+        connection = socket.create_connection(*address)
+        # TLS takes the first one away.
+        self._socket = connection.dup()
+        if self._is_over:
+            self.give_up()
+        return connection
+
+
+def _in_thread(function: Callable[..., None], *arguments: Any) -> None:
+    """Call a function in a thread that no process waits for at its end."""
+    threading.Thread(target=function, args=arguments, name="hub-prompts", daemon=True).start()
+
+
+def _connected(kind: type, connect: Any, *arguments: Any, **options: Any) -> Any:
+    connection = kind(*arguments, **options)
+    connection._create_connection = connect
+    return connection
+
+
+class _Handler(request.HTTPHandler, request.HTTPSHandler):
+    """Connects as a request says."""
+
+    def http_open(self, req: Any) -> Any:
+        return self.do_open(partial(_connected, http.client.HTTPConnection, req.connect), req)
+
+    def https_open(self, req: Any) -> Any:
+        options = {"context": self._context} if self._context else {}
+        opened = partial(_connected, http.client.HTTPSConnection, req.connect)
+        return self.do_open(opened, req, **options)
+
+
+class _Proxies(request.ProxyHandler):
+    """Proxies of the environment. None gets what stays on this machine."""
+
+    def proxy_open(self, req: Any, proxy: str, type: str) -> Any:
+        if _LOOPBACK.fullmatch(req.full_url):
+            return None
+        return super().proxy_open(req, proxy, type)
+
+
 class _Hub:
     """What Hub and AsyncHub share: all but how they wait."""
 
@@ -382,21 +467,21 @@ class _Hub:
         self._folder = default if isinstance(disk, bool) else os.fspath(disk)
         # None that follows redirects: headers go to no other host, and nobody else is trusted.
         self._opener = request.OpenerDirector()
-        for handler in (request.ProxyHandler(), request.HTTPHandler(), request.HTTPSHandler()):
-            self._opener.add_handler(handler)
+        self._opener.add_handler(_Proxies())
+        self._opener.add_handler(_Handler())
         self._entries: dict[str, _Entry] = {}
         self._down: dict[str, float] = {}
         self._start_threads()
 
     def _start_threads(self) -> None:
         """Also in each forked process, to which no thread goes along."""
-        self._lock, self._pool = threading.Lock(), ThreadPoolExecutor(THREADS_MAX, "hub-prompts")
+        self._lock, self._threads, self._waiting = threading.Lock(), 0, deque()
         for entry in list(self._entries.values()):
             entry.flight = None
         self._process = os.getpid()
 
     def _wanted(self, reference: str) -> _Wanted:
-        found = _REFERENCE.fullmatch(reference if isinstance(reference, str) else "")
+        found = isinstance(reference, str) and _REFERENCE.fullmatch(reference)
         if not found or len(reference) > 200:
             raise InvalidName(f"{str(reference)[:200]!r} is not OWNER/NAME or OWNER/NAME@REF.")
         repo, version, label = found.groups()
@@ -411,6 +496,8 @@ class _Hub:
 
     def _begin(self, reference: str, now: float) -> tuple[_Entry, Any]:
         """What is in memory, and its flight if the call must wait for that."""
+        if not isinstance(reference, str):
+            self._wanted(reference)
         entry = self._entries.get(reference)
         if entry and now < entry.fresh_until:
             return entry, None
@@ -424,7 +511,11 @@ class _Hub:
             if now < max(entry.fresh_until, entry.retry_at):
                 return entry, None
             if not entry.flight or entry.flight.done():
-                entry.flight = self._pool.submit(self._refresh, reference, entry, now)
+                entry.flight = Future()
+                self._waiting.append((entry.flight, reference, entry, now))
+                if self._threads < FLIGHTS_MAX:
+                    self._threads += 1
+                    _in_thread(self._fly)
         # Where the hub is known to be down, no call waits again.
         until = entry.usable_until if entry.error else entry.stale_until
         return entry, entry.flight if not entry.prompt or now >= until else None
@@ -438,7 +529,7 @@ class _Hub:
             error = error or entry.error  # which is set before the prompt is taken away
             raise type(error)(str(error))
         source, entry.source = entry.source, "memory"
-        return self._tell(prompt, reference, started, source, None)
+        return self._tell(prompt, reference, started, source, error)
 
     def _fall_back(self, reference: str, text: str, error: Exception, started: float) -> Prompt:
         _log.warning("Using the fallback: %s", error)
@@ -454,8 +545,19 @@ class _Hub:
             _log.exception("on_get failed")
         return prompt
 
+    def _fly(self) -> None:
+        """Refresh what waits for that. Each flight ends in time, so no thread is lost to one."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._threads -= 1
+                    return
+                flight, *refreshed = self._waiting.popleft()
+            self._refresh(*refreshed)
+            flight.set_result(None)
+
     def _refresh(self, reference: str, entry: _Entry, started: float) -> None:
-        """Bring an entry up to date, in a thread, for all who wait for it."""
+        """Bring an entry up to date, for all calls that wait for it. Never raises."""
         try:
             if not entry.prompt and not entry.error:
                 self._load(entry)
@@ -469,7 +571,8 @@ class _Hub:
                 os.unlink(self._place(entry.wanted))
         except Exception as error:
             entry.fail(Unavailable(f"Cannot read {reference}: {error}"))
-            _log.warning("%s", entry.error, exc_info=not isinstance(error, Unavailable))
+            told = "%s (using the last copy)" if entry.prompt else "%s"
+            _log.warning(told, entry.error, exc_info=not isinstance(error, Unavailable))
 
     def _fetch(self, entry: _Entry, end: float) -> None:
         """Ask the addresses in turn, each for its share of the time."""
@@ -489,18 +592,17 @@ class _Hub:
         raise errors[0]
 
     def _ask(self, address: str, entry: _Entry, end: float) -> None:
-        url, answer, headers = address + entry.wanted.path, bytearray(), dict(self._headers)
+        url, headers = address + entry.wanted.path, dict(self._headers)
         if entry.prompt and entry.etag:
             headers["If-None-Match"] = entry.etag
+        reading = _Reading(self._opener, url, headers)
         try:
-            left = max(0.001, end - time.monotonic())
-            with self._opener.open(request.Request(url, headers=headers), timeout=left) as response:
-                while chunk := response.read1(65536):
-                    answer += chunk
-                    if len(answer) > ANSWER_BYTES_MAX or time.monotonic() > end:
-                        raise Unavailable(f"{url} is too large, or too slow.")
+            response = reading.wait(max(0.001, end - time.monotonic()))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unavailable(f"{url}: {error}.") from error
+        finally:
+            reading.give_up()
+        answer = reading.answer
         status, told = response.status, response.headers.get("Cache-Control", "").lower()
         if status == 200:
             entry.prompt, entry.etag = entry.wanted.parse(answer), response.headers.get("ETag", "")
@@ -561,7 +663,8 @@ class Hub(_Hub):
         A copy is used as long as the hub's Cache-Control says, and checked in the background; if
         the hub is down, as long as that allows, and of a version at any age. NotFound and Withdrawn
         are answers, not outages: they end the use of a copy, because a text that was withdrawn
-        must not live on in caches. ``fallback`` is the text to use instead of any error.
+        must not live on in caches. ``fallback`` is the text to use instead of any error but
+        InvalidName.
 
         Raises NotFound, Withdrawn, Unavailable, InvalidName or LockError.
         """
@@ -572,7 +675,7 @@ class Hub(_Hub):
                 wait([flight], self.timeout)
             return self._end(reference, entry, flight, started)
         except Exception as error:
-            if fallback is None:
+            if fallback is None or isinstance(error, InvalidName):
                 raise
             return self._fall_back(reference, fallback, error, started)
 
@@ -589,6 +692,6 @@ class AsyncHub(_Hub):
                 await asyncio.wait([asyncio.wrap_future(flight)], timeout=self.timeout)
             return self._end(reference, entry, flight, started)
         except Exception as error:
-            if fallback is None:
+            if fallback is None or isinstance(error, InvalidName):
                 raise
             return self._fall_back(reference, fallback, error, started)

@@ -195,7 +195,7 @@ def test_many_prompts_at_once_have_few_threads(fake: FakeHub):
 
     fake.on_request = send
     assert asyncio.run(main()) == [f"ada/{name}" for name in names]
-    assert 1 < most <= hub_prompts.THREADS_MAX
+    assert 1 < most <= 2 * hub_prompts.FLIGHTS_MAX
     assert len(fake.asked) == 200
 
 
@@ -265,17 +265,25 @@ def test_on_get_cannot_break_a_read(fake: FakeHub, caplog: pytest.LogCaptureFixt
     assert "on_get failed" in caplog.text
 
 
-def test_a_fallback_never_raises(fake: FakeHub, caplog: pytest.LogCaptureFixture):
+@pytest.mark.parametrize("name", ["Not a name", "ada/x@Production", "ada/x@", None, ["ada"]])
+def test_a_malformed_name_raises_with_a_fallback_too(fake: FakeHub, name: object):
+    with pytest.raises(InvalidName):
+        Hub(fake.url).get(name, fallback="Hi.")
+    with pytest.raises(InvalidName):
+        asyncio.run(AsyncHub(fake.url).get(name, fallback="Hi."))
+    assert not fake.asked
+
+
+def test_a_fallback_stands_for_what_cannot_be_read(fake: FakeHub, caplog: pytest.LogCaptureFixture):
     told: list[Got] = []
     hub = Hub(fake.url, on_get=told.append)
-    for reference in ("ada/hello", "Not a name", None, ["ada"]):
-        with caplog.at_level(logging.WARNING):
-            prompt = hub.get(reference, fallback="Hi {{name}}.")
-        assert (prompt.version, prompt.fill(name="Bob", other=1)) == (None, "Hi Bob.")
-        assert prompt.messages(name="Bob") == [{"role": "user", "content": "Hi Bob."}]
+    with caplog.at_level(logging.WARNING):
+        prompt = hub.get("ada/hello", fallback="Hi {{name}}.")
+    assert (prompt.version, prompt.fill(name="Bob", other=1)) == (None, "Hi Bob.")
+    assert prompt.messages(name="Bob") == [{"role": "user", "content": "Hi Bob."}]
     assert {(one.source, one.version) for one in told} == {("fallback", None)}
-    assert isinstance(told[0].error, NotFound) and isinstance(told[1].error, InvalidName)
-    assert caplog.text.count("Using the fallback") == 4
+    assert isinstance(told[0].error, NotFound)
+    assert caplog.text.count("Using the fallback") == 1
 
     async def main() -> str:
         return (await AsyncHub(fake.url).get("ada/hello", fallback="Hi.")).content

@@ -773,7 +773,11 @@ test("names the line of a lock file that cannot be used", async () => {
 test("a fallback stands for whatever fails", async () => {
   const host = await startHost((response) => refuse(response, 404, "repo_not_found"));
   const hub = hubOf(host, { lock: lockLine(record({ owner: "eve" })).replace("ada/", "eve/") });
-  for (const id of [ID, "Not A Name", "eve/code-review@staging", undefined, null, 7]) {
+  for (const id of ["Not A Name", "ada/x@Production", "ada/x@", undefined, null, 7]) {
+    await assert.rejects(hub.get(id, { fallback: "x" }), { name: "InvalidName" });
+  }
+  assert.deepEqual([host.paths, hub.told], [[], []]);
+  for (const id of [ID, "eve/code-review@staging"]) {
     const prompt = await hub.get(id, { fallback: "Review {{ diff }}, \\{{please}}." });
     assert.deepEqual([prompt.version, prompt.sha256, prompt.variables, prompt.parameters], [null, null, [], {}]);
     assert.equal(prompt.fill({ diff: "x", language: "unused" }), "Review x, {{please}}.");
@@ -781,6 +785,31 @@ test("a fallback stands for whatever fails", async () => {
   }
   assert.ok(hub.told.every(({ source, version, error }) => source === "fallback" && version === null && error instanceof HubError));
   assert.equal((await hub.get(ID, { fallback: "" })).fill(), "");
+});
+
+test("a fallback and an old copy are logged, with the reason", async () => {
+  const warned = [];
+  const { warn } = console;
+  console.warn = (message) => warned.push(String(message));
+  try {
+    const host = await startHost(broken);
+    await hubOf(host).get(ID, { fallback: "x" });
+    assert.match(warned.shift(), /^hub-prompts: Using the fallback: Cannot read .*status 503/);
+    assert.deepEqual(warned, []);
+    const hub = hubOf(host);
+    host.answer = answering();
+    await hub.get(ID);
+    host.answer = broken;
+    pass(1000);
+    await hub.get(ID);
+    await until(() => warned.length, "the failure");
+    assert.match(warned.shift(), /^hub-prompts: Cannot read .*status 503.*\(using the last copy\)$/);
+    const { source, error } = hub.told.at(-1);
+    assert.equal(source, "memory");
+    assert.ok(error instanceof HubError);
+  } finally {
+    console.warn = warn;
+  }
 });
 
 test("a fallback is there at once when the hub has failed before", async () => {

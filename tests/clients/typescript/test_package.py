@@ -1,6 +1,7 @@
 """The npm package: packed, installed where nothing else is, compiled against and used."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.clients.typescript.conftest import CLIENT, HERE, RUNTIMES, Run
 from tests.node import PROGRAMS
-from tests.support.servers import Server
+from tests.support.servers import PROJECT, Server
 
 ID = "mara-okafor/sql-review"
 NPM = ("npm", "--offline", "--no-audit", "--no-fund", "--loglevel=error")
@@ -42,6 +43,20 @@ def check_use(printed: str, live: Server) -> None:
     assert json.loads(printed) == {
         "version": known["latest_version"], "sha256": known["sha256"], "gone": True,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["", "--no-experimental-detect-module"])
+def test_node_imports_the_served_file_in_a_fresh_folder(
+    run: Run, tmp_path: Path, live: Server, option: str
+):
+    """As docs/use/typescript.md says. Node before 20.19 takes a file called .js for CommonJS."""
+    page = (PROJECT / "docs/use/typescript.md").read_text(encoding="utf-8")
+    for name, kept in re.findall(r"/clients/(hub[.a-z]+) -o (\S+)", page):
+        (tmp_path / kept).write_bytes(live.get(f"/clients/{name}").content)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hub.d.mts", "hub.mjs"]
+    (imported,) = {*re.findall(r'from "(\./hub[.a-z]+)"', page)}
+    (tmp_path / "use.mjs").write_text(USE.replace("hub-prompts", imported), encoding="utf-8")
+    check_use(run("node", *filter(None, [option]), "use.mjs", live.url, folder=tmp_path), live)
 
 
 def test_it_has_no_more_than_it_needs(run: Run, tarball: Path):
