@@ -270,6 +270,18 @@ def test_redirects_within_the_host_are_followed(downloading: Downloading) -> Non
     assert downloading.read("a.json") == {"page": "2"}
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_no_proxy_gets_what_is_for_this_machine(
+    host: str, downloading: Downloading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_api(shop) as api, fake_api(lambda _: Said(418, {})) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        api.url = api.url.replace("127.0.0.1", host)
+        downloading(api, three, "/v1/")
+        assert api.asked and not proxy.asked
+
+
 def test_answers_are_bounded(downloading: Downloading, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_of_api, "ANSWER_BYTES_MAX", 1000)
     monkeypatch.setattr(module_of_api, "REQUESTS_MAX", 5)
