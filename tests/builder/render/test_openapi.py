@@ -12,6 +12,7 @@ from builder.model.routes import (
     GZIP,
     LABEL_URL,
     PUBLISH_URL,
+    QUERY_CHARS_MAX,
     READ_ROUTES,
     ROUTES,
     TRUSTED_URL,
@@ -98,7 +99,7 @@ def test_parameters_of_the_spec(document: dict) -> None:
     }
     assert set(parameters["/api/v1/repos"]) == {"page", "sort", "q", "tag"}
     assert parameters["/api/v1/repos"]["sort"]["schema"]["enum"] == ["top", "trending", "new"]
-    assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == 100
+    assert parameters["/api/v1/repos"]["q"]["schema"]["maxLength"] == QUERY_CHARS_MAX
     for name in ASKED_TEXTS:
         text = parameters[f"/api/v1/repos/{{owner}}/{{name}}/{name}"]
         assert set(text) == {"owner", "name", "version", "label"}
