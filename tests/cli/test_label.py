@@ -54,6 +54,7 @@ def test_set_list_history_remove():
     ("args", "status", "told"),
     [
         (["set", "ann/story", "production", "9.9.9"], 1, "no version 9.9.9"),
+        (["move", "ann/story", "production", "1.0.0"], 2, "`hubctl label set` creates and moves"),
         (["set", "ann/story", "production", "1"], 1, "x.y.z"),
         (["set", "ann/story", "latest", "1.0.0"], 1, "reserved"),
         (["set", "ann/story", "Production", "1.0.0"], 1, "'production'"),

@@ -112,3 +112,19 @@ def test_a_client_that_no_site_released(client: Client) -> None:
     with files() as fake:
         done = source.to(fake.url).run("search", "email")
     assert done.status == 1 and "Install the release that a site has at /cli/hub" in done.err
+
+
+def test_list(either: Client) -> None:
+    with files() as fake:
+        to = either.to(fake.url)
+        every = to.run("list")
+        assert every.status == 0 and every.text.count("\n") == len(LINES)
+        owner = LINES[0].owner
+        some = to.run("list", owner).text.splitlines()
+        wanted = [f"{line.owner}/{line.name}" for line in LINES if line.owner == owner]
+        assert [line.split("\t")[0] for line in some] == wanted
+        assert to.run("list", "nobody") == (0, b"", "no prompts found\n")
+        fake.requests.clear()
+        for words in (("list", "Ada"), ("list", "a", "b"), ("list", "a/b"), ("list", "--tag", "x")):
+            assert to.run(*words).status == 2
+        assert not fake.requests

@@ -263,6 +263,16 @@ def test_where_a_token_may_publish(
     assert "bob" not in str(caught.value)
 
 
+@pytest.mark.parametrize("owner", ["ann", "bob"])
+def test_a_token_that_only_reads_hears_of_its_right_first(accounts: Accounts, owner: str):
+    _, token = accounts.create_token("ann", "ci", rights=("read",), now=NOW)
+    with pytest.raises(RequestError, match="This token cannot publish") as caught:
+        accounts.check_may_publish(token, owner, "story")
+    assert caught.value.code == "insufficient_scope"
+    with pytest.raises(RequestError, match="This token cannot move labels"):
+        accounts.check_may_label(token, owner, "story", ["production"])
+
+
 def test_many_repos_are_not_all_told(accounts: Accounts):
     _, token = accounts.create_token("ann", "ci", [f"r{n}" for n in range(9)], now=NOW)
     with pytest.raises(RequestError, match=r"r0, r1, r2, r3, r4 and 4 more\."):
