@@ -67,17 +67,17 @@ def _show(what: str, messages: Sequence[str], verbose: bool, *, err: bool) -> in
 
 def _total(outcome: Outcome, options: Options) -> str:
     to_do = options.dry_run
-    told = (
+    total = (
         f"{counted(len(outcome.created), 'prompt')} {'to create' if to_do else 'created'}, "
         f"{len(outcome.updated):,} {'to update' if to_do else 'updated'}, "
         f"{len(outcome.unchanged):,} unchanged, {len(outcome.rejected):,} rejected, "
         f"{len(outcome.refused):,} refused"
     )
     if outcome.passed_over:
-        told += f", {len(outcome.passed_over):,} left out"
+        total += f", {len(outcome.passed_over):,} left out"
     if outcome.beside:
-        told += f"; the files of {counted(outcome.beside, 'skill')} left out"
-    return told
+        total += f"; the files of {counted(outcome.beside, 'skill')} left out"
+    return total
 
 
 def _tell_of_histories(outcome: Outcome, options: Options) -> None:

@@ -97,6 +97,7 @@ def _read_prompt(
 
 
 def _join(system: Item, user: Item) -> Item:
+    """One prompt with two messages, and the front matter of the first file."""
     body = parse_document(system.text).body
     messages = [Message("system", body), Message("user", parse_document(user.text).body)]
     return system._replace(
