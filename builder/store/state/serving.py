@@ -34,7 +34,9 @@ def service_settings(content: str, out: str, state: str) -> Settings | None:
     """The settings of the service that serves the site ``out``; None where none runs."""
     if not os.path.exists(f"{state}/{_FILE}"):
         return None
-    with lock_file(state, _FILE) as file:
+    with lock_file(state, f"{_FILE}.turn") as turn, lock_file(state, _FILE) as file:
+        # One look at a time: each would be a service to another one.
+        fcntl.flock(turn, fcntl.LOCK_EX)
         if try_lock(file):
             return None
         file.seek(0)
