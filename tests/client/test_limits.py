@@ -197,5 +197,8 @@ def test_closed_output(each: Client) -> None:
 
 def test_a_folder_that_is_not_there(either: Client) -> None:
     with Fake(hub()) as fake:
+        done = either.to(fake.url).run("lock", "--file", "no/x.lock", "ann/story")
+        assert done.status == 1
+        assert done.err == "no folder ./no. Create it, or pass another --file\n"
         done = either.to(fake.url).run("pull", "ann/story", "-o", os.path.join("no", "where.md"))
     assert (done.status, done.err) == (1, "cannot write to the folder of no/where.md\n")
