@@ -70,7 +70,13 @@ def find_foreign(text: str) -> list[str]:
     if dollars.find_names(text):  # else it is code
         for found in dollars.find_names(prose):
             kept.add(found[0])
-    for found in _single_name.finditer(prose):
+    return kept.spelled
+
+
+def find_single(text: str) -> list[str]:
+    """The ``{names}`` in a text, which most conventions have as text, too; else as above."""
+    kept = Kept()
+    for found in _single_name.finditer(dollars.without_code(text)):
         kept.add(found[0])
     return kept.spelled
 
@@ -84,7 +90,7 @@ def _is_foreign(tag: str) -> bool:
 
 
 def tell_foreign(found: Sequence[str]) -> list[str]:
-    """A warning for each kind of what ``find_foreign`` has found."""
+    """A warning for each kind of what the two above have found."""
     kinds: dict[str, list[str]] = {}
     for one in found:
         kinds.setdefault(_kind_of(one), []).append(one)

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from builder.model.errors import Detail, cut, validation_failed
 from builder.model.records import Draft, Variable, Variables, VersionFile
-from builder.text.foreign import find_foreign, tell_foreign
+from builder.text.foreign import find_foreign, find_single, tell_foreign
 from builder.text.prompts import Document, body_of, parse_document, variable_names
 from builder.text.summary import first_sentence, title_of
 from builder.text.values import as_text, inexact_integers
@@ -73,7 +73,7 @@ def resolve(
     values["variables"], notes = _complete(variables, found)
     size = len(draft.content.encode()) - len(document.body.encode())
     metadata = Metadata(**values, front_matter_bytes=size)
-    foreign = tell_foreign(find_foreign(document.body))
+    foreign = tell_foreign(find_foreign(document.body) + find_single(document.body))
     return metadata, [*warnings, *notes, *_tell_inexact(metadata), *foreign]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from builder.model.errors import MESSAGE_CHARS_MAX
 from builder.model.records import CONTENT_BYTES_MAX, Message, Variable
-from builder.text.foreign import KEPT_MAX, find_foreign, tell_foreign
+from builder.text.foreign import KEPT_MAX, find_foreign, find_single, tell_foreign
 from builder.text.formats import write_as
 from builder.text.messages import parse_messages
 from builder.text.placeholders import (
@@ -326,7 +326,7 @@ def test_guess(texts: list[str], convention: str):
     ],
 )
 def test_foreign(text: str, warnings: list[str] | None):
-    told = tell_foreign(find_foreign(text))
+    told = tell_foreign(find_foreign(text) + find_single(text))
     assert told == warnings if warnings is not None else len(told) == 1
 
 

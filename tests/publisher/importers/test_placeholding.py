@@ -64,7 +64,7 @@ def test_a_convention_that_was_asked_for_wins(root: str):
     assert outcome.placeholders == Counts({}, 4)
     assert latest(root, "imported/genres")[1] == TABLE["Genres"]
     outcome = bring_text(root, "a.prompty", "{x} {{y}}", placeholders="f-string")
-    assert outcome.placeholders == Counts({"f-string": 1}, 1)
+    assert outcome.placeholders == Counts({"f-string": 1}, 0)
     assert latest(root, "imported/a")[1] == "{{x}} {y}"
 
 
@@ -113,5 +113,5 @@ def test_messages_of_a_vendor():
     messages = [Message("system", "Be {tone}."), Message("user", "{{a}}")]
     placed = turn_prompt(messages, {}, "f-string")
     assert placed.text == '{{role "system"}}\nBe {{tone}}.\n\n{{role "user"}}\n{a}\n'
-    assert (placed.fields, placed.is_turned, placed.is_kept) == ({}, True, True)
+    assert (placed.fields, placed.is_turned, placed.is_kept) == ({}, True, False)
     assert not turn_prompt(messages, {}, "mustache").is_turned
