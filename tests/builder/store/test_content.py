@@ -276,18 +276,20 @@ def test_front_matter_that_ends_where_it_cannot(root, size):
     assert list(checked(root)) == ["ann/n/1.0.0.json"]
 
 
-def test_front_matter_over_a_limit_is_a_warning(root):
+def test_front_matter_that_cannot_be_read_is_a_warning(root):
     large = "---\na: " + "x" * 16 * 1024 + "\n---\nBody."
     write_version(root, "ann", "n", "1.0.0", large)
     write_version(root, "ann", "n", "1.0.1", large, front_matter_bytes=0)
-    write_version(root, "ann", "n", "1.0.2", "---\na: [" + "1," * 1000 + "]\n---\nBody.")
+    write_version(root, "ann", "n", "1.0.2", "---\na: [" + "1," * 2000 + "]\n---\nBody.")
+    write_version(root, "ann", "n", "1.0.3", "---\na: b: c\n---\nBody.")
+    write_version(root, "ann", "n", "1.0.4", "---\na: b: c\n---\nBody.", front_matter_bytes=16)
     found = list(check(str(root)))
     assert [fault.path for fault in found if fault.is_warning] == [
-        "ann/n/1.0.0.md", "ann/n/1.0.1.md", "ann/n/1.0.2.md",
+        "ann/n/1.0.0.md", "ann/n/1.0.1.md", "ann/n/1.0.2.md", "ann/n/1.0.3.md",
     ]  # fmt: skip
     assert all(fault.is_warning for fault in found)
     assert "16,396 bytes; the limit is 16,384" in found[0].reason
-    assert "2,000 YAML tokens" in found[2].reason
+    assert "2,000 values" in found[2].reason
 
 
 @pytest.mark.parametrize("data", [b"caf\xe9", b"\xed\xa0\x80", b"ok\xff"])
